@@ -1,0 +1,120 @@
+"""Putting chunks into the order in which a model shall read them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from numbers import Real
+from typing import Any
+
+from oprag.assembly import Assembly, SourceOrder, as_assembly
+from oprag.chunk import Chunk, sorted_by_rank
+from oprag.errors import OptionError
+from oprag.place import group_by_source, place, warn_about
+from oprag.select import apply_missing_position
+from oprag.values import natural_key
+
+__all__ = ["arrange", "in_order"]
+
+
+def arrange(chunks: Iterable[Chunk], assembly: Assembly | None = None, **options: Any) -> list[Chunk]:
+    """Put chunks into the order of their source, or into another one.
+
+    This orders only: `k`, `token_budget` and duplicates are the business of `build_context`. Nothing is dropped but chunks
+    without a position under `missing_position="drop"`.
+
+    Args:
+        chunks: Chunks with distinct ranks, in any sequence.
+        assembly: The options; `order`, `seed`, `source_order`, `missing_position`, `source_key` and `position_key` matter.
+        **options: Options of `Assembly` to change, such as `order="rank"`.
+
+    Returns:
+        The chunks in order, with `source`, `position` and `span` filled in.
+
+    Raises:
+        ChunkError: Something is no chunk, or a rank occurs twice.
+        OptionError: An option is unknown or has a value that it cannot have.
+        MissingPositionError: A chunk has no position, and `missing_position="error"`.
+
+    Example:
+        >>> hits = [Chunk("end", rank=0, source="book", metadata={"chunk_index": 9}),
+        ...         Chunk("start", rank=1, source="book", metadata={"chunk_index": 2})]
+        >>> [chunk.text for chunk in arrange(hits)]
+        ['start', 'end']
+    """
+    assembly = as_assembly(assembly, options)
+    placed = place(sorted_by_rank(chunks), assembly.source_key, assembly.position_key)
+    if assembly.order == "source":
+        warn_about(placed)
+    kept, _ = apply_missing_position(placed.chunks, assembly.missing_position)
+    return in_order(kept, assembly)
+
+
+def in_order(chunks: Sequence[Chunk], assembly: Assembly) -> list[Chunk]:
+    """Placed chunks, given best first, in the order that the assembly asks for."""
+    match assembly.order:
+        case "source":
+            groups = _ordered_groups(group_by_source(chunks), assembly.source_order)
+            first = assembly.missing_position == "first"
+            return [chunk for group in groups for chunk in _by_position(group, missing_first=first)]
+        case "rank":
+            return list(chunks)
+        case "reverse":
+            return list(reversed(chunks))
+        case "edges":
+            return [*chunks[::2], *reversed(chunks[1::2])]
+        case "random":
+            shuffled = list(chunks)
+            random.Random(assembly.seed).shuffle(shuffled)
+            return shuffled
+
+
+def _by_position(group: Sequence[Chunk], *, missing_first: bool) -> list[Chunk]:
+    """One source's chunks by position; `sorted` is stable, so ties keep their rank."""
+    known = [chunk for chunk in group if chunk.position is not None and chunk.position.known]
+    missing = [chunk for chunk in group if chunk.position is None or not chunk.position.known]
+    known.sort(key=_position_key)
+    return [*missing, *known] if missing_first else [*known, *missing]
+
+
+def _position_key(chunk: Chunk) -> Any:
+    return chunk.position.key if chunk.position is not None else ()
+
+
+def _ordered_groups(groups: list[list[Chunk]], source_order: SourceOrder) -> list[list[Chunk]]:
+    """The groups in the order of their sources; they come with the best-ranked first, which also settles ties."""
+    if len(groups) < 2 or source_order == "best":
+        return groups
+    if source_order == "best_last":
+        return groups[::-1]
+    if source_order == "natural":
+        return sorted(groups, key=_natural)
+    if source_order == "total":
+        totals = _totals(groups)
+        return [group for _, group in sorted(zip(totals, groups, strict=True), key=lambda pair: -pair[0])]
+    keys = [source_order(_by_position(group, missing_first=False)) for group in groups]
+    try:
+        ranking = sorted(range(len(groups)), key=keys.__getitem__)
+    except TypeError as error:
+        raise OptionError(f"source_order gave keys that cannot be compared: {error}", source_order) from error
+    return [groups[index] for index in ranking]
+
+
+def _natural(group: Sequence[Chunk]) -> tuple[bool, Any]:
+    source = group[0].source
+    return (source is None, () if source is None else natural_key(source))
+
+
+def _totals(groups: Sequence[Sequence[Chunk]]) -> list[float]:
+    """The summed score of each group, or of 1/(1 + rank) where scores are missing or do not fall with the rank.
+
+    Scores that rise with the rank are distances, or come from another step than the ranks: their sum would put the worst
+    source first.
+    """
+    chunks = sorted((chunk for group in groups for chunk in group), key=lambda chunk: chunk.rank)
+    scores = [chunk.score for chunk in chunks if isinstance(chunk.score, Real) and math.isfinite(chunk.score)]
+    if len(scores) == len(chunks) and all(better >= worse for better, worse in pairwise(scores)):
+        return [math.fsum(chunk.score or 0.0 for chunk in group) for group in groups]
+    return [math.fsum(1 / (1 + chunk.rank) for chunk in group) for group in groups]

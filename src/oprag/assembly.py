@@ -1,0 +1,159 @@
+"""The options of a context, declared once for every surface."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from string import Formatter
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from oprag.chunk import Chunk
+from oprag.errors import OptionError
+from oprag.position import PositionKey
+from oprag.source import SourceKey
+from oprag.tokens import TokenCounter, approximate_tokens
+
+if TYPE_CHECKING:
+    from oprag.stitch import Passage
+
+__all__ = ["HEADER_FIELDS", "PAPER", "Assembly", "Header", "MissingPosition", "Order", "SourceOrder", "as_assembly"]
+
+Order = Literal["source", "rank", "reverse", "edges", "random"]
+SourceOrderName = Literal["best", "best_last", "total", "natural"]
+SourceOrder = SourceOrderName | Callable[[Sequence[Chunk]], Any]
+MissingPosition = Literal["last", "first", "drop", "error"]
+Header = str | Callable[["Passage"], str]
+
+HEADER_FIELDS = ("source", "page", "start", "end", "rank")
+
+
+def _option(default: Any, description: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": description})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assembly:
+    """How retrieved chunks become a context: select, budget, order, stitch, render.
+
+    This is the one declaration of these options; the adapters and the command line take their names, defaults and checks
+    from here. `help` in the metadata of each field says what it does (`dataclasses.fields(Assembly)`).
+
+    Raises:
+        OptionError: An option has a value that it cannot have.
+    """
+
+    k: int | None = _option(None, "The most chunks to keep, the best-ranked ones; all by default.")
+    fetch_k: int | None = _option(None, "How many candidates to consider before the selection; k by default.")
+    token_budget: int | None = _option(None, "The most tokens that the rendered context may have.")
+    count_tokens: TokenCounter = _option(
+        approximate_tokens, "Counts the tokens of a text; by default an approximation (UTF-8 bytes / 4)."
+    )
+    order: Order = _option(
+        "source", "How the kept chunks stand: source (OP-RAG), rank (vanilla), reverse, edges or random."
+    )
+    seed: int = _option(0, 'The seed of order="random".')
+    source_order: SourceOrder = _option(
+        "best", "How sources follow each other: best, best_last, total, natural, or a function of a source's chunks."
+    )
+    missing_position: MissingPosition = _option(
+        "last", "Where a chunk without a position stands in its source: last or first; or drop it, or raise an error."
+    )
+    source_key: SourceKey | None = _option(
+        None, "The metadata key that names the source, several to try in turn, or a function of the chunk."
+    )
+    position_key: PositionKey | None = _option(
+        None, "The metadata key that gives the position, several that form it together, or a function of the chunk."
+    )
+    stitch: bool = _option(True, "Join chunks that touch or overlap into one passage without repeating text.")
+    separator: str = _option("\n\n", "What stands between two passages.")
+    gap: str | None = _option(None, "A mark between two passages of one source, such as [...]; none by default.")
+    header: Header | None = _option(
+        None, "A line above each passage: a template with {source}, {page}, {start}, {end}, {rank}, or a function."
+    )
+
+    def __post_init__(self) -> None:
+        _check_count("k", self.k)
+        _check_count("fetch_k", self.fetch_k)
+        _check_count("token_budget", self.token_budget)
+        if self.k is not None and self.fetch_k is not None and self.fetch_k < self.k:
+            raise OptionError(f"fetch_k must be at least k, got fetch_k={self.fetch_k} and k={self.k}", self.fetch_k)
+        if not callable(self.count_tokens):
+            raise OptionError(f"count_tokens must be a function of a text, got {self.count_tokens!r}", self.count_tokens)
+        _check_choice("order", self.order, get_args(Order))
+        if type(self.seed) is not int:
+            raise OptionError(f"seed must be a whole number, got {self.seed!r}", self.seed)
+        if not callable(self.source_order):
+            _check_choice("source_order", self.source_order, get_args(SourceOrderName), " or a function")
+        _check_choice("missing_position", self.missing_position, get_args(MissingPosition))
+        _check_key("source_key", self.source_key)
+        _check_key("position_key", self.position_key)
+        if type(self.stitch) is not bool:
+            raise OptionError(f"stitch must be True or False, got {self.stitch!r}", self.stitch)
+        if not isinstance(self.separator, str):
+            raise OptionError(f"separator must be a string, got {self.separator!r}", self.separator)
+        if self.gap is not None and not isinstance(self.gap, str):
+            raise OptionError(f"gap must be a string or None, got {self.gap!r}", self.gap)
+        _check_header(self.header)
+
+
+def as_assembly(assembly: Assembly | None, options: dict[str, Any]) -> Assembly:
+    """The assembly with these options changed.
+
+    Raises:
+        OptionError: `assembly` is no `Assembly`, or an option is unknown or has a value that it cannot have.
+    """
+    if assembly is None:
+        assembly = Assembly()
+    elif not isinstance(assembly, Assembly):
+        raise OptionError(f"expected an oprag.Assembly, got {type(assembly).__name__}", assembly)
+    if not options:
+        return assembly
+    names = [field.name for field in dataclasses.fields(Assembly)]
+    for name in options:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(names)}"
+            raise OptionError(f"unknown option {name!r}; {hint}", name)
+    return dataclasses.replace(assembly, **options)
+
+
+def _check_count(name: str, value: Any) -> None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise OptionError(f"{name} must be a whole number from 1, or None, got {value!r}", value)
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...], also: str = "") -> None:
+    if not isinstance(value, str) or value not in choices:
+        raise OptionError(f"{name} must be one of {', '.join(choices)}{also}, got {value!r}", value)
+
+
+def _check_key(name: str, value: Any) -> None:
+    if value is None or callable(value) or (isinstance(value, str) and value):
+        return
+    if isinstance(value, tuple) and value and all(isinstance(part, str) and part for part in value):
+        return
+    raise OptionError(f"{name} must be a metadata key, a tuple of them or a function, got {value!r}", value)
+
+
+def _check_header(header: Any) -> None:
+    if header is None or callable(header):
+        return
+    if not isinstance(header, str):
+        raise OptionError(f"header must be a string, a function or None, got {header!r}", header)
+    # No attributes, conversions or widths: a template may come from a profile that somebody else wrote.
+    try:
+        plain = all(
+            name is None or (name in HEADER_FIELDS and not spec and conversion is None)
+            for _, name, spec, conversion in Formatter().parse(header)
+        )
+    except ValueError:
+        plain = False
+    if not plain:
+        expected = ", ".join(f"{{{field}}}" for field in HEADER_FIELDS)
+        raise OptionError(f"header may hold {expected} (write {{{{ for a brace), got {header!r}", header)
+
+
+PAPER = Assembly(k=128, separator="")
+"""The setting of the OP-RAG paper (arXiv 2409.01666), to be used with `split_tokens(size=128)`."""

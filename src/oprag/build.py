@@ -1,0 +1,71 @@
+"""From retrieved chunks to a context: select, budget, order, stitch, render."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from oprag.assembly import Assembly, as_assembly
+from oprag.budget import fit, lay_out
+from oprag.chunk import Chunk, sorted_by_rank
+from oprag.context import Context
+from oprag.place import place, warn_about
+from oprag.select import select
+
+__all__ = ["build_context"]
+
+
+def build_context(chunks: Iterable[Chunk], assembly: Assembly | None = None, **options: Any) -> Context:
+    """Make a context of retrieved chunks.
+
+    The sequence of the steps matters: ordering comes after every cut, since in an ordered list the place of a chunk no
+    longer says how good it is.
+
+    Args:
+        chunks: Chunks with distinct ranks, in any sequence; nothing given is changed.
+        assembly: The options; those of `Assembly()` by default.
+        **options: Options of `Assembly` to change, such as `token_budget=4096`.
+
+    Returns:
+        The context. `context.tokens <= token_budget` always holds; no chunks give an empty context.
+
+    Raises:
+        ChunkError: Something is no chunk, or a rank occurs twice.
+        OptionError: An option is unknown or has a value that it cannot have.
+        BudgetError: Chunks were given, and not one fits `token_budget`.
+        MissingPositionError: A candidate has no position, and `missing_position="error"`.
+        TokenizerError: `count_tokens` gave no usable count.
+
+    Example:
+        >>> hits = [Chunk("three. ", rank=0, source="book", metadata={"start_index": 10}),
+        ...         Chunk("one. ", rank=1, source="book", metadata={"start_index": 0}),
+        ...         Chunk("two. ", rank=2, source="book", metadata={"start_index": 5})]
+        >>> build_context(hits).text
+        'one. two. three. '
+        >>> build_context(hits, k=2, gap="[...]").text
+        'one. \\n\\n[...]\\n\\nthree. '
+    """
+    assembly = as_assembly(assembly, options)
+    placed = place(sorted_by_rank(chunks), assembly.source_key, assembly.position_key)
+    if assembly.order == "source":
+        warn_about(placed)
+    selected, dropped = select(placed.chunks, assembly)
+    charged = tokens = None
+    if assembly.token_budget is None or not selected:
+        layout = lay_out(selected, assembly)
+    else:
+        layout, tokens, charged, over = fit(selected, assembly, assembly.token_budget)
+        dropped += over
+    dropped.sort(key=lambda drop: drop.chunk.rank)
+    context = Context(
+        text=layout.text,
+        passages=tuple(layout.passages),
+        kept=tuple(layout.chunks),
+        dropped=tuple(dropped),
+        sources=placed.sources,
+        assembly=assembly,
+        charged=charged,
+    )
+    if tokens is not None:
+        context.__dict__["tokens"] = tokens
+    return context

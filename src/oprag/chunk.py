@@ -1,0 +1,115 @@
+"""What was retrieved: a chunk of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from oprag.errors import ChunkError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from oprag.position import Position
+
+__all__ = ["Chunk", "Span"]
+
+
+class Span(NamedTuple):
+    """Where a text stands in its source.
+
+    Attributes:
+        start: Offset of the first character.
+        end: Offset behind the last character.
+        page: The page that the offsets count from, or None when they count from the start of the source.
+    """
+
+    start: int
+    end: int
+    page: str | int | None = None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A retrieved piece of a source.
+
+    Only `text` and `rank` are needed. `source`, `position` and `span` are usually left empty and read from `metadata`
+    (see `oprag.position`); the chunks of a `Context` have them filled in.
+
+    Attributes:
+        text: The text of the chunk.
+        rank: Its place in the retriever's answer, 0 = best. Ranks of one list are distinct.
+        source: The name of the document that the chunk came from.
+        metadata: What is known about the chunk; read, never changed.
+        score: The retriever's score, higher = better, where it gave one.
+        id: The identity of the chunk in its store.
+        document_id: The id that the framework gave the document of the chunk; a source of last resort.
+        previous_id: The id of the chunk before this one in the source.
+        next_id: The id of the chunk behind this one in the source.
+        span: Character offsets in the source, where the framework keeps them outside of `metadata`.
+        position: Where the chunk stands in its source, and how that is known.
+        vector: The embedding of the chunk, of shape (dimension,).
+        origin: The framework's own object: a LangChain `Document`, a LlamaIndex `NodeWithScore`.
+
+    Raises:
+        ChunkError: `text` is not a string, `rank` not a whole number from 0, or `metadata` not a mapping.
+    """
+
+    text: str
+    rank: int
+    source: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    score: float | None = None
+    id: str | None = None
+    document_id: str | None = None
+    previous_id: str | None = None
+    next_id: str | None = None
+    span: Span | None = None
+    position: Position | None = None
+    vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    origin: Any = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if type(self.text) is not str and not isinstance(self.text, str):
+            raise ChunkError(f"the text of a chunk must be a string, got {type(self.text).__name__}", self.text)
+        if type(self.rank) is not int or self.rank < 0:
+            raise ChunkError(f"the rank of a chunk must be a whole number from 0, got {self.rank!r}", self.rank)
+        if type(self.metadata) is not dict and not isinstance(self.metadata, Mapping):
+            raise ChunkError(
+                f"the metadata of a chunk must be a mapping, got {type(self.metadata).__name__}", self.metadata
+            )
+
+    def _placed(self, source: str | None, position: Position, span: Span | None) -> Chunk:
+        """This chunk with its place filled in; several times faster than `dataclasses.replace`."""
+        placed = object.__new__(Chunk)
+        placed.__dict__.update(self.__dict__, source=source, position=position, span=span)
+        return placed
+
+
+def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
+    """The chunks, best first.
+
+    Raises:
+        ChunkError: Something else than a `Chunk` is among them, or two chunks have the same rank.
+    """
+    ordered: list[Chunk] = []
+    for chunk in chunks:
+        if not isinstance(chunk, Chunk):
+            raise ChunkError(f"expected oprag.Chunk objects, got {type(chunk).__name__}", chunk)
+        ordered.append(chunk)
+    ordered.sort(key=_rank)
+    for first, second in pairwise(ordered):
+        if first.rank == second.rank:
+            raise ChunkError(
+                f"two chunks have rank {first.rank}; ranks must be distinct (0 = best), "
+                "so number them in the sequence that the retriever gave",
+                second,
+            )
+    return ordered
+
+
+def _rank(chunk: Chunk) -> int:
+    return chunk.rank

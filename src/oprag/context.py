@@ -1,0 +1,125 @@
+"""The finished context, and everything that is known about how it came to be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from oprag.assembly import Assembly
+from oprag.chunk import Chunk
+from oprag.explain import explain
+from oprag.place import SourceReport
+from oprag.select import Drop
+from oprag.stitch import Passage
+from oprag.tokens import approximate_tokens, count
+
+__all__ = ["Context"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the model will read, and what was left out.
+
+    Attributes:
+        text: The rendered context, ready for a prompt.
+        passages: Runs of source text, in order.
+        kept: The chunks that are in it, in order, each with `source`, `position` and `span`.
+        dropped: The chunks that are not, best first, each with the reason and the figure that decided.
+        sources: How the chunks of each source were placed.
+        assembly: The options that it was made with.
+        charged: The tokens that the kept chunks were charged one by one; None without a token budget.
+    """
+
+    text: str
+    passages: tuple[Passage, ...]
+    kept: tuple[Chunk, ...]
+    dropped: tuple[Drop, ...]
+    sources: tuple[SourceReport, ...]
+    assembly: Assembly = field(repr=False)
+    charged: int | None = None
+
+    @cached_property
+    def tokens(self) -> int:
+        """The tokens of `text`, by the assembly's `count_tokens`; counted when asked for.
+
+        Raises:
+            TokenizerError: `count_tokens` gave no usable count.
+        """
+        return count(self.text, self.assembly.count_tokens) if self.text else 0
+
+    @property
+    def tokens_are_approximate(self) -> bool:
+        """Whether the tokens were counted with the approximation that stands in for a real tokenizer."""
+        return self.assembly.count_tokens is approximate_tokens
+
+    @property
+    def freed_tokens(self) -> int | None:
+        """The tokens that joining chunks saved against charging them one by one; None without a token budget."""
+        return None if self.charged is None else self.charged - self.tokens
+
+    def explain(self) -> str:
+        """A report in plain text: sources and rungs, what was kept, what was dropped and why."""
+        return explain(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but vectors and the framework's objects, as values that JSON can hold.
+
+        Metadata is not part of it, since it may hold anything.
+        """
+        return {
+            "text": self.text,
+            "tokens": self.tokens,
+            "tokens_are_approximate": self.tokens_are_approximate,
+            "token_budget": self.assembly.token_budget,
+            "freed_tokens": self.freed_tokens,
+            "order": self.assembly.order,
+            "passages": [
+                {
+                    "source": passage.source,
+                    "spans": [span._asdict() for span in passage.spans],
+                    "ranks": [chunk.rank for chunk in passage.chunks],
+                    "text": passage.text,
+                }
+                for passage in self.passages
+            ],
+            "kept": [chunk_to_dict(chunk) for chunk in self.kept],
+            "dropped": [
+                {**chunk_to_dict(drop.chunk), "reason": drop.reason, "figure": drop.figure, "detail": drop.detail}
+                for drop in self.dropped
+            ],
+            "sources": [
+                {
+                    "source": report.source,
+                    "rung": report.rung.name.lower(),
+                    "field": report.field,
+                    "chunks": report.chunks,
+                    "missing": report.missing,
+                }
+                for report in self.sources
+            ],
+        }
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:
+    """Rank, score and place of a chunk, as values that JSON can hold."""
+    position = chunk.position
+    score = None if chunk.score is None or not math.isfinite(chunk.score) else float(chunk.score)
+    return {
+        "rank": chunk.rank,
+        "score": score,
+        "id": chunk.id,
+        "source": chunk.source,
+        "position": None if position is None or not position.known else plain_key(position.key),
+        "rung": None if position is None else position.rung.name.lower(),
+        "span": None if chunk.span is None else chunk.span._asdict(),
+    }
+
+
+def plain_key(key: tuple[Any, ...]) -> Any:
+    """A position's key as a number where it is one, else as a list."""
+    return key[0] if len(key) == 1 else [plain_key(part) if isinstance(part, tuple) else part for part in key]

@@ -1,0 +1,124 @@
+"""Everything that oprag raises or warns about.
+
+    OpragError
+    ├── OptionError (ValueError)            an option has a value that it cannot have
+    ├── ChunkError (TypeError)              a chunk, document or node is not what it should be
+    ├── QueryError (ValueError)             the question is empty or not a string
+    ├── BudgetError (ValueError)            not even one retrieved chunk fits the token budget
+    ├── MissingPositionError (ValueError)   missing_position="error" met a chunk without a position
+    ├── MissingSourceError (ValueError)     a step that needs the name of the source has none
+    ├── TokenizerError (TypeError)          a tokenizer or token counter does not do its job
+    ├── EmbeddingError (ValueError)         an embedder's vectors cannot be used
+    ├── IndexFileError (ValueError)         a saved index cannot be read
+    ├── InputFileError (OSError)            a text file cannot be read
+    └── MissingExtraError (ImportError)     an optional dependency is not installed
+
+    OpragWarning (UserWarning)
+    ├── PositionWarning                     most chunks of a source have no position
+    ├── SourceWarning                       chunks do not say which source they came from
+    └── RetrievalWarning                    the search brought fewer chunks than were asked for
+
+`except OpragError` catches all of them. Each error also is the builtin that fits, and carries the value that it is about
+as `value`.
+"""
+
+from typing import Any
+
+__all__ = [
+    "BudgetError",
+    "ChunkError",
+    "EmbeddingError",
+    "IndexFileError",
+    "InputFileError",
+    "MissingExtraError",
+    "MissingPositionError",
+    "MissingSourceError",
+    "OpragError",
+    "OpragWarning",
+    "OptionError",
+    "PositionWarning",
+    "QueryError",
+    "RetrievalWarning",
+    "SourceWarning",
+    "TokenizerError",
+]
+
+
+class OpragError(Exception):
+    """Anything that oprag raises.
+
+    Attributes:
+        value: What the error is about: the refused value, the chunk, the path.
+    """
+
+    def __init__(self, message: str, value: Any = None) -> None:
+        super().__init__(message)
+        self.value = value
+
+
+class OptionError(OpragError, ValueError):
+    """An option is unknown or has a value that it cannot have; raised at construction."""
+
+
+class ChunkError(OpragError, TypeError):
+    """A chunk, document or node has a wrong type, a text that is no string, or a rank used twice."""
+
+
+class QueryError(OpragError, ValueError):
+    """The question is not a string, or has nothing but white space in it."""
+
+
+class BudgetError(OpragError, ValueError):
+    """Chunks were retrieved, but not one of them fits `token_budget`."""
+
+
+class MissingPositionError(OpragError, ValueError):
+    """`missing_position="error"` was asked for, and a retrieved chunk has no position."""
+
+
+class MissingSourceError(OpragError, ValueError):
+    """Stamping or locating needs to know the source of a chunk, and nothing names it."""
+
+
+class TokenizerError(OpragError, TypeError):
+    """A tokenizer gives no usable character offsets, or a token counter gives no usable count."""
+
+
+class EmbeddingError(OpragError, ValueError):
+    """An embedder gave vectors of another number, another dimension, or not finite."""
+
+
+class IndexFileError(OpragError, ValueError):
+    """A file is not a saved index, is damaged, or was written by a newer version."""
+
+
+class InputFileError(OpragError, OSError):
+    """A text file is missing, is a folder, cannot be opened, or is not UTF-8."""
+
+
+class MissingExtraError(OpragError, ImportError):
+    """An optional dependency is needed and not installed.
+
+    Args:
+        feature: What was asked for, as the start of a sentence.
+        extra: The extra of this package that brings it.
+    """
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional dependency: pip install 'oprag[{extra}]'", extra)
+
+
+class OpragWarning(UserWarning):
+    """Anything that oprag warns about."""
+
+
+class PositionWarning(OpragWarning):
+    """More than half of a source's chunks have no position, so its order is mostly unknown."""
+
+
+class SourceWarning(OpragWarning):
+    """Chunks do not say which source they came from; each then counts as a source of its own."""
+
+
+class RetrievalWarning(OpragWarning):
+    """The wrapped retriever brought fewer chunks than `k`, so `k` had no effect."""

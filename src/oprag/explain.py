@@ -1,0 +1,107 @@
+"""A context's report in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from oprag.chunk import Chunk, Span
+from oprag.position import Rung
+
+if TYPE_CHECKING:
+    from oprag.context import Context
+
+__all__ = ["explain"]
+
+_RUNGS = {
+    Rung.KEY: "position_key",
+    Rung.STAMPED: "stamped ordinal",
+    Rung.PAGE_OFFSET: "page and offset",
+    Rung.OFFSET: "offset",
+    Rung.CHAIN: "previous/next links (order holds inside each connected run)",
+    Rung.COARSE: "coarse number (ties keep rank)",
+    Rung.NONE: "none",
+}
+
+
+def explain(context: Context) -> str:
+    """The report behind `Context.explain`."""
+    lines = [_summary(context), "", "sources"]
+    lines += _table(
+        ["source", "chunks", "without position", "rung"],
+        [
+            [
+                report.source or "(unknown)",
+                str(report.chunks),
+                str(report.missing),
+                f"{report.rung.value or '-'} {_RUNGS[report.rung]}" + (f": {report.field}" if report.field else ""),
+            ]
+            for report in context.sources
+        ],
+    )
+    lines += ["", "kept, in order"]
+    lines += _table(
+        ["passage", "rank", "score", "source", "position", "span"],
+        [
+            [str(number), *_chunk_cells(chunk)]
+            for number, passage in enumerate(context.passages, 1)
+            for chunk in passage.chunks
+        ],
+    )
+    if context.dropped:
+        lines += ["", "dropped"]
+        lines += _table(
+            ["rank", "score", "source", "position", "span", "reason", "detail"],
+            [[*_chunk_cells(drop.chunk), drop.reason, drop.detail] for drop in context.dropped],
+        )
+    return "\n".join(lines)
+
+
+def _summary(context: Context) -> str:
+    chunks, passages = len(context.kept), len(context.passages)
+    tokens = f"{context.tokens:,} tokens"
+    if context.tokens_are_approximate:
+        tokens += " (approximation: UTF-8 bytes / 4)"
+    if context.assembly.token_budget is not None:
+        tokens += f" of {context.assembly.token_budget:,}"
+    if context.freed_tokens:
+        tokens += f", {context.freed_tokens:,} freed by stitching"
+    return (
+        f"{chunks} {_plural('chunk', chunks)} in {passages} {_plural('passage', passages)}, "
+        f"order {context.assembly.order}, {tokens}; {len(context.dropped)} dropped"
+    )
+
+
+def _plural(noun: str, number: int) -> str:
+    return noun if number == 1 else f"{noun}s"
+
+
+def _chunk_cells(chunk: Chunk) -> list[str]:
+    position = chunk.position
+    return [
+        str(chunk.rank),
+        "-" if chunk.score is None else f"{chunk.score:.3f}",
+        chunk.source or "(unknown)",
+        "-" if position is None or not position.known else _key_text(position.key),
+        "-" if chunk.span is None else _span_text(chunk.span),
+    ]
+
+
+def _key_text(key: tuple[object, ...]) -> str:
+    return ".".join(_key_text(part) if isinstance(part, tuple) else str(part) for part in key)
+
+
+def _span_text(span: Span) -> str:
+    page = "" if span.page is None else f"p. {span.page}: "
+    return f"{page}{span.start:,}–{span.end:,}"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    # Metadata can hold line breaks and control characters; in a table each cell stays on its line.
+    cells = [list(head), *([_printable(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def _printable(cell: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in cell)

@@ -1,0 +1,122 @@
+"""Finding the source and the position of every retrieved chunk."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from oprag.chunk import Chunk
+from oprag.errors import PositionWarning, SourceWarning
+from oprag.position import PositionKey, Rung, find_positions
+from oprag.source import SourceKey, source_of
+
+__all__ = ["Placed", "SourceReport", "group_by_source", "place", "warn_about"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """How the chunks of one source were placed.
+
+    Attributes:
+        source: The name of the source, None for a chunk that does not say.
+        rung: How its positions are known.
+        field: The metadata keys that they were read from.
+        chunks: How many of its chunks were retrieved.
+        missing: How many of these have no position.
+    """
+
+    source: str | None
+    rung: Rung
+    field: str
+    chunks: int
+    missing: int
+
+
+class Placed(NamedTuple):
+    """The chunks with `source`, `position` and `span` filled in, best first, and a report for each source."""
+
+    chunks: list[Chunk]
+    sources: tuple[SourceReport, ...]
+
+
+def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> Placed:
+    """Find the source and the position of each chunk; the rung is chosen once for each source.
+
+    Chunks of a context that was assembled before keep what was found then, since a smaller set could lead to another rung.
+
+    Args:
+        chunks: Retrieved chunks, best first.
+        source_key: See `Assembly.source_key`.
+        position_key: See `Assembly.position_key`.
+    """
+    names = [source_of(chunk, source_key) for chunk in chunks]
+    members: dict[str | int, list[int]] = {}
+    for index, name in enumerate(names):
+        members.setdefault(index if name is None else name, []).append(index)
+    placed: list[Chunk] = list(chunks)
+    reports: list[SourceReport] = []
+    for indices in members.values():
+        group = [chunks[index] for index in indices]
+        source = names[indices[0]]
+        if position_key is not None or not _already_placed(group, source):
+            positions, spans = find_positions(group, position_key)
+            group = [
+                chunk._placed(source, position, span)  # noqa: SLF001
+                for chunk, position, span in zip(group, positions, spans, strict=True)
+            ]
+            for index, chunk in zip(indices, group, strict=True):
+                placed[index] = chunk
+        reports.append(_report(source, group))
+    return Placed(placed, tuple(reports))
+
+
+def group_by_source(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
+    """Placed chunks by source, in the sequence of each source's first chunk; a chunk without a source stands alone."""
+    groups: dict[str | int, list[Chunk]] = {}
+    for index, chunk in enumerate(chunks):
+        groups.setdefault(index if chunk.source is None else chunk.source, []).append(chunk)
+    return list(groups.values())
+
+
+def warn_about(placed: Placed) -> None:
+    """Warn once when the order of the source is mostly unknown, and say what to do about it."""
+    unnamed = sum(report.source is None for report in placed.sources)
+    if unnamed and len(placed.chunks) > 1:
+        warnings.warn(
+            f"{unnamed} of {len(placed.chunks)} chunks do not say which source they came from, so each counts as a source "
+            f"of its own and keeps its rank (metadata keys seen: {_keys_seen(placed.chunks)}); name it with source_key=..., "
+            "or with stamp_positions(documents, source=...) at ingestion",
+            SourceWarning,
+            stacklevel=3,
+        )
+    vague = {
+        report.source for report in placed.sources if 1 < report.chunks < 2 * report.missing and report.source is not None
+    }
+    if vague:
+        seen = _keys_seen([chunk for chunk in placed.chunks if chunk.source in vague])
+        warnings.warn(
+            "more than half of the retrieved chunks of a source have no position, so their order is unknown "
+            f"(metadata keys seen: {seen}); stamp positions at ingestion (stamp_positions for LangChain, StampPositions for "
+            "LlamaIndex), or find them afterwards with locate_positions(chunks, source_texts)",
+            PositionWarning,
+            stacklevel=3,
+        )
+
+
+def _already_placed(group: Sequence[Chunk], source: str | None) -> bool:
+    return all(
+        chunk.position is not None and chunk.position.rung is not Rung.KEY and chunk.source == source for chunk in group
+    )
+
+
+def _report(source: str | None, group: Sequence[Chunk]) -> SourceReport:
+    known = [chunk.position for chunk in group if chunk.position is not None and chunk.position.known]
+    rung, field = (known[0].rung, known[0].field) if known else (Rung.NONE, "")
+    return SourceReport(source, rung, field, len(group), len(group) - len(known))
+
+
+def _keys_seen(chunks: Sequence[Chunk]) -> str:
+    keys = sorted({str(key) for chunk in chunks for key in chunk.metadata})
+    return ", ".join(keys[:20]) or "none"

@@ -1,0 +1,235 @@
+"""Where a chunk stands in its source: a ladder of readings, read once a source and reported.
+
+Metadata in the wild is dirty: an offset is -1 when a splitter lost the text, restarts at 0 on each page or section, and is
+absent by default; a page is a number, a string or the label "iv". So every source is read as a whole: the best rung that
+covers all its chunks is taken, else the one that covers most, and a rung that contradicts itself is not taken at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from oprag.chain import chain_keys
+from oprag.chunk import Chunk, Span
+from oprag.offsets import disagree, read_offsets
+from oprag.values import Key, label_keys, natural_key, ordinal
+
+__all__ = ["Placement", "Position", "PositionKey", "Rung", "find_positions"]
+
+PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
+
+
+class Rung(IntEnum):
+    """How a position is known, best first."""
+
+    KEY = 0
+    """Named by the caller with `position_key`."""
+    STAMPED = 1
+    """An ordinal stamped at ingestion, such as `chunk_index`."""
+    PAGE_OFFSET = 2
+    """A page, and a character offset on it."""
+    OFFSET = 3
+    """A character offset."""
+    CHAIN = 4
+    """PREVIOUS/NEXT links, as far as they connect."""
+    COARSE = 5
+    """A page, a row or another single number that several chunks may share."""
+    NONE = 6
+    """Nothing: `missing_position` says where such a chunk stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a chunk stands in its source.
+
+    Attributes:
+        key: Sorts the chunks of one source; empty when nothing is known. Comparable inside one source alone.
+        rung: How it is known.
+        field: The metadata keys that it was read from.
+    """
+
+    key: Key
+    rung: Rung
+    field: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known."""
+        return self.rung is not Rung.NONE
+
+
+NOWHERE = Position((), Rung.NONE)
+
+STAMPED_FIELDS = ("chunk_index", "chunk_idx", "chunk_number", "chunk_order", "split_id")
+PAGE_FIELDS = ("page", "page_number", "page_label")
+COARSE_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "index", "slide", "line")
+
+
+class Placement(NamedTuple):
+    """What was found out about the chunks of one source, in their sequence.
+
+    Attributes:
+        positions: One a chunk.
+        spans: One a chunk, None where offsets are missing or contradict each other.
+    """
+
+    positions: list[Position]
+    spans: list[Span | None]
+
+
+class _Reading(NamedTuple):
+    rung: Rung
+    field: str
+    keys: Sequence[Key | None]
+
+
+def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = None) -> Placement:
+    """Read the positions and spans of the chunks of one source.
+
+    Args:
+        chunks: Every retrieved chunk of one source, best first.
+        position_key: A metadata key, several that make one key together, or a function of the chunk. It replaces the
+            ladder: a chunk without a value that counts has no position.
+
+    Returns:
+        A position and a span for each chunk.
+    """
+    fields = set().union(*(chunk.metadata for chunk in chunks))
+    offset_field, offsets = read_offsets(chunks, fields)
+    pages = _pages(chunks, fields)
+    spans = _spans(chunks, offsets, pages)
+    if position_key is not None:
+        taken: _Reading | None = _Reading(Rung.KEY, _name(position_key), [_given(c, position_key) for c in chunks])
+    else:
+        taken = _highest(_readings(chunks, fields, offset_field, offsets, pages), len(chunks))
+    if taken is None:
+        return Placement([NOWHERE] * len(chunks), spans)
+    rung, field, keys = taken
+    return Placement([NOWHERE if key is None else Position(key, rung, field) for key in keys], spans)
+
+
+def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
+    """The first reading that covers every chunk, else the first of those that cover most."""
+    best, most = None, 0
+    for reading in readings:
+        covered = count - sum(key is None for key in reading.keys)
+        if covered > most:
+            best, most = reading, covered
+        if covered == count:
+            break
+    return best
+
+
+def _readings(
+    chunks: Sequence[Chunk],
+    fields: set[str],
+    offset_field: str,
+    offsets: Sequence[Span | None],
+    pages: list[tuple[str, list[Key | None]]],
+) -> Iterator[_Reading]:
+    """Every rung that says something about these chunks and does not contradict itself, best first."""
+    for field in STAMPED_FIELDS:
+        if field in fields:
+            keys = _ordinals(chunks, field)
+            if not _shared(chunks, keys):
+                yield _Reading(Rung.STAMPED, field, keys)
+    if offset_field:
+        for field, page_keys in pages:
+            both = [
+                None if page is None or offset is None else (page, *offset[:2])
+                for page, offset in zip(page_keys, offsets, strict=True)
+            ]
+            if not disagree(chunks, both):
+                yield _Reading(Rung.PAGE_OFFSET, f"{field}, {offset_field}", both)
+        alone = [offset and offset[:2] for offset in offsets]
+        if not disagree(chunks, [offset and (None, *offset) for offset in alone]):
+            yield _Reading(Rung.OFFSET, offset_field, alone)
+    if any(chunk.previous_id or chunk.next_id for chunk in chunks):
+        yield _Reading(Rung.CHAIN, "previous, next", chain_keys(chunks))
+    for field, page_keys in pages:
+        yield _Reading(Rung.COARSE, field, page_keys)
+    for field in COARSE_FIELDS:
+        if field in fields:
+            yield _Reading(Rung.COARSE, field, _ordinals(chunks, field))
+
+
+def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
+    numbers = [ordinal(chunk.metadata.get(field)) for chunk in chunks]
+    return [None if number is None else (number,) for number in numbers]
+
+
+def _shared(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> bool:
+    """Whether one key stands for two different texts."""
+    texts: dict[Key, str] = {}
+    return any(
+        key is not None and texts.setdefault(key, chunk.text) != chunk.text
+        for chunk, key in zip(chunks, keys, strict=True)
+    )
+
+
+def _pages(chunks: Sequence[Chunk], fields: set[str]) -> list[tuple[str, list[Key | None]]]:
+    return [
+        (field, label_keys([chunk.metadata.get(field) for chunk in chunks], any_label=field == "page_label"))
+        for field in PAGE_FIELDS
+        if field in fields
+    ]
+
+
+def _spans(
+    chunks: Sequence[Chunk], offsets: Sequence[Span | None], pages: list[tuple[str, list[Key | None]]]
+) -> list[Span | None]:
+    """The offsets with the page that they count from, or none where they contradict each other either way."""
+    for field, keys in pages:
+        framed = [
+            None if key is None or offset is None else (key, *offset[:2])
+            for key, offset in zip(keys, offsets, strict=True)
+        ]
+        if None not in keys and not disagree(chunks, framed):
+            return [
+                offset and Span(offset.start, offset.end, _page(chunk.metadata[field]))
+                for chunk, offset in zip(chunks, offsets, strict=True)
+            ]
+    if disagree(chunks, [offset and (None, *offset[:2]) for offset in offsets]):
+        return [None] * len(chunks)
+    return list(offsets)
+
+
+def _page(value: Any) -> str | int:
+    number = ordinal(value)
+    return number if isinstance(number, int) else str(value).strip()
+
+
+def _name(position_key: PositionKey) -> str:
+    if isinstance(position_key, str):
+        return position_key
+    if isinstance(position_key, tuple):
+        return ", ".join(position_key)
+    return getattr(position_key, "__name__", type(position_key).__name__)
+
+
+def _given(chunk: Chunk, position_key: PositionKey) -> Key | None:
+    if isinstance(position_key, str):
+        return _key(chunk.metadata.get(position_key))
+    if isinstance(position_key, tuple):
+        return _key(tuple(chunk.metadata.get(name) for name in position_key))
+    return _key(position_key(chunk))
+
+
+def _key(value: Any) -> Key | None:
+    """A caller's value as a key in which numbers, texts and dates can stand beside each other."""
+    if isinstance(value, tuple | list):
+        parts = [_key(part) for part in value]
+        return None if not parts or None in parts else (2, *parts)
+    number = ordinal(value)
+    if number is not None:
+        return (0, number)
+    if isinstance(value, date):
+        return (1, *natural_key(value.isoformat()))
+    # A negative number in a string is the same "not found" as a negative number.
+    if isinstance(value, str) and value.strip() and not value.strip().startswith("-"):
+        return (1, *natural_key(value.strip()))
+    return None

@@ -1,0 +1,66 @@
+"""Writing passages as the text that a model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oprag.assembly import Assembly, Header
+from oprag.errors import OptionError
+from oprag.stitch import Passage
+
+__all__ = ["header_of", "render"]
+
+
+def render(passages: Sequence[Passage], assembly: Assembly) -> str:
+    """The passages as one text, with headers, separators and gaps.
+
+    A gap stands between two passages of one source under `order="source"`; in the other orders nothing says that the second
+    stands behind the first.
+    """
+    parts: list[str] = []
+    last: Passage | None = None
+    for passage in passages:
+        text = with_header(passage, assembly.header)
+        if not text:
+            continue
+        if last is not None:
+            parts.append(_between(last, passage, assembly))
+        parts.append(text)
+        last = passage
+    return "".join(parts)
+
+
+def _between(first: Passage, second: Passage, assembly: Assembly) -> str:
+    same_source = first.source is not None and first.source == second.source
+    if assembly.gap and same_source and assembly.order == "source":
+        return f"{assembly.separator}{assembly.gap}{assembly.separator}"
+    return assembly.separator
+
+
+def with_header(passage: Passage, header: Header | None) -> str:
+    """The text of a passage under its header."""
+    above = header_of(passage, header)
+    return f"{above}\n{passage.text}" if above else passage.text
+
+
+def header_of(passage: Passage, header: Header | None) -> str:
+    """The line above a passage; empty when there is none.
+
+    Raises:
+        OptionError: A header function gave something else than a string.
+    """
+    if header is None:
+        return ""
+    if callable(header):
+        above = header(passage)
+        if not isinstance(above, str):
+            raise OptionError(f"a header function must give a string, got {above!r}", header)
+        return above
+    first, last = (passage.spans[0], passage.spans[-1]) if passage.spans else (None, None)
+    return header.format(
+        source=passage.source or "",
+        page="" if first is None or first.page is None else first.page,
+        start="" if first is None else first.start,
+        end="" if last is None else last.end,
+        rank=passage.rank,
+    )

@@ -1,0 +1,103 @@
+"""Choosing which retrieved chunks are kept, with a reason for every one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from oprag.assembly import Assembly, MissingPosition
+from oprag.chunk import Chunk
+from oprag.errors import MissingPositionError
+
+__all__ = ["Drop", "DropReason", "apply_missing_position", "select"]
+
+DropReason = Literal["fetch_k", "duplicate", "missing_position", "k", "token_budget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A retrieved chunk that is not in the context, and why.
+
+    Attributes:
+        chunk: The chunk.
+        reason: The option that left it out, or "duplicate".
+        figure: What decided: the limit for `fetch_k` and `k`, the rank of the kept twin for a duplicate, the tokens that the
+            chunk needed for `token_budget`; None where there is none.
+        detail: The same in words.
+    """
+
+    chunk: Chunk
+    reason: DropReason
+    figure: int | float | None
+    detail: str
+
+
+def select(chunks: Sequence[Chunk], assembly: Assembly) -> tuple[list[Chunk], list[Drop]]:
+    """Keep the first `fetch_k`, without duplicates and by `missing_position`, and of these the first `k`.
+
+    Args:
+        chunks: Placed chunks, best first.
+        assembly: The options.
+
+    Returns:
+        The kept chunks, best first, and the others.
+
+    Raises:
+        MissingPositionError: A candidate has no position, and `missing_position="error"`.
+    """
+    kept, dropped = _first(chunks, "fetch_k", assembly.fetch_k)
+    kept, repeated = _without_duplicates(kept)
+    kept, missing = apply_missing_position(kept, assembly.missing_position)
+    kept, beyond = _first(kept, "k", assembly.k)
+    return kept, [*dropped, *repeated, *missing, *beyond]
+
+
+def apply_missing_position(chunks: Sequence[Chunk], policy: MissingPosition) -> tuple[list[Chunk], list[Drop]]:
+    """Drop the chunks without a position, or raise, where the policy says so.
+
+    Raises:
+        MissingPositionError: A chunk has no position, and the policy is "error".
+    """
+    missing = [chunk for chunk in chunks if chunk.position is None or not chunk.position.known]
+    if not missing or policy in ("last", "first"):
+        return list(chunks), []
+    if policy == "error":
+        chunk = missing[0]
+        raise MissingPositionError(
+            f"{len(missing)} of {len(chunks)} chunks have no position, the first one (rank {chunk.rank}, source "
+            f"{chunk.source!r}) with the metadata keys {', '.join(map(str, chunk.metadata)) or '(none)'}; stamp positions at "
+            'ingestion, find them with locate_positions, or use missing_position="last", "first" or "drop"',
+            chunk,
+        )
+    ranks = {chunk.rank for chunk in missing}
+    drops = [Drop(chunk, "missing_position", None, "has no position") for chunk in missing]
+    return [chunk for chunk in chunks if chunk.rank not in ranks], drops
+
+
+def _first(chunks: Sequence[Chunk], reason: Literal["fetch_k", "k"], limit: int | None) -> tuple[list[Chunk], list[Drop]]:
+    if limit is None:
+        return list(chunks), []
+    return list(chunks[:limit]), [Drop(chunk, reason, limit, f"behind the first {limit}") for chunk in chunks[limit:]]
+
+
+def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop]]:
+    """The best-ranked chunk of each source, position and text.
+
+    Equal text elsewhere in the source is no duplicate, so without a position only an equal id tells that two chunks are one.
+    """
+    kept: list[Chunk] = []
+    dropped: list[Drop] = []
+    seen: dict[object, int] = {}
+    for chunk in chunks:
+        identity: object
+        if chunk.position is not None and chunk.position.known:
+            identity = (chunk.source if chunk.source is not None else chunk.id or chunk.rank, chunk.position.key, chunk.text)
+        else:
+            identity = (chunk.source, chunk.id if chunk.id is not None else chunk.rank, None, chunk.text)
+        twin = seen.setdefault(identity, chunk.rank)
+        if twin == chunk.rank:
+            kept.append(chunk)
+        else:
+            dropped.append(Drop(chunk, "duplicate", twin, f"same source, position and text as rank {twin}"))
+    return kept, dropped

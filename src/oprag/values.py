@@ -1,0 +1,117 @@
+"""Reading dirty metadata values as comparable keys.
+
+Stores turn numbers into strings and floats, splitters write -1 for "not found", readers write page labels. These functions
+say which values count and make them comparable. They never raise, whatever they are given.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+__all__ = ["Key", "label_keys", "natural_key", "ordinal", "whole"]
+
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_ROMAN = re.compile(r"m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
+_ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
+_DIGITS = re.compile(r"([0-9]+)")
+# Longer strings are no numbers that a chunk is counted with, and int() refuses very long ones.
+_LONGEST_NUMBER = 64
+
+Key = tuple[Any, ...]
+
+
+def ordinal(value: Any) -> int | float | None:
+    """The value as a number to sort by, or None when it does not count.
+
+    A value counts when it is a finite number or a numeric string, not negative, not boolean.
+    """
+    kind = type(value)
+    if kind is int:
+        return value if 0 <= value < 1 << 1000 else None
+    if value is None or kind is bool:
+        return None
+    if isinstance(value, str):
+        return _number(value)
+    if not isinstance(value, Real | Decimal):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError, TypeError):
+        return None
+    if not math.isfinite(number) or number < 0:
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def _number(text: str) -> int | float | None:
+    text = text.strip()
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        return None
+    if text.isdigit():
+        return int(text)
+    number = float(text)
+    if not math.isfinite(number) or number < 0:
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def whole(value: Any) -> int | None:
+    """The value as a character offset, or None when it is not a whole number from 0."""
+    number = ordinal(value)
+    return number if isinstance(number, int) else None
+
+
+def natural_key(text: str) -> Key:
+    """A key that sorts texts as people do: "doc2" before "doc10", capitals beside small letters.
+
+    Runs of digits compare by value. They compare as strings of their length, so a run of any length is safe.
+    """
+    parts: list[tuple[int, int, str]] = []
+    for index, part in enumerate(_DIGITS.split(text)):
+        if index % 2:
+            digits = part.lstrip("0")
+            parts.append((0, len(digits), digits))
+        elif part:
+            parts.append((1, 0, part.casefold()))
+    return (*parts, (-1, 0, text))
+
+
+def label_keys(values: list[Any], *, any_label: bool) -> list[Key | None]:
+    """Page values of one source as keys: roman labels, then numbers, then other labels in natural sort.
+
+    A label such as "C" can be a roman number or a letter. Letters of one case are read as roman only when all pure-letter
+    labels of that case in this source are roman numbers.
+
+    Args:
+        values: The page value of each chunk, of any type.
+        any_label: Whether labels such as "A-1" count beside numbers and roman numbers.
+    """
+    texts = {value.strip() for value in values if isinstance(value, str)}
+    letters = [text for text in texts if text.isascii() and text.isalpha()]
+    roman = {
+        case: all(_ROMAN.fullmatch(text.lower()) for text in letters if getattr(text, case)())
+        for case in ("islower", "isupper")
+    }
+    return [_label_key(value, roman, any_label) for value in values]
+
+
+def _label_key(value: Any, roman: dict[str, bool], any_label: bool) -> Key | None:
+    number = ordinal(value)
+    if number is not None:
+        return (1, number)
+    if not isinstance(value, str) or not (text := value.strip()) or _NUMBER.fullmatch(text):
+        return None
+    case = "islower" if text.islower() else "isupper"
+    if roman[case] and getattr(text, case)() and _ROMAN.fullmatch(text.lower()):
+        return (0, _roman_value(text.lower()))
+    return (2, *natural_key(text)) if any_label else None
+
+
+def _roman_value(text: str) -> int:
+    digits = [_ROMAN_VALUES[letter] for letter in text]
+    following = [*digits[1:], 0]
+    return sum(-digit if digit < after else digit for digit, after in zip(digits, following, strict=True))
