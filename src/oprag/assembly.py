@@ -7,16 +7,14 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from string import Formatter
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.position import PositionKey
 from oprag.source import SourceKey
+from oprag.stitch import Passage
 from oprag.tokens import TokenCounter, approximate_tokens
-
-if TYPE_CHECKING:
-    from oprag.stitch import Passage
 
 __all__ = ["HEADER_FIELDS", "PAPER", "Assembly", "Header", "MissingPosition", "Order", "SourceOrder", "as_assembly"]
 
@@ -24,7 +22,7 @@ Order = Literal["source", "rank", "reverse", "edges", "random"]
 SourceOrderName = Literal["best", "best_last", "total", "natural"]
 SourceOrder = SourceOrderName | Callable[[Sequence[Chunk]], Any]
 MissingPosition = Literal["last", "first", "drop", "error"]
-Header = str | Callable[["Passage"], str]
+Header = str | Callable[[Passage], str]
 
 HEADER_FIELDS = ("source", "page", "start", "end", "rank")
 

@@ -16,7 +16,8 @@
     OpragWarning (UserWarning)
     ├── PositionWarning                     most chunks of a source have no position
     ├── SourceWarning                       chunks do not say which source they came from
-    └── RetrievalWarning                    the search brought fewer chunks than were asked for
+    ├── RetrievalWarning                    the search brought fewer chunks than were asked for
+    └── SerializationWarning                options that were functions could not be loaded
 
 `except OpragError` catches all of them. Each error also is the builtin that fits, and carries the value that it is about
 as `value`.
@@ -39,6 +40,7 @@ __all__ = [
     "PositionWarning",
     "QueryError",
     "RetrievalWarning",
+    "SerializationWarning",
     "SourceWarning",
     "TokenizerError",
 ]
@@ -122,3 +124,7 @@ class SourceWarning(OpragWarning):
 
 class RetrievalWarning(OpragWarning):
     """The wrapped retriever brought fewer chunks than `k`, so `k` had no effect."""
+
+
+class SerializationWarning(OpragWarning):
+    """Options that were functions were not saved, and have their defaults after loading."""

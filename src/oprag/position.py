@@ -99,17 +99,60 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
         A position and a span for each chunk.
     """
     fields = set().union(*(chunk.metadata for chunk in chunks))
-    offset_field, offsets = read_offsets(chunks, fields)
     pages = _pages(chunks, fields)
-    spans = _spans(chunks, offsets, pages)
+    frames = list(_frames(chunks, fields, pages))
     if position_key is not None:
         taken: _Reading | None = _Reading(Rung.KEY, _name(position_key), [_given(c, position_key) for c in chunks])
     else:
-        taken = _highest(_readings(chunks, fields, offset_field, offsets, pages), len(chunks))
+        taken = _highest(_readings(chunks, fields, pages, frames), len(chunks))
+    spans = _spans(chunks, frames)
     if taken is None:
         return Placement([NOWHERE] * len(chunks), spans)
     rung, field, keys = taken
     return Placement([NOWHERE if key is None else Position(key, rung, field) for key in keys], spans)
+
+
+class _Frame(NamedTuple):
+    """Offsets, and the page that they may count from."""
+
+    page_field: str
+    offset_field: str
+    claims: list[tuple[Key | None, int, int] | None]
+
+
+def _frames(chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]]) -> Iterator[_Frame]:
+    """The ways to read the offsets that do not contradict themselves: on each kind of page, and from the source's start."""
+    offset_field, spans = read_offsets(chunks, fields)
+    if not offset_field:
+        return
+    for page_field, keys in pages.items():
+        claims = [
+            None if page is None or span is None else (page, span.start, span.end)
+            for page, span in zip(keys, spans, strict=True)
+        ]
+        if not disagree(chunks, claims):
+            yield _Frame(page_field, offset_field, claims)
+    alone = [None if span is None else (None, span.start, span.end) for span in spans]
+    if not disagree(chunks, alone):
+        yield _Frame("", offset_field, alone)
+
+
+def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | None]:
+    """The offsets with the page that they count from: of the first frame that holds most of them."""
+    if not frames:
+        return [None] * len(chunks)
+    best = max(frames, key=lambda frame: len(chunks) - frame.claims.count(None))
+    return [
+        None if claim is None else Span(claim[1], claim[2], _page(chunk.metadata.get(best.page_field)))
+        for chunk, claim in zip(chunks, best.claims, strict=True)
+    ]
+
+
+def _page(value: Any) -> str | int | None:
+    if value is None:
+        return None
+    number = ordinal(value)
+    return number if isinstance(number, int) else str(value).strip()
 
 
 def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
@@ -125,11 +168,7 @@ def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
 
 
 def _readings(
-    chunks: Sequence[Chunk],
-    fields: set[str],
-    offset_field: str,
-    offsets: Sequence[Span | None],
-    pages: list[tuple[str, list[Key | None]]],
+    chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]], frames: Sequence[_Frame]
 ) -> Iterator[_Reading]:
     """Every rung that says something about these chunks and does not contradict itself, best first."""
     for field in STAMPED_FIELDS:
@@ -137,20 +176,14 @@ def _readings(
             keys = _ordinals(chunks, field)
             if not _shared(chunks, keys):
                 yield _Reading(Rung.STAMPED, field, keys)
-    if offset_field:
-        for field, page_keys in pages:
-            both = [
-                None if page is None or offset is None else (page, *offset[:2])
-                for page, offset in zip(page_keys, offsets, strict=True)
-            ]
-            if not disagree(chunks, both):
-                yield _Reading(Rung.PAGE_OFFSET, f"{field}, {offset_field}", both)
-        alone = [offset and offset[:2] for offset in offsets]
-        if not disagree(chunks, [offset and (None, *offset) for offset in alone]):
-            yield _Reading(Rung.OFFSET, offset_field, alone)
+    for page_field, offset_field, claims in frames:
+        if page_field:
+            yield _Reading(Rung.PAGE_OFFSET, f"{page_field}, {offset_field}", claims)
+        else:
+            yield _Reading(Rung.OFFSET, offset_field, [claim and claim[1:] for claim in claims])
     if any(chunk.previous_id or chunk.next_id for chunk in chunks):
         yield _Reading(Rung.CHAIN, "previous, next", chain_keys(chunks))
-    for field, page_keys in pages:
+    for field, page_keys in pages.items():
         yield _Reading(Rung.COARSE, field, page_keys)
     for field in COARSE_FIELDS:
         if field in fields:
@@ -171,36 +204,12 @@ def _shared(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> bool:
     )
 
 
-def _pages(chunks: Sequence[Chunk], fields: set[str]) -> list[tuple[str, list[Key | None]]]:
-    return [
-        (field, label_keys([chunk.metadata.get(field) for chunk in chunks], any_label=field == "page_label"))
+def _pages(chunks: Sequence[Chunk], fields: set[str]) -> dict[str, list[Key | None]]:
+    return {
+        field: label_keys([chunk.metadata.get(field) for chunk in chunks], any_label=field == "page_label")
         for field in PAGE_FIELDS
         if field in fields
-    ]
-
-
-def _spans(
-    chunks: Sequence[Chunk], offsets: Sequence[Span | None], pages: list[tuple[str, list[Key | None]]]
-) -> list[Span | None]:
-    """The offsets with the page that they count from, or none where they contradict each other either way."""
-    for field, keys in pages:
-        framed = [
-            None if key is None or offset is None else (key, *offset[:2])
-            for key, offset in zip(keys, offsets, strict=True)
-        ]
-        if None not in keys and not disagree(chunks, framed):
-            return [
-                offset and Span(offset.start, offset.end, _page(chunk.metadata[field]))
-                for chunk, offset in zip(chunks, offsets, strict=True)
-            ]
-    if disagree(chunks, [offset and (None, *offset[:2]) for offset in offsets]):
-        return [None] * len(chunks)
-    return list(offsets)
-
-
-def _page(value: Any) -> str | int:
-    number = ordinal(value)
-    return number if isinstance(number, int) else str(value).strip()
+    }
 
 
 def _name(position_key: PositionKey) -> str:

@@ -1,0 +1,61 @@
+"""The options of `Assembly` as pydantic fields, for the adapters of frameworks that build on pydantic.
+
+Restated statically, since editors and type checkers need that. Nothing is checked here: values go into an `Assembly` as they
+are, so that every surface refuses the same things in the same words. A test holds the names and defaults together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
+
+from oprag.assembly import Assembly, Header, MissingPosition, Order, SourceOrder, as_assembly
+from oprag.position import PositionKey
+from oprag.source import SourceKey
+from oprag.tokens import TokenCounter, approximate_tokens
+
+__all__ = ["AssemblyFields"]
+
+OPTIONS = tuple(field.name for field in fields(Assembly))
+
+
+class AssemblyFields(BaseModel):
+    """The options of `Assembly`; only `stitch` has another default, since the framework's own objects come back."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+
+    k: SkipValidation[int | None] = None
+    fetch_k: SkipValidation[int | None] = None
+    token_budget: SkipValidation[int | None] = None
+    count_tokens: SkipValidation[TokenCounter] = Field(default=approximate_tokens, exclude=True)
+    order: SkipValidation[Order] = "source"
+    seed: SkipValidation[int] = 0
+    source_order: SkipValidation[SourceOrder] = "best"
+    missing_position: SkipValidation[MissingPosition] = "last"
+    source_key: SkipValidation[SourceKey | None] = None
+    position_key: SkipValidation[PositionKey | None] = None
+    stitch: SkipValidation[bool] = False
+    separator: SkipValidation[str] = "\n\n"
+    gap: SkipValidation[str | None] = None
+    header: SkipValidation[Header | None] = None
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        self._assembly()
+        return self
+
+    def _assembly(self, **changes: Any) -> Assembly:
+        """The options as an `Assembly`, with some of them changed.
+
+        Raises:
+            OptionError: An option has a value that it cannot have.
+        """
+        return as_assembly(None, {name: getattr(self, name) for name in OPTIONS} | changes)
+
+
+def callables(model: AssemblyFields, names: Iterable[str] = OPTIONS) -> list[str]:
+    """The options that are functions of the caller, which cannot be serialized."""
+    return [name for name in names if callable(value := getattr(model, name)) and value is not approximate_tokens]

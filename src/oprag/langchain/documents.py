@@ -1,0 +1,68 @@
+"""Documents as chunks, and chunks and passages as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Real
+from typing import Any
+
+from langchain_core.documents import Document
+
+from oprag.chunk import Chunk
+from oprag.context import Context, chunk_to_dict
+from oprag.errors import ChunkError
+from oprag.report import METADATA_KEY, common_metadata, passage_to_dict
+
+__all__ = ["chunks_of", "documents_of"]
+
+
+def chunks_of(documents: Iterable[Document], scores: Sequence[float | None] | None = None) -> list[Chunk]:
+    """Documents, best first, as chunks; their ranks are their places in the list.
+
+    Args:
+        documents: What a retriever gave.
+        scores: The score of each, where the search gave them.
+
+    Raises:
+        ChunkError: Something is no `Document`, or its text is no string.
+    """
+    chunks: list[Chunk] = []
+    for rank, document in enumerate(documents):
+        if not isinstance(document, Document):
+            raise ChunkError(f"expected LangChain documents, got {type(document).__name__} at place {rank}", document)
+        score = scores[rank] if scores is not None else _reranked(document)
+        chunks.append(
+            Chunk(document.page_content, rank, metadata=document.metadata, score=score, id=document.id, origin=document)
+        )
+    return chunks
+
+
+def _reranked(document: Document) -> float | None:
+    """The score that LangChain's rerankers leave in the metadata."""
+    score = document.metadata.get("relevance_score")
+    return float(score) if isinstance(score, Real) and not isinstance(score, bool) else None
+
+
+def documents_of(context: Context, *, annotate: bool) -> list[Document]:
+    """The documents of a context, in order.
+
+    Without stitching and annotation these are the documents that were given, the same objects.
+    """
+    if context.assembly.stitch:
+        return [
+            Document(
+                passage.text,
+                metadata={**common_metadata(passage.chunks), METADATA_KEY: passage_to_dict(passage)},
+                id=passage.chunks[0].id if len(passage.chunks) == 1 else None,
+            )
+            for passage in context.passages
+        ]
+    if annotate:
+        return [_annotated(chunk) for chunk in context.kept]
+    return [chunk.origin for chunk in context.kept]
+
+
+def _annotated(chunk: Chunk) -> Document:
+    document: Document = chunk.origin
+    about: dict[str, Any] = chunk_to_dict(chunk)
+    return document.model_copy(update={"metadata": {**document.metadata, METADATA_KEY: about}})

@@ -1,0 +1,211 @@
+"""A retriever around any retriever or vector store that gives its documents in the order of their source."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any, Self
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
+from langchain_core.runnables import RunnableConfig
+from langchain_core.vectorstores import VectorStore
+from pydantic import ConfigDict, Field, model_validator
+
+from oprag.assembly import Assembly
+from oprag.build import build_context
+from oprag.chunk import Chunk
+from oprag.context import Context
+from oprag.errors import ChunkError, OptionError, RetrievalWarning
+from oprag.fields import AssemblyFields
+from oprag.index import check_question
+from oprag.langchain.documents import chunks_of, documents_of
+from oprag.langchain.search import Found, SearchType, asearch, search
+
+__all__ = ["OrderPreservingRetriever"]
+
+# The paper's OP-RAG-16K: 128 chunks of 128 tokens.
+_STORE_DEFAULTS = {"k": 128, "token_budget": 16_384}
+
+
+class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
+    """Gives the documents of another retriever, or of a vector store, in the order of their source.
+
+    It stands wherever a LangChain retriever can. Rerankers and ensembles belong inside: once documents are in order, their
+    places no longer say how good they are.
+
+    Args:
+        retriever: Any retriever; what it gives is ranked by its place in the list.
+        vectorstore: Any vector store, in place of `retriever`; `k` is then 128 and `token_budget` 16,384 by default,
+            whichever binds first (the OP-RAG-16K of the paper).
+        search_type: With `vectorstore`: "similarity", "similarity_score_threshold" or "mmr".
+        search_kwargs: With `vectorstore`: handed to the store as they are, such as `filter` or `score_threshold`.
+        annotate: Give copies of the documents with rank, score, position and span under the metadata key "oprag".
+        **options: The options of `oprag.Assembly`. `stitch` is off by default: the retriever's own documents come back, the
+            same objects. With `stitch=True` there is one document a passage.
+
+    Raises:
+        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a ValueError).
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from langchain_core.vectorstores import InMemoryVectorStore
+        >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+        >>> _ = store.add_texts(list("abcd"), [{"source": "abc", "chunk_index": i} for i in range(4)])
+        >>> retriever = OrderPreservingRetriever(vectorstore=store)
+        >>> [document.page_content for document in retriever.invoke("anything")]
+        ['a', 'b', 'c', 'd']
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+
+    retriever: RetrieverLike | None = None
+    vectorstore: VectorStore | None = None
+    search_type: SearchType = "similarity"
+    search_kwargs: dict[str, Any] = Field(default_factory=dict)
+    annotate: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_store_defaults(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or values.get("vectorstore") is None:
+            return values
+        values = dict(values)
+        search_kwargs = values.get("search_kwargs")
+        if isinstance(search_kwargs, dict) and "k" in search_kwargs:
+            if "k" in values:
+                raise OptionError("k is given twice, as k and inside search_kwargs; leave it out of search_kwargs", search_kwargs)
+            values["search_kwargs"] = {name: value for name, value in search_kwargs.items() if name != "k"}
+            values["k"] = search_kwargs["k"]
+        return _STORE_DEFAULTS | values
+
+    @model_validator(mode="after")
+    def _check_what_is_wrapped(self) -> Self:
+        if (self.retriever is None) == (self.vectorstore is None):
+            raise OptionError("give either retriever= or vectorstore=", None)
+        if isinstance(self.retriever, OrderPreservingRetriever):
+            raise OptionError(
+                "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a document no "
+                "longer says how good it is; set its own options instead",
+                self.retriever,
+            )
+        if self.vectorstore is None:
+            if self.search_kwargs or self.search_type != "similarity":
+                raise OptionError("search_type and search_kwargs go with vectorstore=, not with retriever=", self.search_kwargs)
+        elif self.k is None and self.fetch_k is None:
+            raise OptionError("k=None with vectorstore= needs fetch_k, the number of documents to search for", None)
+        if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
+            raise OptionError(
+                'search_type="similarity_score_threshold" needs search_kwargs={"score_threshold": ...}', self.search_kwargs
+            )
+        return self
+
+    def get_context(
+        self, query: str, *, k: int | None = None, filter: Any = None, config: RunnableConfig | None = None  # noqa: A002
+    ) -> Context:
+        """The context for a question: passages, what was dropped and why, tokens and text.
+
+        The text is stitched, whatever `stitch` says about the documents.
+
+        Args:
+            query: The question.
+            k: In place of the retriever's own.
+            filter: Handed to the vector store, or to the wrapped retriever if that takes one.
+            config: Handed to the wrapped retriever.
+
+        Raises:
+            QueryError: The question is empty or no string.
+            BudgetError: Documents were found, and not one fits `token_budget`.
+            OptionError: The wrapped retriever takes no filter, or `k` has a value that it cannot have.
+        """
+        assembly = self._assembly_for(query, k, stitch=True)
+        return self._build(self._fetch(query, assembly, filter, config), assembly)
+
+    async def aget_context(
+        self, query: str, *, k: int | None = None, filter: Any = None, config: RunnableConfig | None = None  # noqa: A002
+    ) -> Context:
+        """As `get_context`, async."""
+        assembly = self._assembly_for(query, k, stitch=True)
+        return self._build(await self._afetch(query, assembly, filter, config), assembly)
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        filter: Any = None,  # noqa: A002
+    ) -> list[Document]:
+        assembly = self._assembly_for(query, k)
+        found = self._fetch(query, assembly, filter, {"callbacks": run_manager.get_child()})
+        return documents_of(self._build(found, assembly), annotate=self.annotate)
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        filter: Any = None,  # noqa: A002
+    ) -> list[Document]:
+        assembly = self._assembly_for(query, k)
+        found = await self._afetch(query, assembly, filter, {"callbacks": run_manager.get_child()})
+        return documents_of(self._build(found, assembly), annotate=self.annotate)
+
+    def _assembly_for(self, query: str, k: int | None, **changes: Any) -> Assembly:
+        check_question(query)
+        return self._assembly(**changes, **({} if k is None else {"k": k}))
+
+    def _fetch(self, query: str, assembly: Assembly, filter: Any, config: RunnableConfig | None) -> Found:  # noqa: A002
+        if self.vectorstore is not None:
+            return search(self.vectorstore, query, self.search_type, self._store_kwargs(assembly, filter))
+        assert self.retriever is not None  # noqa: S101 - held by the validator
+        return self.retriever.invoke(query, config, **self._filter_kwargs(filter)), None
+
+    async def _afetch(self, query: str, assembly: Assembly, filter: Any, config: RunnableConfig | None) -> Found:  # noqa: A002
+        if self.vectorstore is not None:
+            return await asearch(self.vectorstore, query, self.search_type, self._store_kwargs(assembly, filter))
+        assert self.retriever is not None  # noqa: S101 - held by the validator
+        return await self.retriever.ainvoke(query, config, **self._filter_kwargs(filter)), None
+
+    def _store_kwargs(self, assembly: Assembly, filter: Any) -> dict[str, Any]:  # noqa: A002
+        wanted = assembly.fetch_k or assembly.k
+        return self.search_kwargs | {"k": wanted} | ({} if filter is None else {"filter": filter})
+
+    def _filter_kwargs(self, filter: Any) -> dict[str, Any]:  # noqa: A002
+        """The filter as a keyword, if it is sure to arrive: a retriever that drops it would mix what must stay apart."""
+        if filter is None:
+            return {}
+        if not isinstance(self.retriever, BaseRetriever) or not _takes_filter(self.retriever):
+            raise OptionError(f"the wrapped {type(self.retriever).__name__} takes no filter; give it to its own search", filter)
+        return {"filter": filter}
+
+    def _build(self, found: Found, assembly: Assembly) -> Context:
+        documents, scores = found
+        if not isinstance(documents, list | tuple):
+            raise ChunkError(f"the wrapped retriever must give a list of documents, got {type(documents).__name__}", documents)
+        chunks: list[Chunk] = chunks_of(documents, scores)
+        if self.vectorstore is None and assembly.k is not None and len(chunks) < assembly.k and chunks:
+            warnings.warn(
+                f"k={assembly.k}, but the wrapped retriever brought {len(chunks)} documents; let it search for more",
+                RetrievalWarning,
+                stacklevel=2,
+            )
+        return build_context(chunks, assembly)
+
+    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+        """What tracing shows: the store and the embedding model that are wrapped."""
+        params = super()._get_ls_params(**kwargs)
+        if self.vectorstore is not None:
+            inner = self.vectorstore.as_retriever()._get_ls_params(**kwargs)  # noqa: SLF001
+        elif isinstance(self.retriever, BaseRetriever):
+            inner = self.retriever._get_ls_params(**kwargs)  # noqa: SLF001
+        else:
+            return params
+        return {**inner, **params}
+
+
+def _takes_filter(retriever: BaseRetriever) -> bool:
+    parameters = inspect.signature(retriever._get_relevant_documents).parameters.values()  # noqa: SLF001
+    return any(parameter.name == "filter" or parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)

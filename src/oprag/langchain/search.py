@@ -1,0 +1,53 @@
+"""Searching any LangChain vector store, with scores where the store gives them natively."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStore
+
+__all__ = ["SearchType", "asearch", "search"]
+
+SearchType = Literal["similarity", "similarity_score_threshold", "mmr"]
+Found = tuple[list[Document], list[float | None] | None]
+
+# LangChain's own default for the candidates of MMR is 20, so a larger k would silently bring 20 documents.
+_MMR_CANDIDATES = 20
+_MMR_FACTOR = 2
+
+
+def search(store: VectorStore, query: str, search_type: SearchType, kwargs: dict[str, Any]) -> Found:
+    """The documents that the store finds, best first, and their scores where it gives them."""
+    if search_type == "mmr":
+        return store.max_marginal_relevance_search(query, **_with_candidates(kwargs)), None
+    if search_type == "similarity_score_threshold":
+        return _unzip(store.similarity_search_with_relevance_scores(query, **kwargs))
+    if _has_own(store, "similarity_search_with_score"):
+        return _unzip(store.similarity_search_with_score(query, **kwargs))
+    return store.similarity_search(query, **kwargs), None
+
+
+async def asearch(store: VectorStore, query: str, search_type: SearchType, kwargs: dict[str, Any]) -> Found:
+    """As `search`, through the store's own async methods: scores are not worth a thread where those give none."""
+    if search_type == "mmr":
+        return await store.amax_marginal_relevance_search(query, **_with_candidates(kwargs)), None
+    if search_type == "similarity_score_threshold":
+        return _unzip(await store.asimilarity_search_with_relevance_scores(query, **kwargs))
+    scored = "asimilarity_search_with_score"
+    native = _has_own(store, scored) or not _has_own(store, "asimilarity_search")
+    if native and _has_own(store, "similarity_search_with_score"):
+        return _unzip(await store.asimilarity_search_with_score(query, **kwargs))
+    return await store.asimilarity_search(query, **kwargs), None
+
+
+def _has_own(store: VectorStore, method: str) -> bool:
+    return getattr(type(store), method) is not getattr(VectorStore, method)
+
+
+def _with_candidates(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {"fetch_k": max(_MMR_CANDIDATES, _MMR_FACTOR * kwargs.get("k", 0)), **kwargs}
+
+
+def _unzip(pairs: list[tuple[Document, float]]) -> Found:
+    return [document for document, _ in pairs], [float(score) for _, score in pairs]

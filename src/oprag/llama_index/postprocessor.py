@@ -1,0 +1,111 @@
+"""The order as a node postprocessor."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from pydantic import ConfigDict
+
+from oprag.build import build_context
+from oprag.context import Context
+from oprag.errors import SerializationWarning
+from oprag.fields import OPTIONS, AssemblyFields, callables
+from oprag.llama_index.nodes import chunks_of, nodes_of, prompt_header
+
+__all__ = ["OrderPreservingPostprocessor"]
+
+_LEFT_OUT = "left_out"
+
+dispatcher = get_dispatcher(__name__)
+
+
+class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
+    """Puts retrieved nodes into the order of their source.
+
+    Ranks are the places in the given list, so it stands behind rerankers and cutoffs, as the last postprocessor. A token
+    budget counts what LlamaIndex's synthesizers show of a node, its metadata included.
+
+    Args:
+        annotate: Give copies of the nodes with rank, score, position and span under the metadata key "oprag", which is
+            neither embedded nor shown to the model.
+        **options: The options of `oprag.Assembly`. `stitch` is off by default: the given nodes come back, the same objects.
+            With `stitch=True` there is one node a passage.
+
+    Raises:
+        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a ValueError).
+
+    Example:
+        >>> from llama_index.core.schema import TextNode
+        >>> nodes = [NodeWithScore(node=TextNode(text=text, metadata={"file_name": "abc", "page_label": page}), score=score)
+        ...          for text, page, score in [("ten", "10", 0.9), ("preface", "iv", 0.8), ("nine", "9", 0.7)]]
+        >>> [scored.text for scored in OrderPreservingPostprocessor().postprocess_nodes(nodes)]
+        ['preface', 'nine', 'ten']
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+
+    annotate: bool = False
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name under which it is serialized."""
+        return "OrderPreservingPostprocessor"
+
+    def get_context(self, nodes: list[NodeWithScore]) -> Context:
+        """The context that these nodes, best first, make: passages, what was dropped and why, tokens and text.
+
+        The text is stitched, whatever `stitch` says about the nodes.
+
+        Raises:
+            ChunkError: Something is no `NodeWithScore`.
+            BudgetError: Nodes were given, and not one fits `token_budget`.
+        """
+        return build_context(chunks_of(nodes), self._assembly(stitch=True))
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None  # noqa: ARG002
+    ) -> list[NodeWithScore]:
+        assembly = self._assembly()
+        if assembly.token_budget is not None and assembly.header is None and not assembly.stitch:
+            assembly = self._assembly(header=prompt_header)
+        return nodes_of(build_context(chunks_of(nodes), assembly), annotate=self.annotate)
+
+    @dispatcher.span
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        # Nothing in it waits, so a thread would only cost time.
+        return self._postprocess_nodes(nodes, query_bundle)
+
+    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
+        """The options as values that JSON can hold; functions are left out, and named under "left_out"."""
+        left_out = callables(self)
+        data = {name: value for name, value in super().to_dict(**kwargs).items() if name not in left_out}
+        return data | ({_LEFT_OUT: left_out} if left_out else {})
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
+        """A postprocessor from `to_dict`; what was left out there can be given as a keyword.
+
+        Raises:
+            ValidationError: An option is unknown or has a value that it cannot have.
+        """
+        options = {**data, **kwargs}
+        options.pop("class_name", None)
+        missing = [name for name in options.pop(_LEFT_OUT, []) if name not in kwargs]
+        if missing:
+            warnings.warn(
+                f"these options were functions and were not saved, so they have their defaults: {', '.join(missing)}; "
+                "give them to from_dict as keywords",
+                SerializationWarning,
+                stacklevel=2,
+            )
+        # JSON has no tuples.
+        for name in OPTIONS:
+            if isinstance(options.get(name), list):
+                options[name] = tuple(options[name])
+        return cls(**options)

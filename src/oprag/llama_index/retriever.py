@@ -1,0 +1,84 @@
+"""A retriever around any LlamaIndex retriever that gives its nodes in the order of their source."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+
+from oprag.context import Context
+from oprag.errors import OptionError
+from oprag.fields import OPTIONS, AssemblyFields
+from oprag.index import check_question
+from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
+
+__all__ = ["OrderPreservingRetriever"]
+
+
+class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
+    """Gives the nodes of another retriever in the order of their source.
+
+    For places that take a retriever and no postprocessors; elsewhere `OrderPreservingPostprocessor` does the same. Fusion
+    and rerankers belong inside.
+
+    Args:
+        retriever: Any LlamaIndex retriever; what it gives is ranked by its place in the list.
+        annotate: See `OrderPreservingPostprocessor`.
+        callback_manager: LlamaIndex's callbacks.
+        **options: The options of `oprag.Assembly`; `stitch` is off by default.
+
+    Raises:
+        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a ValueError).
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+
+    retriever: BaseRetriever
+    annotate: bool = False
+    callback_manager: CallbackManager = Field(default_factory=CallbackManager, exclude=True)
+    # BaseRetriever's own state, which its constructor would set; this class is constructed by pydantic.
+    object_map: dict[str, Any] = Field(default_factory=dict, exclude=True)
+    _verbose: bool = PrivateAttr(default=False)
+
+    @model_validator(mode="after")
+    def _check_what_is_wrapped(self) -> Self:
+        if isinstance(self.retriever, OrderPreservingRetriever):
+            raise OptionError(
+                "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a node no longer "
+                "says how good it is; set its own options instead",
+                self.retriever,
+            )
+        return self
+
+    def get_context(self, query: str | QueryBundle) -> Context:
+        """The context for a question: passages, what was dropped and why, tokens and text.
+
+        Raises:
+            QueryError: The question is empty or no string.
+            BudgetError: Nodes were found, and not one fits `token_budget`.
+        """
+        return self._postprocessor().get_context(self.retriever.retrieve(_checked(query)))
+
+    async def aget_context(self, query: str | QueryBundle) -> Context:
+        """As `get_context`, async."""
+        return self._postprocessor().get_context(await self.retriever.aretrieve(_checked(query)))
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        nodes = self.retriever.retrieve(_checked(query_bundle))
+        return self._postprocessor().postprocess_nodes(nodes, query_bundle)
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        nodes = await self.retriever.aretrieve(_checked(query_bundle))
+        return await self._postprocessor().apostprocess_nodes(nodes, query_bundle)
+
+    def _postprocessor(self) -> OrderPreservingPostprocessor:
+        options = {name: getattr(self, name) for name in OPTIONS}
+        return OrderPreservingPostprocessor(**options, annotate=self.annotate)
+
+
+def _checked(query: str | QueryBundle) -> str | QueryBundle:
+    check_question(query.query_str if isinstance(query, QueryBundle) else query)
+    return query

@@ -1,0 +1,82 @@
+"""Stamping positions on nodes before they go into an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TransformComponent
+from pydantic import ConfigDict, Field, SkipValidation
+
+from oprag.errors import ChunkError
+from oprag.llama_index.nodes import chunk_of, with_metadata
+from oprag.source import SourceKey
+from oprag.stamp import stamps
+
+__all__ = ["StampPositions"]
+
+
+class StampPositions(TransformComponent):
+    """Numbers the nodes of each source, so that their order is known whatever store they go through.
+
+    Put it behind the last node parser, in `IngestionPipeline(transformations=[...])` or `VectorStoreIndex.from_documents(...,
+    transformations=[...])`. The numbers run through all pages of a file. A parent of a `HierarchicalNodeParser` is numbered
+    before its children, so that nodes of several levels stand in order beside each other.
+
+    Args:
+        source: The name of the source, for nodes that do not say; it is stamped as `source`.
+        source_key: See `oprag.Assembly.source_key`.
+
+    Example:
+        >>> from llama_index.core.schema import TextNode
+        >>> nodes = StampPositions(source="book")([TextNode(text="one"), TextNode(text="two")])
+        >>> [node.metadata for node in nodes]
+        [{'source': 'book', 'chunk_index': 0}, {'source': 'book', 'chunk_index': 1}]
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+
+    source: str | None = None
+    source_key: SkipValidation[SourceKey | None] = Field(default=None, exclude=True)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name under which it is serialized."""
+        return "StampPositions"
+
+    def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:  # noqa: ARG002
+        """Copies of the nodes with `chunk_index` in their metadata, neither embedded nor shown to the model.
+
+        Args:
+            nodes: The nodes of one or many sources, each source in sequence.
+            **kwargs: What a pipeline hands to every step; not used.
+
+        Raises:
+            ChunkError: Something is no node.
+            MissingSourceError: A node does not say its source, and `source` is not given.
+        """
+        for index, node in enumerate(nodes):
+            if not isinstance(node, BaseNode):
+                raise ChunkError(f"expected LlamaIndex nodes, got {type(node).__name__} at place {index}", node)
+        order = _parents_first(nodes)
+        chunks = [chunk_of(nodes[index], rank) for rank, index in enumerate(order)]
+        added = dict(zip(order, stamps(chunks, self.source, self.source_key), strict=True))
+        return [with_metadata(node, added[index]) for index, node in enumerate(nodes)]
+
+
+def _parents_first(nodes: Sequence[BaseNode]) -> list[int]:
+    """The places of the nodes in reading order: each parent before its children, and these before the next parent."""
+    places = {node.node_id: index for index, node in enumerate(nodes)}
+    children: dict[int | None, list[int]] = {}
+    for index, node in enumerate(nodes):
+        parent = node.relationships.get(NodeRelationship.PARENT)
+        above = places.get(parent.node_id) if isinstance(parent, RelatedNodeInfo) else None
+        children.setdefault(above, []).append(index)
+    order: list[int] = []
+    waiting = children.get(None, [])[::-1]
+    while waiting:
+        index = waiting.pop()
+        order.append(index)
+        waiting += children.get(index, [])[::-1]
+    # Parents in a circle would be lost.
+    return order if len(order) == len(nodes) else list(range(len(nodes)))

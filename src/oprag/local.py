@@ -1,0 +1,82 @@
+"""An embedder that needs no download, no key and no torch: static embeddings that come with the `wordllama` package."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+__all__ = ["LocalEmbedder"]
+
+
+class LocalEmbedder:
+    """The 256-dimensional WordLlama embeddings, from the files inside the installed package.
+
+    Fast and offline, for demos, tests and first tries. A sentence encoder finds more; see `DualEncoder`.
+
+    Raises:
+        MissingExtraError: The extra `local` is not installed.
+    """
+
+    name = "wordllama-l2-supercat-256"
+
+    def __init__(self) -> None:
+        self._model = _load()
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the model, for `split_tokens`: a copy, since the model depends on the settings of its own."""
+        from tokenizers import Tokenizer
+
+        copy = Tokenizer.from_str(self._model.tokenizer.to_str())
+        copy.no_padding()
+        return copy
+
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, to be used as `count_tokens`."""
+        return len(self.tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (number of texts, 256)."""
+        return self.embed_documents(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (number of texts, 256)."""
+        # The tokenizer refuses half of a surrogate pair; "replace" would make it the one character "?".
+        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        vectors: NDArray[np.float32] = self._model.embed(clean)
+        return vectors
+
+
+def _load() -> Any:
+    try:
+        with _logging_untouched():
+            import wordllama
+    except ImportError as error:
+        raise MissingExtraError("The local embedder", "local") from error
+    # The loader looks for the files in another folder of its own wheel, and would then download them.
+    folder = Path(wordllama.__file__).parent
+    return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+
+
+@contextmanager
+def _logging_untouched() -> Iterator[None]:
+    """Undo what `import wordllama` does to the application's logging: it configures the root logger."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
