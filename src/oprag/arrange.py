@@ -6,7 +6,6 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 from oprag.assembly import Assembly, SourceOrder, as_assembly
@@ -22,12 +21,13 @@ __all__ = ["arrange", "in_order"]
 def arrange(chunks: Iterable[Chunk], assembly: Assembly | None = None, **options: Any) -> list[Chunk]:
     """Put chunks into the order of their source, or into another one.
 
-    This orders only: `k`, `token_budget` and duplicates are the business of `build_context`. Nothing is dropped but chunks
-    without a position under `missing_position="drop"`.
+    This orders only: `k`, `token_budget` and duplicates are the business of `build_context`. Nothing is dropped but
+    chunks without a position under `missing_position="drop"`.
 
     Args:
         chunks: Chunks with distinct ranks, in any sequence.
-        assembly: The options; `order`, `seed`, `source_order`, `missing_position`, `source_key` and `position_key` matter.
+        assembly: The options; `order`, `seed`, `source_order`, `missing_position`, `source_key` and `position_key`
+            matter.
         **options: Options of `Assembly` to change, such as `order="rank"`.
 
     Returns:
@@ -110,11 +110,11 @@ def _natural(group: Sequence[Chunk]) -> tuple[bool, Any]:
 def _totals(groups: Sequence[Sequence[Chunk]]) -> list[float]:
     """The summed score of each group, or of 1/(1 + rank) where scores are missing or do not fall with the rank.
 
-    Scores that rise with the rank are distances, or come from another step than the ranks: their sum would put the worst
-    source first.
+    Scores that rise with the rank are distances, or come from another step than the ranks: their sum would put the
+    worst source first.
     """
     chunks = sorted((chunk for group in groups for chunk in group), key=lambda chunk: chunk.rank)
-    scores = [chunk.score for chunk in chunks if isinstance(chunk.score, Real) and math.isfinite(chunk.score)]
+    scores = [score for chunk in chunks if (score := chunk.score) is not None and math.isfinite(score)]
     if len(scores) == len(chunks) and all(better >= worse for better, worse in pairwise(scores)):
         return [math.fsum(chunk.score or 0.0 for chunk in group) for group in groups]
     return [math.fsum(1 / (1 + chunk.rank) for chunk in group) for group in groups]

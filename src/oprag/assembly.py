@@ -28,6 +28,7 @@ HEADER_FIELDS = ("source", "page", "start", "end", "rank")
 
 
 def _option(default: Any, description: str) -> Any:
+    """A field with its description, which the adapters and the command line show."""
     return dataclasses.field(default=default, metadata={"help": description})
 
 
@@ -35,8 +36,8 @@ def _option(default: Any, description: str) -> Any:
 class Assembly:
     """How retrieved chunks become a context: select, budget, order, stitch, render.
 
-    This is the one declaration of these options; the adapters and the command line take their names, defaults and checks
-    from here. `help` in the metadata of each field says what it does (`dataclasses.fields(Assembly)`).
+    This is the one declaration of these options; the adapters and the command line take their names, defaults and
+    checks from here. `help` in the metadata of each field says what it does (`dataclasses.fields(Assembly)`).
 
     Raises:
         OptionError: An option has a value that it cannot have.
@@ -64,7 +65,9 @@ class Assembly:
     position_key: PositionKey | None = _option(
         None, "The metadata key that gives the position, several that form it together, or a function of the chunk."
     )
-    stitch: bool = _option(True, "Join chunks that touch or overlap into one passage without repeating text.")
+    stitch: bool = _option(
+        default=True, description="Join chunks that touch or overlap into one passage without repeating text."
+    )
     separator: str = _option("\n\n", "What stands between two passages.")
     gap: str | None = _option(None, "A mark between two passages of one source, such as [...]; none by default.")
     header: Header | None = _option(
@@ -78,7 +81,9 @@ class Assembly:
         if self.k is not None and self.fetch_k is not None and self.fetch_k < self.k:
             raise OptionError(f"fetch_k must be at least k, got fetch_k={self.fetch_k} and k={self.k}", self.fetch_k)
         if not callable(self.count_tokens):
-            raise OptionError(f"count_tokens must be a function of a text, got {self.count_tokens!r}", self.count_tokens)
+            raise OptionError(
+                f"count_tokens must be a function of a text, got {self.count_tokens!r}", self.count_tokens
+            )
         _check_choice("order", self.order, get_args(Order))
         if type(self.seed) is not int:
             raise OptionError(f"seed must be a whole number, got {self.seed!r}", self.seed)

@@ -44,9 +44,9 @@ def lay_out(chunks: Sequence[Chunk], assembly: Assembly) -> Layout:
 def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int) -> Fit:
     """The best chunks whose rendered text has at most `token_budget` tokens.
 
-    Best first, each chunk is charged its own text, header, gap and separator; one that does not fit is left out, and the walk
-    goes on. What counts in the end is the rendered text: while that is over the budget (counters need not add up), the
-    worst-ranked chunk goes. Tokens that stitching frees are not filled again.
+    Best first, each chunk is charged its own text, header, gap and separator; one that does not fit is left out, and
+    the walk goes on. What counts in the end is the rendered text: while that is over the budget (counters need not add
+    up), the worst-ranked chunk goes. Tokens that stitching frees are not filled again.
 
     Args:
         chunks: Selected chunks, best first; at least one.
@@ -79,8 +79,8 @@ def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int) -> Fit:
         rest = [pair for pair in rest if pair[0].rank not in gone] if over else []
     smallest = min(charges)
     raise BudgetError(
-        f"none of the {len(charges)} retrieved chunks fits token_budget={token_budget}: the smallest needs {smallest} tokens; "
-        "raise the budget or split the sources into smaller chunks",
+        f"none of the {len(charges)} retrieved chunks fits token_budget={token_budget}: the smallest needs {smallest} "
+        "tokens; raise the budget or split the sources into smaller chunks",
         token_budget,
     )
 

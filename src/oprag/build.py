@@ -16,7 +16,7 @@ __all__ = ["build_context"]
 
 
 def build_context(chunks: Iterable[Chunk], assembly: Assembly | None = None, **options: Any) -> Context:
-    """Make a context of retrieved chunks.
+    r"""Make a context of retrieved chunks.
 
     The sequence of the steps matters: ordering comes after every cut, since in an ordered list the place of a chunk no
     longer says how good it is.
@@ -43,7 +43,7 @@ def build_context(chunks: Iterable[Chunk], assembly: Assembly | None = None, **o
         >>> build_context(hits).text
         'one. two. three. '
         >>> build_context(hits, k=2, gap="[...]").text
-        'one. \\n\\n[...]\\n\\nthree. '
+        'one. \n\n[...]\n\nthree. '
     """
     assembly = as_assembly(assembly, options)
     placed = place(sorted_by_rank(chunks), assembly.source_key, assembly.position_key)

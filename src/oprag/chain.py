@@ -12,9 +12,10 @@ __all__ = ["chain_keys"]
 def chain_keys(chunks: Sequence[Chunk]) -> list[tuple[int, int] | None]:
     """A key (run, place in the run) for each chunk that its links connect with another one.
 
-    Links that lead through a chunk that was not retrieved connect its two neighbours. Inside a run the order of the source
-    holds; how two runs stand to each other is not known, so they are numbered by their best-ranked chunk. Links that
-    branch, contradict each other or run in a circle place nothing, nor does an id that stands for two different texts.
+    Links that lead through a chunk that was not retrieved connect its two neighbours. Inside a run the order of the
+    source holds; how two runs stand to each other is not known, so they are numbered by their best-ranked chunk. Links
+    that branch, contradict each other or run in a circle place nothing, nor does an id that stands for two different
+    texts.
 
     Args:
         chunks: The chunks of one source, best first.
@@ -22,59 +23,57 @@ def chain_keys(chunks: Sequence[Chunk]) -> list[tuple[int, int] | None]:
     Returns:
         One key a chunk, None for a chunk that is connected with no other.
     """
-    following, preceding, broken = _links(chunks)
+    links = _Links(chunks)
     places: dict[str, tuple[int, int] | None] = {}
-    run_of_head: dict[str, int] = {}
     keys: list[tuple[int, int] | None] = []
+    runs = 0
     for chunk in chunks:
-        if chunk.id is None or (chunk.id not in following and chunk.id not in preceding):
+        if chunk.id is None or not links.connect(chunk.id):
             keys.append(None)
             continue
         if chunk.id not in places:
-            _walk(chunk.id, following, preceding, broken, places, run_of_head)
+            ids, is_line = links.run_of(chunk.id)
+            places.update((name, (runs, index) if is_line else None) for index, name in enumerate(ids))
+            runs += 1
         keys.append(places[chunk.id])
     alone = _alone(keys, chunks)
     return [None if key is None or key[0] in alone else key for key in keys]
 
 
-def _links(chunks: Sequence[Chunk]) -> tuple[dict[str, str], dict[str, str], set[str]]:
+class _Links:
     """The links in both directions, and the ids at which they contradict each other."""
-    following: dict[str, str] = {}
-    preceding: dict[str, str] = {}
-    broken: set[str] = set()
-    texts: dict[str, str] = {}
-    for chunk in chunks:
-        if chunk.id is None:
-            continue
-        if texts.setdefault(chunk.id, chunk.text) != chunk.text:
-            broken.add(chunk.id)
-        for before, after in ((chunk.previous_id, chunk.id), (chunk.id, chunk.next_id)):
-            if before is None or after is None:
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.following: dict[str, str] = {}
+        self.preceding: dict[str, str] = {}
+        self.broken: set[str] = set()
+        texts: dict[str, str] = {}
+        for chunk in chunks:
+            if chunk.id is None:
                 continue
-            if following.setdefault(before, after) != after:
-                broken.add(before)
-            if preceding.setdefault(after, before) != before:
-                broken.add(after)
-    return following, preceding, broken
+            if texts.setdefault(chunk.id, chunk.text) != chunk.text:
+                self.broken.add(chunk.id)
+            self._add(chunk.previous_id, chunk.id)
+            self._add(chunk.id, chunk.next_id)
 
+    def _add(self, before: str | None, after: str | None) -> None:
+        if before is None or after is None:
+            return
+        if self.following.setdefault(before, after) != after:
+            self.broken.add(before)
+        if self.preceding.setdefault(after, before) != before:
+            self.broken.add(after)
 
-def _walk(
-    start: str,
-    following: dict[str, str],
-    preceding: dict[str, str],
-    broken: set[str],
-    places: dict[str, tuple[int, int] | None],
-    run_of_head: dict[str, int],
-) -> None:
-    """Place every id of the run that holds `start`; None for all of them where the run is not a plain line."""
-    backward, circle = _follow(start, preceding)
-    forward = [] if circle else _follow(start, following)[0]
-    ids = [*reversed(backward), start, *forward]
-    if circle or not broken.isdisjoint(ids):
-        places.update(dict.fromkeys(ids))
-        return
-    run = run_of_head.setdefault(ids[0], len(run_of_head))
-    places.update((name, (run, index)) for index, name in enumerate(ids))
+    def connect(self, name: str) -> bool:
+        """Whether any link leads to or from this id."""
+        return name in self.following or name in self.preceding
+
+    def run_of(self, name: str) -> tuple[list[str], bool]:
+        """The ids that are connected with this one, in order, and whether they form a plain line."""
+        backward, circle = _follow(name, self.preceding)
+        forward = [] if circle else _follow(name, self.following)[0]
+        ids = [*reversed(backward), name, *forward]
+        return ids, not circle and self.broken.isdisjoint(ids)
 
 
 def _follow(start: str, links: dict[str, str]) -> tuple[list[str], bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oprag.errors import ChunkError
@@ -55,7 +56,8 @@ class Chunk:
         origin: The framework's own object: a LangChain `Document`, a LlamaIndex `NodeWithScore`.
 
     Raises:
-        ChunkError: `text` is not a string, `rank` not a whole number from 0, or `metadata` not a mapping.
+        ChunkError: `text` is not a string, `rank` not a whole number from 0, `score` no number, or
+            `metadata` not a mapping.
     """
 
     text: str
@@ -77,10 +79,16 @@ class Chunk:
             raise ChunkError(f"the text of a chunk must be a string, got {type(self.text).__name__}", self.text)
         if type(self.rank) is not int or self.rank < 0:
             raise ChunkError(f"the rank of a chunk must be a whole number from 0, got {self.rank!r}", self.rank)
+        if self.score is not None and (not isinstance(self.score, Real) or isinstance(self.score, bool)):
+            raise ChunkError(f"the score of a chunk must be a number or None, got {self.score!r}", self.score)
         if type(self.metadata) is not dict and not isinstance(self.metadata, Mapping):
             raise ChunkError(
                 f"the metadata of a chunk must be a mapping, got {type(self.metadata).__name__}", self.metadata
             )
+
+    def keys_text(self) -> str:
+        """The metadata keys, for messages."""
+        return ", ".join(map(str, self.metadata)) or "none"
 
     def _placed(self, source: str | None, position: Position, span: Span | None) -> Chunk:
         """This chunk with its place filled in; several times faster than `dataclasses.replace`."""

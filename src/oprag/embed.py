@@ -20,8 +20,8 @@ Encoder = Callable[[Sequence[str]], Any]
 class Embedder(Protocol):
     """Anything with a question encoder and a document encoder.
 
-    They are two, since Contriever, Dragon and BGE encode a question in another way than a document; a symmetric model does
-    the same in both.
+    They are two, since Contriever, Dragon and BGE encode a question in another way than a document; a symmetric model
+    does the same in both.
     """
 
     @property
@@ -96,7 +96,8 @@ def as_vectors(vectors: Any, count: int, dimension: int | None = None) -> NDArra
         raise EmbeddingError(f"expected {count} vectors, got an array of shape {matrix.shape}", vectors)
     if dimension is not None and matrix.shape[1] != dimension:
         raise EmbeddingError(
-            f"expected vectors of dimension {dimension}, got {matrix.shape[1]}; was the index made with another embedder?",
+            f"expected vectors of dimension {dimension}, got {matrix.shape[1]}; "
+            "was the index made with another embedder?",
             vectors,
         )
     if not np.isfinite(matrix).all():

@@ -19,8 +19,8 @@
     ├── RetrievalWarning                    the search brought fewer chunks than were asked for
     └── SerializationWarning                options that were functions could not be loaded
 
-`except OpragError` catches all of them. Each error also is the builtin that fits, and carries the value that it is about
-as `value`.
+`except OpragError` catches all of them. Each error also is the builtin that fits, and carries the value that it is
+about as `value`.
 """
 
 from typing import Any

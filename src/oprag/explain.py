@@ -65,7 +65,7 @@ def _summary(context: Context) -> str:
     if context.assembly.token_budget is not None:
         tokens += f" of {context.assembly.token_budget:,}"
     if context.freed_tokens:
-        tokens += f", {context.freed_tokens:,} freed by stitching"
+        tokens += f", {context.freed_tokens:,} fewer than its chunks one by one"
     return (
         f"{chunks} {_plural('chunk', chunks)} in {passages} {_plural('passage', passages)}, "
         f"order {context.assembly.order}, {tokens}; {len(context.dropped)} dropped"
@@ -100,7 +100,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     # Metadata can hold line breaks and control characters; in a table each cell stays on its line.
     cells = [list(head), *([_printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+    ]
 
 
 def _printable(cell: str) -> str:

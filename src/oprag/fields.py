@@ -1,7 +1,7 @@
 """The options of `Assembly` as pydantic fields, for the adapters of frameworks that build on pydantic.
 
-Restated statically, since editors and type checkers need that. Nothing is checked here: values go into an `Assembly` as they
-are, so that every surface refuses the same things in the same words. A test holds the names and defaults together.
+Restated statically, since editors and type checkers need that. Nothing is checked here: values go into an `Assembly` as
+they are, so that every surface refuses the same things in the same words. A test holds the names and defaults together.
 """
 
 from __future__ import annotations

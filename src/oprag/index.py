@@ -60,7 +60,9 @@ class DocumentIndex:
         self._vectors = as_vectors(vectors, len(texts))
         self._embedder = embedder
         # Checked and built once; a hit is a copy with its rank and score.
-        self._chunks = [Chunk(text, rank, metadata=data) for rank, (text, data) in enumerate(zip(texts, metadata, strict=True))]
+        self._chunks = [
+            Chunk(text, rank, metadata=data) for rank, (text, data) in enumerate(zip(texts, metadata, strict=True))
+        ]
 
     @classmethod
     def from_texts(

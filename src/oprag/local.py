@@ -36,7 +36,7 @@ class LocalEmbedder:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the model, for `split_tokens`: a copy, since the model depends on the settings of its own."""
+        """A copy of the model's tokenizer, for `split_tokens`; the model depends on the settings of its own."""
         from tokenizers import Tokenizer
 
         copy = Tokenizer.from_str(self._model.tokenizer.to_str())

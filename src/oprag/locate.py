@@ -59,10 +59,10 @@ def locate_positions(
 ) -> list[Located]:
     """Find chunks in the texts that they were cut from.
 
-    A chunk is looked for as it is, then with every run of white space read as one space. Where the text stands at several
-    places, one is chosen only if something tells which: an offset that the chunk already has, as many equal chunks as
-    places, or neighbours in the given sequence that leave one place between them. Otherwise the chunk stays without an
-    offset, and says why.
+    A chunk is looked for as it is, then with every run of white space read as one space. Where the text stands at
+    several places, one is chosen only if something tells which: an offset that the chunk already has, as many equal
+    chunks as places, or neighbours in the given sequence that leave one place between them. Otherwise the chunk stays
+    without an offset, and says why.
 
     Args:
         chunks: The chunks, best in the sequence of their source (as a store lists them, or sorted by any hint).
@@ -70,8 +70,8 @@ def locate_positions(
         source_key: See `Assembly.source_key`.
 
     Returns:
-        One result for each chunk, in the given sequence. `(located.id, located.metadata)` is what a metadata-only update
-        of a store needs; nothing has to be embedded again.
+        One result for each chunk, in the given sequence. `(located.id, located.metadata)` is what a metadata-only
+        update of a store needs; nothing has to be embedded again.
 
     Raises:
         ChunkError: Something is no chunk.
@@ -90,7 +90,7 @@ def locate_positions(
         source = source_of(chunk, source_key)
         if source is None:
             raise MissingSourceError(
-                f"chunk {index} does not say its source (metadata keys: {', '.join(map(str, chunk.metadata)) or 'none'}); "
+                f"chunk {index} does not say its source (metadata keys: {chunk.keys_text()}); "
                 "name it with source_key=...",
                 chunk,
             )

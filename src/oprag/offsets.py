@@ -10,8 +10,8 @@ from oprag.values import whole
 
 __all__ = ["disagree", "is_exact", "read_offsets"]
 
-# Start and end as splitters and stores name them. Metadata goes before the span that a framework keeps elsewhere, since a
-# later correction (`locate_positions`) is written to metadata.
+# Start and end as splitters and stores name them. Metadata goes before the span that a framework keeps elsewhere, since
+# a later correction (`locate_positions`) is written to metadata.
 START_FIELDS = {
     "start_index": "end_index",
     "start_char_idx": "end_char_idx",

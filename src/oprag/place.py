@@ -44,7 +44,8 @@ class Placed(NamedTuple):
 def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> Placed:
     """Find the source and the position of each chunk; the rung is chosen once for each source.
 
-    Chunks of a context that was assembled before keep what was found then, since a smaller set could lead to another rung.
+    Chunks of a context that was assembled before keep what was found then, since a smaller set could lead to another
+    rung.
 
     Args:
         chunks: Retrieved chunks, best first.
@@ -85,20 +86,22 @@ def warn_about(placed: Placed) -> None:
     unnamed = sum(report.source is None for report in placed.sources)
     if unnamed and len(placed.chunks) > 1:
         warnings.warn(
-            f"{unnamed} of {len(placed.chunks)} chunks do not say which source they came from, so each counts as a source "
-            f"of its own and keeps its rank (metadata keys seen: {_keys_seen(placed.chunks)}); name it with source_key=..., "
-            "or with stamp_positions(documents, source=...) at ingestion",
+            f"{unnamed} of {len(placed.chunks)} chunks do not say which source they came from, so each counts as a "
+            f"source of its own and keeps its rank (metadata keys seen: {_keys_seen(placed.chunks)}); name it with "
+            "source_key=..., or with stamp_positions(documents, source=...) at ingestion",
             SourceWarning,
             stacklevel=3,
         )
     vague = {
-        report.source for report in placed.sources if 1 < report.chunks < 2 * report.missing and report.source is not None
+        report.source
+        for report in placed.sources
+        if 1 < report.chunks < 2 * report.missing and report.source is not None
     }
     if vague:
         seen = _keys_seen([chunk for chunk in placed.chunks if chunk.source in vague])
         warnings.warn(
-            "more than half of the retrieved chunks of a source have no position, so their order is unknown "
-            f"(metadata keys seen: {seen}); stamp positions at ingestion (stamp_positions for LangChain, StampPositions for "
+            "more than half of the retrieved chunks of a source have no position, so their order is unknown (metadata "
+            f"keys seen: {seen}); stamp positions at ingestion (stamp_positions for LangChain, StampPositions for "
             "LlamaIndex), or find them afterwards with locate_positions(chunks, source_texts)",
             PositionWarning,
             stacklevel=3,

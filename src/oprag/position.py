@@ -1,8 +1,9 @@
 """Where a chunk stands in its source: a ladder of readings, read once a source and reported.
 
-Metadata in the wild is dirty: an offset is -1 when a splitter lost the text, restarts at 0 on each page or section, and is
-absent by default; a page is a number, a string or the label "iv". So every source is read as a whole: the best rung that
-covers all its chunks is taken, else the one that covers most, and a rung that contradicts itself is not taken at all.
+Metadata in the wild is dirty: an offset is -1 when a splitter lost the text, restarts at 0 on each page or section, and
+is absent by default; a page is a number, a string or the label "iv". So every source is read as a whole: the best rung
+that covers all its chunks is taken, else the one that covers most, and a rung that contradicts itself is not taken at
+all.
 """
 
 from __future__ import annotations
@@ -117,11 +118,11 @@ class _Frame(NamedTuple):
 
     page_field: str
     offset_field: str
-    claims: list[tuple[Key | None, int, int] | None]
+    claims: Sequence[tuple[Key | None, int, int] | None]
 
 
 def _frames(chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]]) -> Iterator[_Frame]:
-    """The ways to read the offsets that do not contradict themselves: on each kind of page, and from the source's start."""
+    """The ways to read the offsets that do not contradict themselves: on each kind of page, and without pages."""
     offset_field, spans = read_offsets(chunks, fields)
     if not offset_field:
         return
@@ -141,7 +142,7 @@ def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | Non
     """The offsets with the page that they count from: of the first frame that holds most of them."""
     if not frames:
         return [None] * len(chunks)
-    best = max(frames, key=lambda frame: len(chunks) - frame.claims.count(None))
+    best = max(frames, key=lambda frame: sum(claim is not None for claim in frame.claims))
     return [
         None if claim is None else Span(claim[1], claim[2], _page(chunk.metadata.get(best.page_field)))
         for chunk, claim in zip(chunks, best.claims, strict=True)

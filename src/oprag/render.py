@@ -14,8 +14,8 @@ __all__ = ["header_of", "render"]
 def render(passages: Sequence[Passage], assembly: Assembly) -> str:
     """The passages as one text, with headers, separators and gaps.
 
-    A gap stands between two passages of one source under `order="source"`; in the other orders nothing says that the second
-    stands behind the first.
+    A gap stands between two passages of one source under `order="source"`; in the other orders nothing says that the
+    second stands behind the first.
     """
     parts: list[str] = []
     last: Passage | None = None

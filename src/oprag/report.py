@@ -27,7 +27,9 @@ def passage_to_dict(passage: Passage) -> dict[str, Any]:
 def common_metadata(chunks: Sequence[Chunk]) -> dict[str, Any]:
     """The metadata that all chunks of a passage share; a page that only one of them has would be a false claim."""
     first, others = chunks[0].metadata, [chunk.metadata for chunk in chunks[1:]]
-    return {key: value for key, value in first.items() if all(_same(value, other.get(key, _ABSENT)) for other in others)}
+    return {
+        key: value for key, value in first.items() if all(_same(value, other.get(key, _ABSENT)) for other in others)
+    }
 
 
 _ABSENT = object()

@@ -22,8 +22,8 @@ class Drop:
     Attributes:
         chunk: The chunk.
         reason: The option that left it out, or "duplicate".
-        figure: What decided: the limit for `fetch_k` and `k`, the rank of the kept twin for a duplicate, the tokens that the
-            chunk needed for `token_budget`; None where there is none.
+        figure: What decided: the limit for `fetch_k` and `k`, the rank of the kept twin for a duplicate, the tokens
+            that the chunk needed for `token_budget`; None where there is none.
         detail: The same in words.
     """
 
@@ -66,8 +66,8 @@ def apply_missing_position(chunks: Sequence[Chunk], policy: MissingPosition) -> 
         chunk = missing[0]
         raise MissingPositionError(
             f"{len(missing)} of {len(chunks)} chunks have no position, the first one (rank {chunk.rank}, source "
-            f"{chunk.source!r}) with the metadata keys {', '.join(map(str, chunk.metadata)) or '(none)'}; stamp positions at "
-            'ingestion, find them with locate_positions, or use missing_position="last", "first" or "drop"',
+            f"{chunk.source!r}) with the metadata keys {chunk.keys_text()}; stamp positions at ingestion, find them "
+            'with locate_positions, or use missing_position="last", "first" or "drop"',
             chunk,
         )
     ranks = {chunk.rank for chunk in missing}
@@ -75,7 +75,9 @@ def apply_missing_position(chunks: Sequence[Chunk], policy: MissingPosition) -> 
     return [chunk for chunk in chunks if chunk.rank not in ranks], drops
 
 
-def _first(chunks: Sequence[Chunk], reason: Literal["fetch_k", "k"], limit: int | None) -> tuple[list[Chunk], list[Drop]]:
+def _first(
+    chunks: Sequence[Chunk], reason: Literal["fetch_k", "k"], limit: int | None
+) -> tuple[list[Chunk], list[Drop]]:
     if limit is None:
         return list(chunks), []
     return list(chunks[:limit]), [Drop(chunk, reason, limit, f"behind the first {limit}") for chunk in chunks[limit:]]
@@ -84,7 +86,8 @@ def _first(chunks: Sequence[Chunk], reason: Literal["fetch_k", "k"], limit: int 
 def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop]]:
     """The best-ranked chunk of each source, position and text.
 
-    Equal text elsewhere in the source is no duplicate, so without a position only an equal id tells that two chunks are one.
+    Equal text elsewhere in the source is no duplicate, so without a position only an equal id tells that two chunks are
+    one.
     """
     kept: list[Chunk] = []
     dropped: list[Drop] = []
@@ -92,7 +95,11 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
     for chunk in chunks:
         identity: object
         if chunk.position is not None and chunk.position.known:
-            identity = (chunk.source if chunk.source is not None else chunk.id or chunk.rank, chunk.position.key, chunk.text)
+            identity = (
+                chunk.source if chunk.source is not None else chunk.id or chunk.rank,
+                chunk.position.key,
+                chunk.text,
+            )
         else:
             identity = (chunk.source, chunk.id if chunk.id is not None else chunk.rank, None, chunk.text)
         twin = seen.setdefault(identity, chunk.rank)

@@ -21,9 +21,9 @@ _IDS = ("ref_doc_id", "document_id")
 def source_of(chunk: Chunk, source_key: SourceKey | None = None) -> str | None:
     """The name of the chunk's source, or None when nothing names it.
 
-    Looked up in this sequence: `source_key`, `chunk.source`, the metadata keys `source`, `file_path`, `url`, `file_name`,
-    `ref_doc_id` and `document_id`, and `chunk.document_id`. A value counts when it is a non-empty string or a finite
-    number; any other falls to the next key.
+    Looked up in this sequence: `source_key`, `chunk.source`, the metadata keys `source`, `file_path`, `url`,
+    `file_name`, `ref_doc_id` and `document_id`, and `chunk.document_id`. A value counts when it is a non-empty string
+    or a finite number; any other falls to the next key.
 
     Args:
         chunk: The chunk.

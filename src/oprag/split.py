@@ -37,14 +37,15 @@ class TokenWindow(NamedTuple):
 def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -> list[TokenWindow]:
     """Cut a text into windows of `size` tokens.
 
-    Without overlap the windows joined give the text back, character for character: what stands between two tokens belongs
-    to the window before it. A character is never cut, also where it is several tokens; a window is then shorter.
+    Without overlap the windows joined give the text back, character for character: what stands between two tokens
+    belongs to the window before it. A character is never cut, also where it is several tokens; a window is then
+    shorter.
 
     Args:
         text: Any text.
-        tokenizer: A `tokenizers.Tokenizer`, a Hugging Face fast tokenizer, a tiktoken encoding, or a function that gives the
-            character offsets (start, end) of each token of a text. It is not changed, and its truncation and padding are
-            not applied.
+        tokenizer: A `tokenizers.Tokenizer`, a Hugging Face fast tokenizer, a tiktoken encoding, or a function that
+            gives the character offsets (start, end) of each token of a text. It is not changed, and its truncation and
+            padding are not applied.
         size: Tokens in a window; at least 1.
         overlap: Tokens that a window shares with the next one; less than `size`.
 
@@ -108,8 +109,8 @@ def _starts(text: str, offsets: Iterable[Any]) -> list[int]:
         for start, end in offsets:
             if whole(start) is None or whole(end) is None or not before <= start <= end <= len(text):
                 raise TokenizerError(
-                    f"token offsets must run forward inside the text of {len(text)} characters, got ({start!r}, {end!r}) "
-                    f"behind {before}",
+                    f"token offsets must run forward inside the text of {len(text)} characters, got "
+                    f"({start!r}, {end!r}) behind {before}",
                     (start, end),
                 )
             starts.append(int(start))
@@ -137,8 +138,8 @@ def offsets_of(tokenizer: Any) -> OffsetTokenizer:
     if callable(tokenizer) and not hasattr(tokenizer, "convert_ids_to_tokens"):
         return tokenizer  # type: ignore[no-any-return]
     raise TokenizerError(
-        "expected a tokenizers.Tokenizer, a Hugging Face fast tokenizer, a tiktoken encoding or a function that gives offsets, "
-        f"got {type(tokenizer).__name__}",
+        "expected a tokenizers.Tokenizer, a Hugging Face fast tokenizer, a tiktoken encoding or a function that gives "
+        f"offsets, got {type(tokenizer).__name__}",
         tokenizer,
     )
 

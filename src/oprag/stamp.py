@@ -35,7 +35,7 @@ def stamps(chunks: Sequence[Chunk], source: str | None, source_key: SourceKey | 
         if name is None:
             if source is None:
                 raise MissingSourceError(
-                    f"chunk {index} does not say its source (metadata keys: {', '.join(map(str, chunk.metadata)) or 'none'}); "
+                    f"chunk {index} does not say its source (metadata keys: {chunk.keys_text()}); "
                     "name it with source=...",
                     chunk,
                 )

@@ -1,8 +1,8 @@
 """Joining chunks that touch or overlap into passages, without repeating or losing text.
 
-Offsets only propose an overlap; the text has to confirm it. Offsets in the wild lie: LlamaIndex finds them by searching, and
-on repetitive text the search stops at an earlier copy. Where a repeating text would confirm more than one overlap, nothing
-can be confirmed, and the chunks are left apart: losing nothing wins over repeating nothing.
+Offsets only propose an overlap; the text has to confirm it. Offsets in the wild lie: LlamaIndex finds them by
+searching, and on repetitive text the search stops at an earlier copy. Where a repeating text would confirm more than
+one overlap, nothing can be confirmed, and the chunks are left apart: losing nothing wins over repeating nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from oprag.position import Rung
 
 __all__ = ["Passage", "each_alone", "stitch"]
 
-# White space that a splitter strips between two chunks is rarely longer, and a chunk that was not retrieved rarely shorter.
+# White space that a splitter strips between two chunks is rarely longer, and a chunk that was not retrieved rarely
+# shorter.
 _STRIPPED = 4
 # A text that agrees with itself at another place over fewer characters proves nothing: neighbours often share a letter.
 _COINCIDENCE = 8
-# More places than this where two texts might agree mean a repeating text; looking at each of them would take quadratic time.
+# More places than this where two texts might agree mean a repeating text; looking at each of them would take quadratic
+# time.
 _MOST_PLACES = 64
 
 
@@ -155,7 +157,9 @@ class _Run:
 
 def _passage(runs: Sequence[_Run], separator: str) -> Passage:
     chunks = tuple(chunk for run in runs for chunk in run.chunks)
-    return Passage(separator.join(run.text for run in runs), chunks, tuple(run.span for run in runs if run.span is not None))
+    return Passage(
+        separator.join(run.text for run in runs), chunks, tuple(run.span for run in runs if run.span is not None)
+    )
 
 
 def _follows(first: Chunk, second: Chunk) -> bool | None:

@@ -1,7 +1,7 @@
 """Reading dirty metadata values as comparable keys.
 
-Stores turn numbers into strings and floats, splitters write -1 for "not found", readers write page labels. These functions
-say which values count and make them comparable. They never raise, whatever they are given.
+Stores turn numbers into strings and floats, splitters write -1 for "not found", readers write page labels. These
+functions say which values count and make them comparable. They never raise, whatever they are given.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000
 _DIGITS = re.compile(r"([0-9]+)")
 # Longer strings are no numbers that a chunk is counted with, and int() refuses very long ones.
 _LONGEST_NUMBER = 64
+_TOO_LARGE = 10**_LONGEST_NUMBER
 
 Key = tuple[Any, ...]
 
@@ -29,31 +30,26 @@ def ordinal(value: Any) -> int | float | None:
 
     A value counts when it is a finite number or a numeric string, not negative, not boolean.
     """
-    kind = type(value)
-    if kind is int:
-        return value if 0 <= value < 1 << 1000 else None
-    if value is None or kind is bool:
-        return None
+    if type(value) is int:
+        return value if 0 <= value < _TOO_LARGE else None
     if isinstance(value, str):
         return _number(value)
-    if not isinstance(value, Real | Decimal):
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None
     try:
-        number = float(value)
+        return _counting(float(value))
     except (ValueError, OverflowError, TypeError):
         return None
-    if not math.isfinite(number) or number < 0:
-        return None
-    return int(number) if number.is_integer() else number
 
 
 def _number(text: str) -> int | float | None:
     text = text.strip()
     if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
         return None
-    if text.isdigit():
-        return int(text)
-    number = float(text)
+    return int(text) if text.isdigit() else _counting(float(text))
+
+
+def _counting(number: float) -> int | float | None:
     if not math.isfinite(number) or number < 0:
         return None
     return int(number) if number.is_integer() else number
@@ -83,8 +79,8 @@ def natural_key(text: str) -> Key:
 def label_keys(values: list[Any], *, any_label: bool) -> list[Key | None]:
     """Page values of one source as keys: roman labels, then numbers, then other labels in natural sort.
 
-    A label such as "C" can be a roman number or a letter. Letters of one case are read as roman only when all pure-letter
-    labels of that case in this source are roman numbers.
+    A label such as "C" can be a roman number or a letter. Letters of one case are read as roman only when all
+    pure-letter labels of that case in this source are roman numbers.
 
     Args:
         values: The page value of each chunk, of any type.
@@ -96,10 +92,10 @@ def label_keys(values: list[Any], *, any_label: bool) -> list[Key | None]:
         case: all(_ROMAN.fullmatch(text.lower()) for text in letters if getattr(text, case)())
         for case in ("islower", "isupper")
     }
-    return [_label_key(value, roman, any_label) for value in values]
+    return [_label_key(value, roman, any_label=any_label) for value in values]
 
 
-def _label_key(value: Any, roman: dict[str, bool], any_label: bool) -> Key | None:
+def _label_key(value: Any, roman: dict[str, bool], *, any_label: bool) -> Key | None:
     number = ordinal(value)
     if number is not None:
         return (1, number)

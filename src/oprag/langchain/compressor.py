@@ -18,15 +18,16 @@ __all__ = ["OrderPreservingCompressor"]
 class OrderPreservingCompressor(AssemblyFields, BaseDocumentCompressor):
     """Puts documents into the order of their source; the last step of a compression pipeline.
 
-    Ranks are the places in the given list, so it stands behind rerankers and filters: a later step that cuts the list would
-    keep the first documents of the source in place of the best.
+    Ranks are the places in the given list, so it stands behind rerankers and filters: a later step that cuts the list
+    would keep the first documents of the source in place of the best.
 
     Args:
         annotate: Give copies of the documents with rank, score, position and span under the metadata key "oprag".
         **options: The options of `oprag.Assembly`; `stitch` is off by default.
 
     Raises:
-        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a ValueError).
+        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a
+            ValueError).
 
     Example:
         >>> documents = [Document(text, metadata={"source": "abc", "start_index": "abc".index(text)}) for text in "cab"]
@@ -39,7 +40,10 @@ class OrderPreservingCompressor(AssemblyFields, BaseDocumentCompressor):
     annotate: bool = False
 
     def compress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None  # noqa: ARG002
+        self,
+        documents: Sequence[Document],
+        query: str,  # noqa: ARG002
+        callbacks: Callbacks | None = None,  # noqa: ARG002
     ) -> list[Document]:
         """The documents, given best first, in the order of their source.
 

@@ -32,8 +32,8 @@ _STORE_DEFAULTS = {"k": 128, "token_budget": 16_384}
 class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
     """Gives the documents of another retriever, or of a vector store, in the order of their source.
 
-    It stands wherever a LangChain retriever can. Rerankers and ensembles belong inside: once documents are in order, their
-    places no longer say how good they are.
+    It stands wherever a LangChain retriever can. Rerankers and ensembles belong inside: once documents are in order,
+    their places no longer say how good they are.
 
     Args:
         retriever: Any retriever; what it gives is ranked by its place in the list.
@@ -42,11 +42,12 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         search_type: With `vectorstore`: "similarity", "similarity_score_threshold" or "mmr".
         search_kwargs: With `vectorstore`: handed to the store as they are, such as `filter` or `score_threshold`.
         annotate: Give copies of the documents with rank, score, position and span under the metadata key "oprag".
-        **options: The options of `oprag.Assembly`. `stitch` is off by default: the retriever's own documents come back, the
-            same objects. With `stitch=True` there is one document a passage.
+        **options: The options of `oprag.Assembly`. `stitch` is off by default: the retriever's own documents come back,
+            the same objects. With `stitch=True` there is one document a passage.
 
     Raises:
-        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a ValueError).
+        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a
+            ValueError).
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -75,7 +76,9 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         search_kwargs = values.get("search_kwargs")
         if isinstance(search_kwargs, dict) and "k" in search_kwargs:
             if "k" in values:
-                raise OptionError("k is given twice, as k and inside search_kwargs; leave it out of search_kwargs", search_kwargs)
+                raise OptionError(
+                    "k is given twice, as k and inside search_kwargs; leave it out of search_kwargs", search_kwargs
+                )
             values["search_kwargs"] = {name: value for name, value in search_kwargs.items() if name != "k"}
             values["k"] = search_kwargs["k"]
         return _STORE_DEFAULTS | values
@@ -86,23 +89,31 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
             raise OptionError("give either retriever= or vectorstore=", None)
         if isinstance(self.retriever, OrderPreservingRetriever):
             raise OptionError(
-                "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a document no "
-                "longer says how good it is; set its own options instead",
+                "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a "
+                "document no longer says how good it is; set its own options instead",
                 self.retriever,
             )
         if self.vectorstore is None:
             if self.search_kwargs or self.search_type != "similarity":
-                raise OptionError("search_type and search_kwargs go with vectorstore=, not with retriever=", self.search_kwargs)
+                raise OptionError(
+                    "search_type and search_kwargs go with vectorstore=, not with retriever=", self.search_kwargs
+                )
         elif self.k is None and self.fetch_k is None:
             raise OptionError("k=None with vectorstore= needs fetch_k, the number of documents to search for", None)
         if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
             raise OptionError(
-                'search_type="similarity_score_threshold" needs search_kwargs={"score_threshold": ...}', self.search_kwargs
+                'search_type="similarity_score_threshold" needs search_kwargs={"score_threshold": ...}',
+                self.search_kwargs,
             )
         return self
 
     def get_context(
-        self, query: str, *, k: int | None = None, filter: Any = None, config: RunnableConfig | None = None  # noqa: A002
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        filter: Any = None,
+        config: RunnableConfig | None = None,
     ) -> Context:
         """The context for a question: passages, what was dropped and why, tokens and text.
 
@@ -123,7 +134,12 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         return self._build(self._fetch(query, assembly, filter, config), assembly)
 
     async def aget_context(
-        self, query: str, *, k: int | None = None, filter: Any = None, config: RunnableConfig | None = None  # noqa: A002
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        filter: Any = None,
+        config: RunnableConfig | None = None,
     ) -> Context:
         """As `get_context`, async."""
         assembly = self._assembly_for(query, k, stitch=True)
@@ -135,7 +151,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         *,
         run_manager: CallbackManagerForRetrieverRun,
         k: int | None = None,
-        filter: Any = None,  # noqa: A002
+        filter: Any = None,
     ) -> list[Document]:
         assembly = self._assembly_for(query, k)
         found = self._fetch(query, assembly, filter, {"callbacks": run_manager.get_child()})
@@ -147,7 +163,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         *,
         run_manager: AsyncCallbackManagerForRetrieverRun,
         k: int | None = None,
-        filter: Any = None,  # noqa: A002
+        filter: Any = None,
     ) -> list[Document]:
         assembly = self._assembly_for(query, k)
         found = await self._afetch(query, assembly, filter, {"callbacks": run_manager.get_child()})
@@ -157,34 +173,38 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         check_question(query)
         return self._assembly(**changes, **({} if k is None else {"k": k}))
 
-    def _fetch(self, query: str, assembly: Assembly, filter: Any, config: RunnableConfig | None) -> Found:  # noqa: A002
+    def _fetch(self, query: str, assembly: Assembly, filter: Any, config: RunnableConfig | None) -> Found:
         if self.vectorstore is not None:
             return search(self.vectorstore, query, self.search_type, self._store_kwargs(assembly, filter))
         assert self.retriever is not None  # noqa: S101 - held by the validator
         return self.retriever.invoke(query, config, **self._filter_kwargs(filter)), None
 
-    async def _afetch(self, query: str, assembly: Assembly, filter: Any, config: RunnableConfig | None) -> Found:  # noqa: A002
+    async def _afetch(self, query: str, assembly: Assembly, filter: Any, config: RunnableConfig | None) -> Found:
         if self.vectorstore is not None:
             return await asearch(self.vectorstore, query, self.search_type, self._store_kwargs(assembly, filter))
         assert self.retriever is not None  # noqa: S101 - held by the validator
         return await self.retriever.ainvoke(query, config, **self._filter_kwargs(filter)), None
 
-    def _store_kwargs(self, assembly: Assembly, filter: Any) -> dict[str, Any]:  # noqa: A002
+    def _store_kwargs(self, assembly: Assembly, filter: Any) -> dict[str, Any]:
         wanted = assembly.fetch_k or assembly.k
         return self.search_kwargs | {"k": wanted} | ({} if filter is None else {"filter": filter})
 
-    def _filter_kwargs(self, filter: Any) -> dict[str, Any]:  # noqa: A002
-        """The filter as a keyword, if it is sure to arrive: a retriever that drops it would mix what must stay apart."""
+    def _filter_kwargs(self, filter: Any) -> dict[str, Any]:
+        """The filter as a keyword; refused where the retriever would drop it and mix what must stay apart."""
         if filter is None:
             return {}
         if not isinstance(self.retriever, BaseRetriever) or not _takes_filter(self.retriever):
-            raise OptionError(f"the wrapped {type(self.retriever).__name__} takes no filter; give it to its own search", filter)
+            raise OptionError(
+                f"the wrapped {type(self.retriever).__name__} takes no filter; give it to its own search", filter
+            )
         return {"filter": filter}
 
     def _build(self, found: Found, assembly: Assembly) -> Context:
         documents, scores = found
         if not isinstance(documents, list | tuple):
-            raise ChunkError(f"the wrapped retriever must give a list of documents, got {type(documents).__name__}", documents)
+            raise ChunkError(
+                f"the wrapped retriever must give a list of documents, got {type(documents).__name__}", documents
+            )
         chunks: list[Chunk] = chunks_of(documents, scores)
         if self.vectorstore is None and assembly.k is not None and len(chunks) < assembly.k and chunks:
             warnings.warn(

@@ -18,8 +18,8 @@ def stamp_positions(
 ) -> list[Document]:
     """Number the chunks of each source, so that their order is known whatever store they go through.
 
-    Call it once, on all chunks of a source in their sequence, behind the splitter. It works over pages: the numbers of a PDF
-    that was loaded page by page run through.
+    Call it once, on all chunks of a source in their sequence, behind the splitter. It works over pages: the numbers of
+    a PDF that was loaded page by page run through.
 
     Args:
         documents: The chunks of one or many sources, each source in sequence.

@@ -44,7 +44,7 @@ def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: A
     # The offsets of a hierarchical leaf count from its parent, wherever its document begins.
     if NodeRelationship.PARENT not in relations:
         start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-        if start is not None:
+        if start is not None and end is not None:
             span = Span(start, end)
     return Chunk(
         text=node.text if isinstance(node, TextNode) else node.get_content(MetadataMode.NONE),
@@ -93,7 +93,7 @@ def _annotated(chunk: Chunk) -> NodeWithScore:
 
 
 def _passage_node(passage: Passage) -> NodeWithScore:
-    """One node for a passage: what its chunks have in common, the best score, and no offsets where they are not one run."""
+    """One node for a passage, with what its chunks have in common and the best of their scores."""
     first: BaseNode = passage.chunks[0].origin.node
     scores = [chunk.score for chunk in passage.chunks if chunk.score is not None]
     span = passage.spans[0] if len(passage.spans) == 1 else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any, Self
 
-from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict
 
 from oprag.build import build_context
@@ -26,22 +26,24 @@ dispatcher = get_dispatcher(__name__)
 class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
     """Puts retrieved nodes into the order of their source.
 
-    Ranks are the places in the given list, so it stands behind rerankers and cutoffs, as the last postprocessor. A token
-    budget counts what LlamaIndex's synthesizers show of a node, its metadata included.
+    Ranks are the places in the given list, so it stands behind rerankers and cutoffs, as the last postprocessor. A
+    token budget counts what LlamaIndex's synthesizers show of a node, its metadata included.
 
     Args:
         annotate: Give copies of the nodes with rank, score, position and span under the metadata key "oprag", which is
             neither embedded nor shown to the model.
-        **options: The options of `oprag.Assembly`. `stitch` is off by default: the given nodes come back, the same objects.
-            With `stitch=True` there is one node a passage.
+        **options: The options of `oprag.Assembly`. `stitch` is off by default: the given nodes come back, the same
+            objects. With `stitch=True` there is one node a passage.
 
     Raises:
-        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a ValueError).
+        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a
+            ValueError).
 
     Example:
         >>> from llama_index.core.schema import TextNode
-        >>> nodes = [NodeWithScore(node=TextNode(text=text, metadata={"file_name": "abc", "page_label": page}), score=score)
-        ...          for text, page, score in [("ten", "10", 0.9), ("preface", "iv", 0.8), ("nine", "9", 0.7)]]
+        >>> nodes = [NodeWithScore(node=TextNode(text=text, metadata={"file_name": "abc", "page_label": page}),
+        score=score) ...          for text, page, score in [("ten", "10", 0.9), ("preface", "iv", 0.8), ("nine", "9",
+        0.7)]]
         >>> [scored.text for scored in OrderPreservingPostprocessor().postprocess_nodes(nodes)]
         ['preface', 'nine', 'ten']
     """
@@ -67,7 +69,9 @@ class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
         return build_context(chunks_of(nodes), self._assembly(stitch=True))
 
     def _postprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None  # noqa: ARG002
+        self,
+        nodes: list[NodeWithScore],
+        query_bundle: QueryBundle | None = None,  # noqa: ARG002
     ) -> list[NodeWithScore]:
         assembly = self._assembly()
         if assembly.token_budget is not None and assembly.header is None and not assembly.stitch:

@@ -21,8 +21,8 @@ __all__ = ["OrderPreservingRetriever"]
 class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
     """Gives the nodes of another retriever in the order of their source.
 
-    For places that take a retriever and no postprocessors; elsewhere `OrderPreservingPostprocessor` does the same. Fusion
-    and rerankers belong inside.
+    For places that take a retriever and no postprocessors; elsewhere `OrderPreservingPostprocessor` does the same.
+    Fusion and rerankers belong inside.
 
     Args:
         retriever: Any LlamaIndex retriever; what it gives is ranked by its place in the list.
@@ -31,7 +31,8 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         **options: The options of `oprag.Assembly`; `stitch` is off by default.
 
     Raises:
-        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a ValueError).
+        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a
+            ValueError).
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
@@ -47,8 +48,8 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
     def _check_what_is_wrapped(self) -> Self:
         if isinstance(self.retriever, OrderPreservingRetriever):
             raise OptionError(
-                "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a node no longer "
-                "says how good it is; set its own options instead",
+                "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a "
+                "node no longer says how good it is; set its own options instead",
                 self.retriever,
             )
         return self

@@ -19,9 +19,10 @@ __all__ = ["StampPositions"]
 class StampPositions(TransformComponent):
     """Numbers the nodes of each source, so that their order is known whatever store they go through.
 
-    Put it behind the last node parser, in `IngestionPipeline(transformations=[...])` or `VectorStoreIndex.from_documents(...,
-    transformations=[...])`. The numbers run through all pages of a file. A parent of a `HierarchicalNodeParser` is numbered
-    before its children, so that nodes of several levels stand in order beside each other.
+    Put it behind the last node parser, in `IngestionPipeline(transformations=[...])` or
+    `VectorStoreIndex.from_documents(..., transformations=[...])`. The numbers run through all pages of a file. A parent
+    of a `HierarchicalNodeParser` is numbered before its children, so that nodes of several levels stand in order beside
+    each other.
 
     Args:
         source: The name of the source, for nodes that do not say; it is stamped as `source`.
