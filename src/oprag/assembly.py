@@ -27,9 +27,9 @@ Header = str | Callable[[Passage], str]
 HEADER_FIELDS = ("source", "page", "start", "end", "rank")
 
 
-def _option(default: Any, description: str) -> Any:
-    """A field with its description, which the adapters and the command line show."""
-    return dataclasses.field(default=default, metadata={"help": description})
+def _option(default: Any, description: str, function: str = "") -> Any:
+    """A field with its description, and what a function in its place does; every surface shows these words."""
+    return dataclasses.field(default=default, metadata={"help": description, "function": function})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,41 +37,42 @@ class Assembly:
     """How retrieved chunks become a context: select, budget, order, stitch, render.
 
     This is the one declaration of these options; the adapters and the command line take their names, defaults and
-    checks from here. `help` in the metadata of each field says what it does (`dataclasses.fields(Assembly)`).
+    checks from here. In the metadata of each field (`dataclasses.fields(Assembly)`) stand a description (`help`) and,
+    where a function can take its place, what that does (`function`).
 
     Raises:
         OptionError: An option has a value that it cannot have.
     """
 
-    k: int | None = _option(None, "The most chunks to keep, the best-ranked ones; all by default.")
+    k: int | None = _option(None, "The most chunks to keep, the best-ranked ones.")
     fetch_k: int | None = _option(None, "How many candidates to consider before the selection; k by default.")
     token_budget: int | None = _option(None, "The most tokens that the rendered context may have.")
     count_tokens: TokenCounter = _option(
-        approximate_tokens, "Counts the tokens of a text; by default an approximation (UTF-8 bytes / 4)."
+        approximate_tokens, "How tokens are counted; by default an approximation, UTF-8 bytes / 4.", "counts a text"
     )
     order: Order = _option(
         "source", "How the kept chunks stand: source (OP-RAG), rank (vanilla), reverse, edges or random."
     )
-    seed: int = _option(0, 'The seed of order="random".')
+    seed: int = _option(0, "The seed of the random order.")
     source_order: SourceOrder = _option(
-        "best", "How sources follow each other: best, best_last, total, natural, or a function of a source's chunks."
+        "best",
+        "How sources follow each other: best (the one with the best chunk first), best_last, total or natural.",
+        "gives the sort key of a source's chunks",
     )
     missing_position: MissingPosition = _option(
-        "last", "Where a chunk without a position stands in its source: last or first; or drop it, or raise an error."
+        "last", "What happens to a chunk without a position: last or first in its source, drop, or error."
     )
     source_key: SourceKey | None = _option(
-        None, "The metadata key that names the source, several to try in turn, or a function of the chunk."
+        None, "The metadata key that names the source, or several to try in turn.", "names the source of a chunk"
     )
     position_key: PositionKey | None = _option(
-        None, "The metadata key that gives the position, several that form it together, or a function of the chunk."
+        None, "The metadata key that gives the position, or several that form it together.", "gives it for a chunk"
     )
-    stitch: bool = _option(
-        default=True, description="Join chunks that touch or overlap into one passage without repeating text."
-    )
+    stitch: bool = _option(default=True, description="Join chunks that touch or overlap, without repeating text.")
     separator: str = _option("\n\n", "What stands between two passages.")
-    gap: str | None = _option(None, "A mark between two passages of one source, such as [...]; none by default.")
+    gap: str | None = _option(None, "A mark between two passages of one source, such as [...].")
     header: Header | None = _option(
-        None, "A line above each passage: a template with {source}, {page}, {start}, {end}, {rank}, or a function."
+        None, "A line above each passage, which may hold {source}, {page}, {start}, {end} and {rank}.", "writes it"
     )
 
     def __post_init__(self) -> None:

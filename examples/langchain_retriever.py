@@ -1,0 +1,53 @@
+"""The documents of a LangChain vector store, in the order of their source.
+
+pip install 'oprag[langchain,local]' langchain-text-splitters
+"""
+
+from pydoc_data.topics import topics
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from oprag import LocalEmbedder
+from oprag.langchain import OrderPreservingRetriever, stamp_positions
+
+QUESTION = "What happens when an exception is raised inside a with statement?"
+
+
+class LocalEmbeddings(Embeddings):
+    """The embedder that needs no key and no download; use the one of your application."""
+
+    def __init__(self) -> None:
+        self._embedder = LocalEmbedder()
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed documents."""
+        return self._embedder.embed_documents(texts).tolist()  # type: ignore[no-any-return]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a question."""
+        return self.embed_documents([text])[0]
+
+
+def main() -> None:
+    """Ask once with the store's own retriever and once with ours."""
+    reference = Document("\n\n".join(topics.values()), metadata={"source": "python-reference"})
+    splitter = RecursiveCharacterTextSplitter(chunk_size=600, chunk_overlap=60, add_start_index=True)
+    chunks = stamp_positions(splitter.split_documents([reference]))
+
+    store = InMemoryVectorStore.from_documents(chunks, LocalEmbeddings())
+    rank_order = store.as_retriever(search_kwargs={"k": 8})
+    source_order = OrderPreservingRetriever(vectorstore=store, k=8)
+
+    for name, retriever in (("rank order", rank_order), ("source order", source_order)):
+        numbers = [document.metadata["chunk_index"] for document in retriever.invoke(QUESTION)]
+        print(f"{name:>12}: chunks {', '.join(map(str, numbers))}")
+
+    context = source_order.get_context(QUESTION, k=3)
+    print(f"\n{context.explain()}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""The nodes of a LlamaIndex query engine, in the order of their source.
+
+pip install 'oprag[llama-index,local]'
+"""
+
+from typing import Any, cast
+from pydoc_data.topics import topics
+
+from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import SentenceSplitter
+from pydantic import PrivateAttr
+
+from oprag import LocalEmbedder
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
+
+QUESTION = "What happens when an exception is raised inside a with statement?"
+
+
+class LocalEmbedding(BaseEmbedding):
+    """The embedder that needs no key and no download; use the one of your application."""
+
+    _embedder: LocalEmbedder = PrivateAttr(default_factory=LocalEmbedder)
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return cast("list[float]", self._embedder.embed_documents([text])[0].tolist())
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+
+def main() -> None:
+    """Ask once without and once with our postprocessor."""
+    reference = Document(text="\n\n".join(topics.values()), metadata={"file_name": "python-reference"})
+    index = VectorStoreIndex.from_documents(
+        [reference],
+        transformations=[SentenceSplitter(chunk_size=160, chunk_overlap=20), StampPositions()],
+        embed_model=LocalEmbedding(),
+    )
+
+    settings: dict[str, Any] = {"llm": MockLLM(), "similarity_top_k": 8}
+    rank_order = index.as_query_engine(**settings)
+    source_order = index.as_query_engine(**settings, node_postprocessors=[OrderPreservingPostprocessor()])
+
+    for name, engine in (("rank order", rank_order), ("source order", source_order)):
+        numbers = [scored.metadata["chunk_index"] for scored in engine.query(QUESTION).source_nodes]
+        print(f"{name:>12}: chunks {', '.join(map(str, numbers))}")
+
+    context = OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=3)).get_context(QUESTION)
+    print(f"\n{context.explain()}")
+
+
+if __name__ == "__main__":
+    main()

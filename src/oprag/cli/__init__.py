@@ -1,0 +1,18 @@
+"""The command line; the extra `cli`."""
+
+import sys
+
+from oprag.errors import MissingExtraError
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; without the extra, say how to install it."""
+    try:
+        from oprag.cli.app import app
+    except ImportError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        sys.exit(str(MissingExtraError("The command line", "cli")))
+    app()

@@ -1,0 +1,60 @@
+"""The demo: a question to the Python language reference, in source order beside rank order."""
+
+from __future__ import annotations
+
+from pydoc_data.topics import topics
+
+from rich import box
+from rich.table import Table
+
+from oprag.build import build_context
+from oprag.chunk import Chunk
+from oprag.cli.show import console, place_of, safe
+from oprag.cli.working import embed_sources, local_embedder
+from oprag.stitch import Passage
+
+__all__ = ["QUESTION", "show_demo"]
+
+QUESTION = "What happens when an exception is raised inside a with statement?"
+SOURCE = "python-reference"
+CANDIDATES, K, TOKEN_BUDGET, CHUNK = 12, 8, 1_000, 128
+_WIDTH = 28
+
+
+def show_demo(question: str) -> None:
+    """Print the passages in both orders, what was dropped and why, and the context that a model would read."""
+    out = console()
+    text = "\n\n".join(topics.values())
+    out.print(f"Document: the Python language reference in pydoc_data.topics, {len(text.split()):,} words")
+    out.print(f"Question: {safe(question)}\n")
+
+    index = embed_sources({SOURCE: text}, CHUNK, 0)
+    hits = index.search(question, CANDIDATES)
+    count_tokens = local_embedder().count_tokens
+    source = build_context(hits, k=K, token_budget=TOKEN_BUDGET, count_tokens=count_tokens)
+    rank = build_context(source.kept, order="rank", stitch=False, count_tokens=count_tokens)
+
+    table = Table(box=box.SIMPLE, title="The same chunks, in two orders", title_justify="left", pad_edge=False)
+    table.add_column("source order (OP-RAG)")
+    table.add_column("rank order (vanilla RAG)")
+    for left, right in zip(source.kept, rank.kept, strict=True):
+        table.add_row(_line(left), _line(right))
+    out.print(table)
+    out.print(f"{len(source.dropped)} of {len(hits)} candidates were dropped:")
+    for drop in source.dropped:
+        out.print(f"  rank {drop.chunk.rank}: {drop.reason}, {drop.detail}")
+    out.print(f"\nThe context: {source.tokens:,} of at most {TOKEN_BUDGET:,} tokens\n")
+    for passage in source.passages:
+        out.print(f"── {place_of(passage)}")
+        out.print(_excerpt(passage))
+
+
+def _line(chunk: Chunk) -> str:
+    start = chunk.span.start if chunk.span is not None else 0
+    words = " ".join(safe(chunk.text).split())
+    return f"{start:>7,}  {words[:_WIDTH]}…"
+
+
+def _excerpt(passage: Passage) -> str:
+    words = " ".join(safe(passage.text).split())
+    return words if len(words) <= 4 * _WIDTH else f"{words[: 2 * _WIDTH]} … {words[-2 * _WIDTH :]}"

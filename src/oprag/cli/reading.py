@@ -1,0 +1,49 @@
+"""Reading text files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from oprag.errors import InputFileError
+
+__all__ = ["STDIN", "read_sources"]
+
+STDIN = "<stdin>"
+
+
+def read_sources(files: Sequence[str]) -> dict[str, str]:
+    """The text of each file by its name; a file that is named twice is read once.
+
+    Bytes are decoded as they are, line ends included, so that character offsets are those of the file (counted from
+    behind a byte-order mark).
+
+    Args:
+        files: Paths; "-" is standard input.
+
+    Raises:
+        InputFileError: A file is missing, is no file, cannot be opened, is not UTF-8 or has no text in it.
+    """
+    return {STDIN if name == "-" else name: _text(name) for name in dict.fromkeys(files)}
+
+
+def _text(name: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputFileError(f"cannot read {name}: {reason}", name) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputFileError(
+            f"{name} is not UTF-8 text: byte {error.start:,} is 0x{data[error.start]:02x}; convert it first, for "
+            "example with iconv -f latin1 -t utf-8",
+            name,
+        ) from error
+    if "\0" in text:
+        raise InputFileError(f"{name} is no text file: it has zero bytes in it", name)
+    if not text.strip():
+        raise InputFileError(f"{name} has no text in it", name)
+    return text

@@ -1,0 +1,53 @@
+"""Contexts on a terminal."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from oprag.context import Context
+from oprag.stitch import Passage
+
+__all__ = ["console", "error_console", "place_of", "safe", "show_context"]
+
+
+def console() -> Console:
+    """Standard output; document text is never read as markup."""
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+@cache
+def error_console() -> Console:
+    """Standard error, for progress, warnings and errors."""
+    return Console(stderr=True)
+
+
+def show_context(context: Context) -> None:
+    """Print the passages in order, each under its source and span."""
+    out = console()
+    for number, passage in enumerate(context.passages, 1):
+        out.print(Rule(f"{number}  {place_of(passage)}", align="left", style="dim"))
+        out.print(Text(safe(passage.text.strip("\n"))))
+    out.print(Rule(style="dim"))
+    approximate = " (approximation)" if context.tokens_are_approximate else ""
+    out.print(
+        f"{len(context.kept)} chunks in {len(context.passages)} passages, {context.tokens:,} tokens{approximate}, "
+        f"order {context.assembly.order}, {len(context.dropped)} dropped"
+    )
+
+
+def place_of(passage: Passage) -> str:
+    """Source, characters and ranks of a passage, on one line."""
+    where = safe(passage.source or "(unknown source)").replace("\n", " ")
+    if passage.spans:
+        where += f"  characters {passage.spans[0].start:,}–{passage.spans[-1].end:,}"
+    ranks = sorted(chunk.rank for chunk in passage.chunks)
+    return f"{where}  {'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks))}"
+
+
+def safe(text: str) -> str:
+    """The text without what a terminal would obey: a document may hold escape sequences."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in text)
