@@ -3,8 +3,8 @@
 pip install 'oprag[llama-index,local]'
 """
 
-from typing import Any, cast
 from pydoc_data.topics import topics
+from typing import Any, cast
 
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.embeddings import BaseEmbedding

@@ -15,7 +15,7 @@ from oprag.build import build_context
 from oprag.cli.demo import QUESTION, show_demo
 from oprag.cli.options import AssemblyOptions, assembly_options
 from oprag.cli.reading import read_sources
-from oprag.cli.show import error_console, show_context
+from oprag.cli.show import error_console, safe, show_context
 from oprag.cli.working import embed_sources
 from oprag.errors import OpragError, OpragWarning, OptionError
 from oprag.index import check_question
@@ -86,9 +86,13 @@ def _clear_errors() -> Iterator[None]:
         try:
             yield
         except OpragError as error:
-            error_console().print(f"Error: {error}", style="red", markup=False, highlight=False)
+            _tell(f"Error: {error}", "red")
             raise typer.Exit(2 if isinstance(error, OptionError) else 1) from error
         finally:
             for warning in caught:
                 if issubclass(warning.category, OpragWarning):
-                    error_console().print(f"Warning: {warning.message}", style="yellow", markup=False, highlight=False)
+                    _tell(f"Warning: {warning.message}", "yellow")
+
+
+def _tell(message: str, style: str) -> None:
+    error_console().print(safe(message), style=style, markup=False, highlight=False, soft_wrap=True)

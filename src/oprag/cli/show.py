@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 from rich.console import Console
-from rich.rule import Rule
 from rich.text import Text
 
 from oprag.context import Context
@@ -29,13 +28,13 @@ def show_context(context: Context) -> None:
     """Print the passages in order, each under its source and span."""
     out = console()
     for number, passage in enumerate(context.passages, 1):
-        out.print(Rule(f"{number}  {place_of(passage)}", align="left", style="dim"))
+        out.print(f"── {number}  {place_of(passage)}", style="bold")
         out.print(Text(safe(passage.text.strip("\n"))))
-    out.print(Rule(style="dim"))
     approximate = " (approximation)" if context.tokens_are_approximate else ""
     out.print(
-        f"{len(context.kept)} chunks in {len(context.passages)} passages, {context.tokens:,} tokens{approximate}, "
-        f"order {context.assembly.order}, {len(context.dropped)} dropped"
+        f"── {len(context.kept)} chunks in {len(context.passages)} passages, {context.tokens:,} tokens{approximate}, "
+        f"order {context.assembly.order}, {len(context.dropped)} dropped",
+        style="bold",
     )
 
 

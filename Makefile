@@ -1,0 +1,52 @@
+# Each target makes the environment that it needs: nothing has to be installed but Python 3.11 or newer.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test integration nightly benchmarks docs dist clean
+
+demo: $(VENV)/demo.done
+	$(BIN)/oprag demo
+
+test: $(VENV)/dev.done
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest -m "not integration" --cov --cov-report=term
+
+integration: $(VENV)/integration.done
+	$(BIN)/pytest -m integration tests/integration
+
+nightly: $(VENV)/dev.done
+	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/test_properties.py
+
+benchmarks: $(VENV)/integration.done
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/dev.done
+	$(BIN)/python -m docs.generate
+
+dist: $(VENV)/dev.done
+	$(BIN)/python -m build
+
+clean:
+	rm -rf $(VENV) build dist .coverage .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "oprag needs Python 3.11 or newer; name one with make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo.done: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[cli,local]'
+	touch $@
+
+$(VENV)/dev.done: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[dev]'
+	touch $@
+
+$(VENV)/integration.done: $(VENV)/dev.done tests/integration/requirements.txt
+	$(PIP) install --requirement tests/integration/requirements.txt
+	$(PIP) install --no-deps --requirement tests/integration/requirements-no-deps.txt
+	touch $@

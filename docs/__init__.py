@@ -1,0 +1,1 @@
+"""Generating the parts of the documentation that come from code."""

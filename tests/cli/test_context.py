@@ -1,0 +1,209 @@
+"""`oprag context`, run as a user runs it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from oprag.cli.app import app
+
+PARTS = {
+    "harbour": "The harbour of Aldmere has nine cranes. Ships wait outside when the wind blows from the west. ",
+    "bread": "Bread rises for three hours in a cool cellar before it is baked. The crust must sing when it cools. ",
+    "comet": "A comet crossed the sky in March, and the observatory measured its tail every night. ",
+    "crane": "Each crane of the harbour lifts forty tons, and the oldest crane was built in Leith. ",
+}
+
+
+@pytest.fixture
+def runner():
+    return CliRunner()
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = tmp_path / "book.md"
+    path.write_text("".join(PARTS.values()), encoding="utf-8")
+    return path
+
+
+def result_of(runner, *arguments, **kwargs):
+    result = runner.invoke(app, ["context", *map(str, arguments)], **kwargs)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def json_of(runner, *arguments, **kwargs):
+    return json.loads(result_of(runner, *arguments, "--json", **kwargs).stdout)
+
+
+def test_passages_stand_in_source_order_with_source_and_span(runner, book):
+    output = result_of(runner, book, "How much does a crane of the harbour lift?", "--chunk-size", 24, "--k", 2).stdout
+    assert output.index("nine cranes") < output.index("forty tons")
+    assert str(book) in output.replace("\n", "")
+    assert "characters 0–" in output
+
+
+def test_json_holds_what_the_file_holds(runner, book):
+    data = json_of(runner, book, "Which comet?", "--chunk-size", 12, "--k", 3)
+    text = book.read_text(encoding="utf-8")
+    spans = [span for passage in data["passages"] for span in passage["spans"]]
+    assert len(data["kept"]) == 3
+    assert spans == sorted(spans, key=lambda span: span["start"])
+    for passage in data["passages"]:
+        (span,) = passage["spans"]
+        assert passage["text"] == text[span["start"] : span["end"]]
+
+
+def test_everything_fits_and_nothing_is_changed(runner, book):
+    assert (
+        result_of(runner, book, "crane", "--chunk-size", 7, "--raw").stdout == book.read_text(encoding="utf-8") + "\n"
+    )
+
+
+def test_dropped_chunks_are_explained(runner, book):
+    output = result_of(runner, book, "crane", "--chunk-size", 12, "--k", 1, "--fetch-k", 3, "--explain").stdout
+    assert "dropped" in output
+    assert "behind the first 1" in output
+
+
+def test_the_token_budget_holds(runner, book):
+    data = json_of(runner, book, "crane", "--chunk-size", 12, "--token-budget", 40, "--count-tokens", "local")
+    assert 0 < data["tokens"] <= 40
+    assert not data["tokens_are_approximate"]
+    assert {drop["reason"] for drop in data["dropped"]} == {"token_budget"}
+
+
+def test_options_reach_the_context(runner, book):
+    output = result_of(
+        runner, book, "How much does a crane of the harbour lift?", "--chunk-size", 24, "--k", 2, "--raw",
+        "--gap", "[...]", "--separator", r"\n", "--header", "<{source} {start}>",
+    ).stdout  # fmt: skip
+    assert re.search(r"\n\[\.\.\.\]\n<.*book\.md \d+>\n", output)
+
+
+def test_rank_order_and_seeded_random_order(runner, book):
+    rank = [chunk["rank"] for chunk in json_of(runner, book, "crane", "--chunk-size", 12, "--order", "rank")["kept"]]
+    assert rank == sorted(rank)
+    orders = {
+        tuple(
+            chunk["rank"]
+            for chunk in json_of(runner, book, "crane", "--chunk-size", 12, "--order", "random", "--seed", seed)["kept"]
+        )
+        for seed in (1, 1, 2)
+    }
+    assert len(orders) == 2
+
+
+def test_several_files_and_standard_input(runner, tmp_path):
+    first, second = tmp_path / "doc10.txt", tmp_path / "doc2.txt"
+    first.write_text(PARTS["bread"])
+    second.write_text(PARTS["comet"])
+    data = json_of(runner, first, second, first, "-", "crane", "--source-order", "natural", input=PARTS["crane"])
+    sources = [passage["source"] for passage in data["passages"]]
+    assert sources == [str(second), str(first), "<stdin>"]
+
+
+def test_line_ends_and_a_byte_order_mark_do_not_move_offsets(runner, tmp_path):
+    path = tmp_path / "dos.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + b"one line\r\nanother line\r\n")
+    (passage,) = json_of(runner, path, "line")["passages"]
+    assert passage["text"] == "one line\r\nanother line\r\n"
+
+
+def test_escape_sequences_of_a_document_do_not_reach_the_terminal(runner, tmp_path):
+    path = tmp_path / "hostile.txt"
+    path.write_text("before \x1b]0;owned\x07 after \x1b[2J")
+    assert "\x1b" not in result_of(runner, path, "before").stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "No such file"),
+        (b"caf\xe9", "byte 3 is 0xe9"),
+        (b"", "no text"),
+        (b" \n\t ", "no text"),
+        (b"ELF\x00\x01", "zero bytes"),
+    ],
+)
+def test_an_unreadable_file_is_one_line_on_standard_error(runner, tmp_path, content, message):
+    path = tmp_path / "file.txt"
+    if content is not None:
+        path.write_bytes(content)
+    result = runner.invoke(app, ["context", str(path), "question"])
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_folder_is_no_file(runner, tmp_path):
+    result = runner.invoke(app, ["context", str(tmp_path), "question"])
+    assert result.exit_code == 1
+    assert "cannot read" in result.stderr
+
+
+@pytest.mark.parametrize("question", ["", "  \n"])
+def test_an_empty_question_is_refused(runner, book, question):
+    result = runner.invoke(app, ["context", str(book), question])
+    assert result.exit_code == 1
+    assert "the question is empty" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--k", "0", "k must be"),
+        ("--fetch-k", "5", "fetch_k must be at least k"),
+        ("--token-budget", "-1", "token_budget must be"),
+        ("--order", "best", "order must be one of"),
+        ("--source-order", "worst", "source_order must be one of"),
+        ("--missing-position", "ignore", "missing_position must be one of"),
+        ("--header", "{page.__class__}", "header may hold"),
+        ("--count-tokens", "no.such:thing", "count_tokens must be"),
+        ("--count-tokens", "math", "count_tokens must be"),
+        ("--source-key", "a,,b", "source_key must be"),
+        ("--chunk-size", "0", "size must be"),
+        ("--chunk-overlap", "128", "overlap must be"),
+    ],
+)
+def test_a_wrong_option_is_refused_by_its_name(runner, book, option, value, message):
+    result = runner.invoke(app, ["context", str(book), "crane", option, value])
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_budget_that_nothing_fits_is_an_error(runner, book):
+    result = runner.invoke(app, ["context", str(book), "crane", "--token-budget", "2"])
+    assert result.exit_code == 1
+    assert "none of the" in result.stderr
+
+
+def test_unknown_positions_are_warned_about(runner, book):
+    result = runner.invoke(app, ["context", str(book), "crane", "--chunk-size", "12", "--position-key", "nowhere"])
+    assert result.exit_code == 0
+    assert "Warning: more than half" in result.stderr
+
+
+def test_version_and_help(runner):
+    assert runner.invoke(app, ["--version"]).stdout.startswith("oprag 0.")
+    assert "FILES" in runner.invoke(app, ["context", "--help"]).stdout.upper()
+
+
+def test_demo_compares_the_orders(runner):
+    result = runner.invoke(app, ["demo"])
+    assert result.exit_code == 0
+    assert "source order (OP-RAG)" in result.stdout
+    starts = [int(number.replace(",", "")) for number in re.findall(r"characters ([\d,]+)–", result.stdout)]
+    assert len(starts) >= 5
+    assert starts == sorted(starts)
+    assert "dropped" in result.stdout
+
+
+def test_nothing_is_written(runner, book, monkeypatch):
+    before = set(book.parent.rglob("*"))
+    monkeypatch.chdir(book.parent)
+    result_of(runner, book, "crane")
+    assert set(Path.cwd().rglob("*")) == before

@@ -1,0 +1,67 @@
+"""What the README shows is run, and what it says of the options is what the code says."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from docs.generate import generated
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import Document as LlamaDocument
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.llms import MockLLM
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.fixture
+def names():
+    """What a reader's application has."""
+    book = "The captain is Ada Brand. She left port in May and came back with salt."
+    parts = [book[start : start + 26] for start in range(0, len(book), 26)]
+    documents = [Document(part, metadata={"source": "book.txt"}) for part in parts]
+    store = InMemoryVectorStore.from_documents(
+        [
+            Document(part, metadata={"source": "book.txt", "start_index": index * 26})
+            for index, part in enumerate(parts)
+        ],
+        DeterministicFakeEmbedding(size=8),
+    )
+    index = VectorStoreIndex.from_documents([LlamaDocument(text=book)], embed_model=MockEmbedding(8))
+    index.as_query_engine = lambda **options: type(index).as_query_engine(index, llm=MockLLM(), **options)
+    return {
+        "book": book,
+        "documents": documents,
+        "stored": [document.model_copy(update={"id": str(number)}) for number, document in enumerate(documents)],
+        "store": store,
+        "your_retriever": store.as_retriever(),
+        "index": index,
+    }
+
+
+def test_blocks_run_as_they_stand(names, capsys):
+    assert len(BLOCKS) >= 6
+    for block in BLOCKS:
+        exec(compile(block, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "{'start_index': 0, 'end_index': 26}" in printed
+    assert "The captain is Ada Brand. She left port in May and came back with salt." in printed
+    assert names["context"].text.startswith("The captain")
+
+
+def test_generated_parts_are_up_to_date():
+    assert generated(README) == README, "run: python -m docs.generate"
+
+
+def test_the_first_result_comes_within_25_lines():
+    assert "rank order" in "\n".join(README.splitlines()[:25])
+
+
+def test_extras_are_those_of_the_package():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    section = README.split("## Install")[1].split("##")[0]
+    assert {name for name in extras if name != "dev"} <= set(re.findall(r"`([a-z-]+)`", section))
