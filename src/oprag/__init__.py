@@ -1,6 +1,8 @@
 """Order-preserving retrieval-augmented generation (OP-RAG, arXiv 2409.01666)."""
 
+import importlib
 from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 from oprag._version import __version__
 from oprag.arrange import arrange
@@ -8,7 +10,6 @@ from oprag.assembly import PAPER, Assembly
 from oprag.build import build_context
 from oprag.chunk import Chunk, Span
 from oprag.context import Context
-from oprag.embed import DualEncoder, Embedder
 from oprag.errors import (
     BudgetError,
     ChunkError,
@@ -28,8 +29,6 @@ from oprag.errors import (
     SourceWarning,
     TokenizerError,
 )
-from oprag.index import DocumentIndex
-from oprag.local import LocalEmbedder
 from oprag.locate import Located, locate_positions
 from oprag.place import SourceReport
 from oprag.position import Position, Rung
@@ -80,8 +79,35 @@ __all__ = [
     "split_tokens",
 ]
 
-# Users see one place in tracebacks and reprs, whatever module a name lives in.
-for _public in [globals()[name] for name in __all__]:
-    if isinstance(_public, type | FunctionType):
-        _public.__module__ = "oprag"
-del _public
+# What needs NumPy is loaded when it is asked for: the adapters of the frameworks do without it.
+_LOADED_LATER = {
+    "DocumentIndex": "oprag.index",
+    "DualEncoder": "oprag.embed",
+    "Embedder": "oprag.embed",
+    "LocalEmbedder": "oprag.local",
+}
+
+if TYPE_CHECKING:
+    from oprag.embed import DualEncoder, Embedder
+    from oprag.index import DocumentIndex
+    from oprag.local import LocalEmbedder
+
+
+def _shown_here(public: Any) -> Any:
+    """Users see one place in tracebacks and reprs, whatever module a name lives in."""
+    if isinstance(public, type | FunctionType):
+        public.__module__ = __name__
+    return public
+
+
+for _name in __all__:
+    if _name not in _LOADED_LATER:
+        _shown_here(globals()[_name])
+del _name
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LOADED_LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = _shown_here(getattr(importlib.import_module(_LOADED_LATER[name]), name))
+    return globals()[name]

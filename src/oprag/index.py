@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from oprag.chunk import Chunk
 from oprag.embed import Embedder, as_vectors
-from oprag.errors import ChunkError, EmbeddingError, IndexFileError, MissingSourceError, OptionError, QueryError
+from oprag.errors import ChunkError, EmbeddingError, IndexFileError, MissingSourceError, OptionError
+from oprag.question import check_question
 from oprag.source import source_name
 from oprag.split import split_tokens
 
@@ -48,8 +49,8 @@ class DocumentIndex:
         >>> embedder = LocalEmbedder()
         >>> texts = {"pets": "Cats purr. Dogs bark. Parrots talk."}
         >>> index = DocumentIndex.from_texts(texts, embedder, embedder.tokenizer, size=5)
-        >>> [hit.metadata["start_index"] for hit in index.search("Which animal barks?", k=2)]
-        [11, 0]
+        >>> [hit.text for hit in index.search("Which animal barks?", k=1)]
+        [' Dogs bark.']
     """
 
     def __init__(
@@ -216,18 +217,6 @@ class DocumentIndex:
             return cls(texts, metadata, vectors, embedder)
         except (ChunkError, EmbeddingError) as error:
             raise IndexFileError(f"{path} is damaged: {error}", path) from error
-
-
-def check_question(question: Any) -> None:
-    """Refuse a question that cannot be searched for.
-
-    Raises:
-        QueryError: It is no string, or has nothing but white space in it.
-    """
-    if not isinstance(question, str):
-        raise QueryError(f"the question must be a string, got {type(question).__name__}", question)
-    if not question or question.isspace():
-        raise QueryError("the question is empty", question)
 
 
 def top(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:

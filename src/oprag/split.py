@@ -58,6 +58,7 @@ def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -
         TokenizerError: The tokenizer is of another kind, or its offsets do not run forward inside the text.
 
     Example:
+        >>> import re
         >>> words = lambda text: [match.span() for match in re.finditer(r"[a-z]+", text)]
         >>> [window.text for window in split_tokens("one two three four", words, size=2)]
         ['one two ', 'three four']

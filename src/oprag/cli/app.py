@@ -18,7 +18,7 @@ from oprag.cli.reading import read_sources
 from oprag.cli.show import error_console, safe, show_context
 from oprag.cli.working import embed_sources
 from oprag.errors import OpragError, OpragWarning, OptionError
-from oprag.index import check_question
+from oprag.question import check_question
 
 __all__ = ["app"]
 

@@ -19,9 +19,9 @@ from oprag.chunk import Chunk
 from oprag.context import Context
 from oprag.errors import ChunkError, OptionError, RetrievalWarning
 from oprag.fields import AssemblyFields
-from oprag.index import check_question
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.search import Found, SearchType, asearch, search
+from oprag.question import check_question
 
 __all__ = ["OrderPreservingRetriever"]
 

@@ -41,9 +41,10 @@ class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
 
     Example:
         >>> from llama_index.core.schema import TextNode
-        >>> nodes = [NodeWithScore(node=TextNode(text=text, metadata={"file_name": "abc", "page_label": page}),
-        score=score) ...          for text, page, score in [("ten", "10", 0.9), ("preface", "iv", 0.8), ("nine", "9",
-        0.7)]]
+        >>> def node(text, page, score):
+        ...     metadata = {"file_name": "abc", "page_label": page}
+        ...     return NodeWithScore(node=TextNode(text=text, metadata=metadata), score=score)
+        >>> nodes = [node("ten", "10", 0.9), node("preface", "iv", 0.8), node("nine", "9", 0.7)]
         >>> [scored.text for scored in OrderPreservingPostprocessor().postprocess_nodes(nodes)]
         ['preface', 'nine', 'ten']
     """

@@ -12,8 +12,8 @@ from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.fields import OPTIONS, AssemblyFields
-from oprag.index import check_question
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
+from oprag.question import check_question
 
 __all__ = ["OrderPreservingRetriever"]
 
