@@ -31,7 +31,7 @@ from oprag.errors import (
 )
 from oprag.locate import Located, locate_positions
 from oprag.place import SourceReport
-from oprag.position import Position, Rung
+from oprag.rung import Position, Rung
 from oprag.select import Drop
 from oprag.split import TokenWindow, split_tokens
 from oprag.stitch import Passage

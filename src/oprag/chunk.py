@@ -9,12 +9,11 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oprag.errors import ChunkError
+from oprag.rung import Position
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from oprag.position import Position
 
 __all__ = ["Chunk", "Span"]
 

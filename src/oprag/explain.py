@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from oprag.chunk import Chunk, Span
-from oprag.position import Rung
+from oprag.rung import Rung
 
 if TYPE_CHECKING:
     from oprag.context import Context

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from oprag.chunk import Chunk
 from oprag.errors import PositionWarning, SourceWarning
-from oprag.position import PositionKey, Rung, find_positions
+from oprag.position import PositionKey, find_positions
+from oprag.rung import Rung
 from oprag.source import SourceKey, source_of
 
 __all__ = ["Placed", "SourceReport", "group_by_source", "place", "warn_about"]

@@ -9,61 +9,19 @@ all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from oprag.chain import chain_keys
 from oprag.chunk import Chunk, Span
 from oprag.offsets import disagree, read_offsets
+from oprag.rung import NOWHERE, Position, Rung
 from oprag.values import Key, label_keys, natural_key, ordinal
 
 __all__ = ["Placement", "Position", "PositionKey", "Rung", "find_positions"]
 
 PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
-
-class Rung(IntEnum):
-    """How a position is known, best first."""
-
-    KEY = 0
-    """Named by the caller with `position_key`."""
-    STAMPED = 1
-    """An ordinal stamped at ingestion, such as `chunk_index`."""
-    PAGE_OFFSET = 2
-    """A page, and a character offset on it."""
-    OFFSET = 3
-    """A character offset."""
-    CHAIN = 4
-    """PREVIOUS/NEXT links, as far as they connect."""
-    COARSE = 5
-    """A page, a row or another single number that several chunks may share."""
-    NONE = 6
-    """Nothing: `missing_position` says where such a chunk stands."""
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a chunk stands in its source.
-
-    Attributes:
-        key: Sorts the chunks of one source; empty when nothing is known. Comparable inside one source alone.
-        rung: How it is known.
-        field: The metadata keys that it was read from.
-    """
-
-    key: Key
-    rung: Rung
-    field: str = ""
-
-    @property
-    def known(self) -> bool:
-        """Whether anything is known."""
-        return self.rung is not Rung.NONE
-
-
-NOWHERE = Position((), Rung.NONE)
 
 STAMPED_FIELDS = ("chunk_index", "chunk_idx", "chunk_number", "chunk_order", "split_id")
 PAGE_FIELDS = ("page", "page_number", "page_label")
@@ -230,10 +188,13 @@ def _given(chunk: Chunk, position_key: PositionKey) -> Key | None:
 
 
 def _key(value: Any) -> Key | None:
-    """A caller's value as a key in which numbers, texts and dates can stand beside each other."""
-    if isinstance(value, tuple | list):
-        parts = [_key(part) for part in value]
-        return None if not parts or None in parts else (2, *parts)
+    """A caller's value, or several of them, as a key; there is none where one of them does not count."""
+    parts = [_part(part) for part in (value if isinstance(value, tuple | list) else [value])]
+    return None if not parts or None in parts else tuple(parts)
+
+
+def _part(value: Any) -> Key | None:
+    """A number, text or date as a key; these can stand beside each other."""
     number = ordinal(value)
     if number is not None:
         return (0, number)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from oprag.chunk import Chunk, Span
 from oprag.offsets import is_exact
-from oprag.position import Rung
+from oprag.rung import Rung
 
 __all__ = ["Passage", "each_alone", "stitch"]
 

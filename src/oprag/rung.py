@@ -1,0 +1,53 @@
+"""A position, and how it is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from oprag.values import Key
+
+__all__ = ["NOWHERE", "Position", "Rung"]
+
+
+class Rung(IntEnum):
+    """How a position is known, best first."""
+
+    KEY = 0
+    """Named by the caller with `position_key`."""
+    STAMPED = 1
+    """An ordinal stamped at ingestion, such as `chunk_index`."""
+    PAGE_OFFSET = 2
+    """A page, and a character offset on it."""
+    OFFSET = 3
+    """A character offset."""
+    CHAIN = 4
+    """PREVIOUS/NEXT links, as far as they connect."""
+    COARSE = 5
+    """A page, a row or another single number that several chunks may share."""
+    NONE = 6
+    """Nothing: `missing_position` says where such a chunk stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a chunk stands in its source.
+
+    Attributes:
+        key: Sorts the chunks of one source; empty when nothing is known. Comparable inside one source alone.
+        rung: How it is known.
+        field: The metadata keys that it was read from.
+    """
+
+    key: Key
+    rung: Rung
+    field: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known."""
+        return self.rung is not Rung.NONE
+
+
+NOWHERE = Position((), Rung.NONE)
+"""What a chunk has of which nothing is known."""
