@@ -57,61 +57,48 @@ def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int) -> Fit:
         BudgetError: Not one chunk fits.
         TokenizerError: `count_tokens` gave no usable count.
     """
-    charges = _charges(chunks, assembly)
-    rest = list(zip(chunks, charges, strict=True))
-    dropped: list[Drop] = []
-    while rest:
-        walked = _walk(rest, token_budget)
-        kept = [pair for pair in rest if pair[0].rank not in walked]
-        over: list[Drop] = []
-        while kept:
-            layout = lay_out([chunk for chunk, _ in kept], assembly)
-            tokens = count(layout.text, assembly.count_tokens)
-            if tokens <= token_budget:
-                left_out = [*dropped, *walked.values(), *over]
-                return Fit(layout, tokens, sum(charge for _, charge in kept), left_out)
-            chunk, _ = kept.pop()
-            detail = f"the rendered text had {tokens:,} tokens with it, {token_budget:,} are allowed"
-            over.append(Drop(chunk, "token_budget", tokens, detail))
-        # The counter charged these too little; without them there may be room for one that the walk left out.
-        dropped += over
-        gone = {drop.chunk.rank for drop in over}
-        rest = [pair for pair in rest if pair[0].rank not in gone] if over else []
-    smallest = min(charges)
+    kept, charged, dropped = _walk(chunks, assembly, token_budget)
+    while kept:
+        layout = lay_out(kept, assembly)
+        tokens = count(layout.text, assembly.count_tokens) if layout.text else 0
+        if tokens <= token_budget:
+            return Fit(layout, tokens, sum(charged[: len(kept)]), dropped)
+        detail = f"the rendered text had {tokens:,} tokens with it, {token_budget:,} are allowed"
+        dropped.append(Drop(kept.pop(), "token_budget", tokens, detail))
+    smallest = min(int(drop.figure or 0) for drop in dropped)
     raise BudgetError(
-        f"none of the {len(charges)} retrieved chunks fits token_budget={token_budget}: the smallest needs {smallest} "
+        f"none of the {len(chunks)} retrieved chunks fits token_budget={token_budget}: the smallest needs {smallest} "
         "tokens; raise the budget or split the sources into smaller chunks",
         token_budget,
     )
 
 
-def _walk(charged: Sequence[tuple[Chunk, int]], token_budget: int) -> dict[int, Drop]:
-    """The chunks, by rank, that are left out when the best are taken while they fit."""
-    left = token_budget
-    dropped: dict[int, Drop] = {}
-    for chunk, charge in charged:
-        if charge <= left:
-            left -= charge
-        else:
-            detail = f"needs {charge:,} tokens, {left:,} of {token_budget:,} are left"
-            dropped[chunk.rank] = Drop(chunk, "token_budget", charge, detail)
-    return dropped
+def _walk(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int) -> tuple[list[Chunk], list[int], list[Drop]]:
+    """Take the best chunks while they fit.
 
-
-def _charges(chunks: Sequence[Chunk], assembly: Assembly) -> list[int]:
-    """The tokens of each chunk as a passage of its own, with what may have to stand before it."""
+    Returns:
+        The chunks that were taken, what each was charged, and those that were left out.
+    """
     counter = assembly.count_tokens
     separator = count(assembly.separator, counter) if assembly.separator else 0
     gap = count(assembly.gap, counter) + separator if assembly.gap and assembly.order == "source" else 0
-    charges: list[int] = []
-    seen: set[str] = set()
-    for passage in each_alone(chunks):
-        charge = count(with_header(passage, assembly.header), counter)
-        if charges:
-            charge += separator
-        if passage.source is not None:
-            if passage.source in seen:
-                charge += gap
-            seen.add(passage.source)
-        charges.append(charge)
-    return charges
+    kept: list[Chunk] = []
+    charged: list[int] = []
+    dropped: list[Drop] = []
+    sources: set[str] = set()
+    left = token_budget
+    for chunk, passage in zip(chunks, each_alone(chunks), strict=True):
+        text = with_header(passage, assembly.header)
+        charge = count(text, counter) if text else 0
+        if kept:
+            charge += separator + (gap if chunk.source in sources else 0)
+        if charge > left:
+            detail = f"needs {charge:,} tokens, {left:,} of {token_budget:,} are left"
+            dropped.append(Drop(chunk, "token_budget", charge, detail))
+            continue
+        left -= charge
+        kept.append(chunk)
+        charged.append(charge)
+        if chunk.source is not None:
+            sources.add(chunk.source)
+    return kept, charged, dropped

@@ -110,8 +110,14 @@ def warn_about(placed: Placed) -> None:
 
 
 def _already_placed(group: Sequence[Chunk], source: str | None) -> bool:
-    return all(
-        chunk.position is not None and chunk.position.rung is not Rung.KEY and chunk.source == source for chunk in group
+    """Whether the positions of an earlier assembly can be kept: all are there, and all were read in the same way."""
+    readings = {
+        (chunk.position.rung, chunk.position.field) for chunk in group if chunk.position and chunk.position.known
+    }
+    return (
+        all(chunk.position is not None and chunk.source == source for chunk in group)
+        and len(readings) <= 1
+        and all(rung is not Rung.KEY for rung, _ in readings)
     )
 
 

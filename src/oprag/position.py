@@ -102,14 +102,14 @@ def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | Non
         return [None] * len(chunks)
     best = max(frames, key=lambda frame: sum(claim is not None for claim in frame.claims))
     return [
-        None if claim is None else Span(claim[1], claim[2], _page(chunk.metadata.get(best.page_field)))
+        None
+        if claim is None
+        else Span(claim[1], claim[2], _page(chunk.metadata[best.page_field]) if best.page_field else None)
         for chunk, claim in zip(chunks, best.claims, strict=True)
     ]
 
 
-def _page(value: Any) -> str | int | None:
-    if value is None:
-        return None
+def _page(value: Any) -> str | int:
     number = ordinal(value)
     return number if isinstance(number, int) else str(value).strip()
 

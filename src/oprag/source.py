@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 from oprag.chunk import Chunk
@@ -52,7 +54,8 @@ def source_name(value: Any) -> str | None:
     """The value as the name of a source; 5, 5.0 and "5" are one name, since stores change the type of numbers."""
     if isinstance(value, str):
         return value if value and not value.isspace() else None
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        number = ordinal(abs(value))
-        return None if number is None else str(number if value >= 0 else -number)
-    return None
+    number = ordinal(value)
+    if number is None and isinstance(value, Real | Decimal):
+        opposite = ordinal(-value)
+        number = None if opposite is None else -opposite
+    return None if number is None else str(number)

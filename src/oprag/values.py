@@ -37,8 +37,9 @@ def ordinal(value: Any) -> int | float | None:
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None
     try:
-        return _counting(float(value))
-    except (ValueError, OverflowError, TypeError):
+        # Not by way of float where there is no need: it cannot tell large whole numbers apart.
+        return ordinal(int(value)) if value == int(value) else _counting(float(value))
+    except (ValueError, OverflowError, TypeError, ArithmeticError):
         return None
 
 
