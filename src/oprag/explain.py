@@ -10,6 +10,7 @@ from oprag.rung import Rung
 
 if TYPE_CHECKING:
     from oprag.context import Context
+    from oprag.place import SourceReport
 
 __all__ = ["explain"]
 
@@ -34,7 +35,7 @@ def explain(context: Context) -> str:
                 report.source or "(unknown)",
                 str(report.chunks),
                 str(report.missing),
-                f"{report.rung.value or '-'} {_RUNGS[report.rung]}" + (f": {report.field}" if report.field else ""),
+                _rung_text(report),
             ]
             for report in context.sources
         ],
@@ -68,8 +69,13 @@ def _summary(context: Context) -> str:
         tokens += f", {context.freed_tokens:,} fewer than its chunks one by one"
     return (
         f"{chunks} {_plural('chunk', chunks)} in {passages} {_plural('passage', passages)}, "
-        f"order {context.assembly.order}, {tokens}; {len(context.dropped)} dropped"
+        f"order {context.assembly.order}, {tokens}" + (f"; {len(context.dropped)} dropped" if context.dropped else "")
     )
+
+
+def _rung_text(report: SourceReport) -> str:
+    number = "-" if report.rung is Rung.NONE else str(report.rung.value)
+    return f"{number} {_RUNGS[report.rung]}" + (f": {report.field}" if report.field else "")
 
 
 def _plural(noun: str, number: int) -> str:

@@ -62,8 +62,11 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
     for indices in members.values():
         group = [chunks[index] for index in indices]
         source = names[indices[0]]
-        if position_key is not None or not _already_placed(group, source):
+        placed_before = all(chunk.position is not None and chunk.source == source for chunk in group)
+        if not placed_before or position_key is not None or not _read_alike(group):
             positions, spans = find_positions(group, position_key)
+            if placed_before:
+                spans = [chunk.span for chunk in group]
             group = [
                 chunk._placed(source, position, span)  # noqa: SLF001
                 for chunk, position, span in zip(group, positions, spans, strict=True)
@@ -109,16 +112,12 @@ def warn_about(placed: Placed) -> None:
         )
 
 
-def _already_placed(group: Sequence[Chunk], source: str | None) -> bool:
-    """Whether the positions of an earlier assembly can be kept: all are there, and all were read in the same way."""
+def _read_alike(group: Sequence[Chunk]) -> bool:
+    """Whether the positions were read in one way, by the ladder, so that they can be compared."""
     readings = {
         (chunk.position.rung, chunk.position.field) for chunk in group if chunk.position and chunk.position.known
     }
-    return (
-        all(chunk.position is not None and chunk.source == source for chunk in group)
-        and len(readings) <= 1
-        and all(rung is not Rung.KEY for rung, _ in readings)
-    )
+    return len(readings) <= 1 and all(rung is not Rung.KEY for rung, _ in readings)
 
 
 def _report(source: str | None, group: Sequence[Chunk]) -> SourceReport:

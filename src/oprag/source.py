@@ -55,7 +55,7 @@ def source_name(value: Any) -> str | None:
     if isinstance(value, str):
         return value if value and not value.isspace() else None
     number = ordinal(value)
-    if number is None and isinstance(value, Real | Decimal):
+    if number is None and isinstance(value, Real | Decimal) and not isinstance(value, bool):
         opposite = ordinal(-value)
         number = None if opposite is None else -opposite
     return None if number is None else str(number)

@@ -191,13 +191,19 @@ def _overlap_is_certain(before: str, after: str, overlap: int) -> bool:
     for index, place in enumerate(_places(after[:_COINCIDENCE], before, 0)):
         if index == _MOST_PLACES or (place != proposed and after.startswith(before[place:])):
             return False
-    return not _repeats(before + after[overlap:])
+    return not _repeats(before + after[overlap:], max(_COINCIDENCE, len(after) - overlap))
 
 
-def _repeats(text: str) -> bool:
-    """Whether the text is one pattern over and over, as far as it reaches: its start is its end again."""
-    for index, place in enumerate(_places(text[:_COINCIDENCE], text, 1)):
-        if index == _MOST_PLACES or (place <= len(text) - _COINCIDENCE and text.startswith(text[place:])):
+def _repeats(text: str, least: int) -> bool:
+    """Whether the text is one pattern over and over, as far as it reaches: its start is its end again.
+
+    Args:
+        text: Two texts joined over their overlap.
+        least: How much of the start must come again. An offset can be too small only by whole periods that fit a chunk,
+            so at least as many characters as the second text would add do.
+    """
+    for index, place in enumerate(_places(text[:least], text, 1)):
+        if index == _MOST_PLACES or text.startswith(text[place:]):
             return True
     return False
 

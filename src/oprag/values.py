@@ -38,7 +38,8 @@ def ordinal(value: Any) -> int | float | None:
         return None
     try:
         # Not by way of float where there is no need: it cannot tell large whole numbers apart.
-        return ordinal(int(value)) if value == int(value) else _counting(float(value))
+        whole_part = math.trunc(value)
+        return ordinal(whole_part) if value == whole_part else _counting(float(value))
     except (ValueError, OverflowError, TypeError, ArithmeticError):
         return None
 
