@@ -60,7 +60,7 @@ def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int) -> Fit:
     kept, charged, dropped = _walk(chunks, assembly, token_budget)
     while kept:
         layout = lay_out(kept, assembly)
-        tokens = count(layout.text, assembly.count_tokens) if layout.text else 0
+        tokens = count(layout.text, assembly.count_tokens)
         if tokens <= token_budget:
             return Fit(layout, tokens, sum(charged[: len(kept)]), dropped)
         detail = f"the rendered text had {tokens:,} tokens with it, {token_budget:,} are allowed"
@@ -89,7 +89,7 @@ def _walk(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int) -> tup
     left = token_budget
     for chunk, passage in zip(chunks, each_alone(chunks), strict=True):
         text = with_header(passage, assembly.header)
-        charge = count(text, counter) if text else 0
+        charge = count(text, counter)
         if kept:
             charge += separator + (gap if chunk.source in sources else 0)
         if charge > left:

@@ -47,7 +47,7 @@ class Context:
         Raises:
             TokenizerError: `count_tokens` gave no usable count.
         """
-        return count(self.text, self.assembly.count_tokens) if self.text else 0
+        return count(self.text, self.assembly.count_tokens) if self.kept else 0
 
     @property
     def tokens_are_approximate(self) -> bool:

@@ -69,13 +69,12 @@ def _summary(context: Context) -> str:
         tokens += f", {context.freed_tokens:,} fewer than its chunks one by one"
     return (
         f"{chunks} {_plural('chunk', chunks)} in {passages} {_plural('passage', passages)}, "
-        f"order {context.assembly.order}, {tokens}" + (f"; {len(context.dropped)} dropped" if context.dropped else "")
+        f"order {context.assembly.order}, {tokens}; {len(context.dropped)} dropped"
     )
 
 
 def _rung_text(report: SourceReport) -> str:
-    number = "-" if report.rung is Rung.NONE else str(report.rung.value)
-    return f"{number} {_RUNGS[report.rung]}" + (f": {report.field}" if report.field else "")
+    return f"{report.rung.value} {_RUNGS[report.rung]}" + (f": {report.field}" if report.field else "")
 
 
 def _plural(noun: str, number: int) -> str:

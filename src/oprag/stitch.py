@@ -188,7 +188,9 @@ def _overlap_is_certain(before: str, after: str, overlap: int) -> bool:
     if any(before.endswith(after[:length]) for length in range(overlap + 1, _COINCIDENCE)):
         return False
     proposed = len(before) - overlap
-    for index, place in enumerate(_places(after[:_COINCIDENCE], before, 0)):
+    # A much shorter agreement inside a long one is a word that comes twice, not another overlap.
+    seed = after[: max(_COINCIDENCE, overlap // 4)]
+    for index, place in enumerate(_places(seed, before, 0)):
         if index == _MOST_PLACES or (place != proposed and after.startswith(before[place:])):
             return False
     return not _repeats(before + after[overlap:], max(_COINCIDENCE, len(after) - overlap))

@@ -37,9 +37,9 @@ def ordinal(value: Any) -> int | float | None:
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None
     try:
-        # Not by way of float where there is no need: it cannot tell large whole numbers apart.
-        whole_part = math.trunc(value)
-        return ordinal(whole_part) if value == whole_part else _counting(float(value))
+        number = _counting(float(value))
+        # Straight from the value: a float cannot tell large whole numbers apart.
+        return ordinal(int(value)) if isinstance(number, int) else number  # type: ignore[arg-type]
     except (ValueError, OverflowError, TypeError, ArithmeticError):
         return None
 
