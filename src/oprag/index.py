@@ -42,7 +42,7 @@ class DocumentIndex:
 
     Raises:
         ChunkError: A text is no string, or there are not as many metadata as texts.
-        EmbeddingError: The vectors have another shape, or are not finite.
+        EmbeddingError: The vectors have another shape, or are not finite, or the embedder is none.
 
     Example:
         >>> from oprag.local import LocalEmbedder
@@ -56,6 +56,12 @@ class DocumentIndex:
     def __init__(
         self, texts: Sequence[str], metadata: Sequence[Mapping[str, Any]], vectors: Any, embedder: Embedder
     ) -> None:
+        if not isinstance(embedder, Embedder):
+            raise EmbeddingError(
+                f"expected an embedder with name, embed_questions and embed_documents, got {type(embedder).__name__}; "
+                "DualEncoder makes one of two functions",
+                embedder,
+            )
         if len(texts) != len(metadata):
             raise ChunkError(f"expected metadata for {len(texts)} chunks, got {len(metadata)}", metadata)
         self._vectors = as_vectors(vectors, len(texts))
@@ -87,9 +93,12 @@ class DocumentIndex:
             progress: Called with the number of embedded chunks and the number of all.
 
         Raises:
+            ChunkError: `sources` is no mapping, or a text is no string.
             MissingSourceError: A source has no name.
             EmbeddingError: The embedder gave vectors of another shape, or not finite.
         """
+        if not isinstance(sources, Mapping):
+            raise ChunkError(f"sources must map names to texts, got {type(sources).__name__}", sources)
         texts: list[str] = []
         metadata: list[dict[str, Any]] = []
         for name, text in sources.items():

@@ -73,6 +73,8 @@ def disagree(chunks: Sequence[Chunk], claims: Sequence[tuple[Any, int, int] | No
         chunks: The chunks of one source.
         claims: Page, start and end of each chunk; None for a chunk that claims nothing.
     """
+    if len(chunks) < 2:
+        return False
     texts: dict[tuple[Any, int, int], str] = {}
     exact: dict[Any, list[tuple[int, int, str]]] = {}
     for chunk, claim in zip(chunks, claims, strict=True):

@@ -65,14 +65,16 @@ def _related(related: Any) -> str | None:
 
 
 def prompt_header(passage: Passage) -> str:
-    """What LlamaIndex's synthesizers write above the text of a node: its metadata, by the node's own templates.
+    """What LlamaIndex's synthesizers write around the text of a node: its metadata, by the node's own templates.
 
     It is counted against a token budget, since the model will read it.
     """
     node: BaseNode = passage.chunks[0].origin.node
     shown = node.get_content(MetadataMode.LLM)
-    above, found, _ = shown.rpartition(passage.text)
-    return above.removesuffix("\n") if found else ""
+    if not passage.text:
+        return shown
+    above, _, below = shown.rpartition(passage.text)
+    return above.removesuffix("\n") + below
 
 
 def nodes_of(context: Context, *, annotate: bool) -> list[NodeWithScore]:
