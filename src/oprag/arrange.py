@@ -13,7 +13,7 @@ from oprag.chunk import Chunk, sorted_by_rank
 from oprag.errors import OptionError
 from oprag.place import group_by_source, place, warn_about
 from oprag.select import apply_missing_position
-from oprag.values import natural_key
+from oprag.values import finite, natural_key
 
 __all__ = ["arrange", "in_order"]
 
@@ -114,7 +114,7 @@ def _totals(groups: Sequence[Sequence[Chunk]]) -> list[float]:
     worst source first.
     """
     chunks = sorted((chunk for group in groups for chunk in group), key=lambda chunk: chunk.rank)
-    scores = [score for chunk in chunks if (score := chunk.score) is not None and math.isfinite(score)]
+    scores = [score for chunk in chunks if (score := finite(chunk.score)) is not None]
     if len(scores) == len(chunks) and all(better >= worse for better, worse in pairwise(scores)):
-        return [math.fsum(chunk.score or 0.0 for chunk in group) for group in groups]
+        return [math.fsum(finite(chunk.score) or 0.0 for chunk in group) for group in groups]
     return [math.fsum(1 / (1 + chunk.rank) for chunk in group) for group in groups]

@@ -91,8 +91,8 @@ class Assembly:
         if not callable(self.source_order):
             _check_choice("source_order", self.source_order, get_args(SourceOrderName), " or a function")
         _check_choice("missing_position", self.missing_position, get_args(MissingPosition))
-        _check_key("source_key", self.source_key)
-        _check_key("position_key", self.position_key)
+        check_key("source_key", self.source_key)
+        check_key("position_key", self.position_key)
         if type(self.stitch) is not bool:
             raise OptionError(f"stitch must be True or False, got {self.stitch!r}", self.stitch)
         if not isinstance(self.separator, str):
@@ -133,7 +133,12 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...], also: str = "
         raise OptionError(f"{name} must be one of {', '.join(choices)}{also}, got {value!r}", value)
 
 
-def _check_key(name: str, value: Any) -> None:
+def check_key(name: str, value: Any) -> None:
+    """Refuse what is no `source_key` or `position_key`.
+
+    Raises:
+        OptionError: The value is no metadata key, no tuple of them and no function.
+    """
     if value is None or callable(value) or (isinstance(value, str) and value):
         return
     if isinstance(value, tuple) and value and all(isinstance(part, str) and part for part in value):

@@ -9,7 +9,7 @@ from oprag.arrange import in_order
 from oprag.assembly import Assembly
 from oprag.chunk import Chunk
 from oprag.errors import BudgetError
-from oprag.render import render, with_header
+from oprag.render import SHOWN_SEPARATOR, Show, render, with_header
 from oprag.select import Drop
 from oprag.stitch import Passage, each_alone, stitch
 from oprag.tokens import count
@@ -34,14 +34,14 @@ class Fit(NamedTuple):
     dropped: list[Drop]
 
 
-def lay_out(chunks: Sequence[Chunk], assembly: Assembly) -> Layout:
+def lay_out(chunks: Sequence[Chunk], assembly: Assembly, show: Show | None = None) -> Layout:
     """Order, stitch and render; the chunks come best first."""
     ordered = in_order(chunks, assembly)
     passages = stitch(ordered, assembly.separator) if assembly.stitch else each_alone(ordered)
-    return Layout(ordered, passages, render(passages, assembly))
+    return Layout(ordered, passages, render(passages, assembly, show))
 
 
-def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int) -> Fit:
+def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int, show: Show | None = None) -> Fit:
     """The best chunks whose rendered text has at most `token_budget` tokens.
 
     Best first, each chunk is charged its own text, header, gap and separator; one that does not fit is left out, and
@@ -52,14 +52,15 @@ def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int) -> Fit:
         chunks: Selected chunks, best first; at least one.
         assembly: The options.
         token_budget: The most tokens that the text may have.
+        show: Writes a passage as it will be rendered, where that is not our own rendering.
 
     Raises:
         BudgetError: Not one chunk fits.
         TokenizerError: `count_tokens` gave no usable count.
     """
-    kept, charged, dropped = _walk(chunks, assembly, token_budget)
+    kept, charged, dropped = _walk(chunks, assembly, token_budget, show)
     while kept:
-        layout = lay_out(kept, assembly)
+        layout = lay_out(kept, assembly, show)
         tokens = count(layout.text, assembly.count_tokens)
         if tokens <= token_budget:
             return Fit(layout, tokens, sum(charged[: len(kept)]), dropped)
@@ -73,22 +74,26 @@ def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int) -> Fit:
     )
 
 
-def _walk(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int) -> tuple[list[Chunk], list[int], list[Drop]]:
+def _walk(
+    chunks: Sequence[Chunk], assembly: Assembly, token_budget: int, show: Show | None
+) -> tuple[list[Chunk], list[int], list[Drop]]:
     """Take the best chunks while they fit.
 
     Returns:
         The chunks that were taken, what each was charged, and those that were left out.
     """
     counter = assembly.count_tokens
-    separator = count(assembly.separator, counter) if assembly.separator else 0
-    gap = count(assembly.gap, counter) + separator if assembly.gap and assembly.order == "source" else 0
+    between = SHOWN_SEPARATOR if show is not None else assembly.separator
+    separator = count(between, counter) if between else 0
+    has_gaps = assembly.gap and assembly.order == "source" and show is None
+    gap = count(assembly.gap, counter) + separator if assembly.gap and has_gaps else 0
     kept: list[Chunk] = []
     charged: list[int] = []
     dropped: list[Drop] = []
     sources: set[str] = set()
     left = token_budget
     for chunk, passage in zip(chunks, each_alone(chunks), strict=True):
-        text = with_header(passage, assembly.header)
+        text = with_header(passage, assembly.header) if show is None else show(passage)
         charge = count(text, counter)
         if kept:
             charge += separator + (gap if chunk.source in sources else 0)

@@ -10,9 +10,10 @@ from oprag.budget import fit, lay_out
 from oprag.chunk import Chunk, sorted_by_rank
 from oprag.context import Context
 from oprag.place import place, warn_about
+from oprag.render import Show
 from oprag.select import select
 
-__all__ = ["build_context"]
+__all__ = ["assemble", "build_context"]
 
 
 def build_context(chunks: Iterable[Chunk], assembly: Assembly | None = None, **options: Any) -> Context:
@@ -45,16 +46,26 @@ def build_context(chunks: Iterable[Chunk], assembly: Assembly | None = None, **o
         >>> build_context(hits, k=2, gap="[...]").text
         'one. \n\n[...]\n\nthree. '
     """
-    assembly = as_assembly(assembly, options)
+    return assemble(chunks, as_assembly(assembly, options))
+
+
+def assemble(chunks: Iterable[Chunk], assembly: Assembly, show: Show | None = None) -> Context:
+    """The work of `build_context`, for adapters.
+
+    Args:
+        chunks: Chunks with distinct ranks, in any sequence.
+        assembly: The options.
+        show: Writes a passage as the framework will show it; what the token budget then counts.
+    """
     placed = place(sorted_by_rank(chunks), assembly.source_key, assembly.position_key)
     if assembly.order == "source":
         warn_about(placed)
     selected, dropped = select(placed.chunks, assembly)
     charged = tokens = None
     if assembly.token_budget is None or not selected:
-        layout = lay_out(selected, assembly)
+        layout = lay_out(selected, assembly, show)
     else:
-        layout, tokens, charged, over = fit(selected, assembly, assembly.token_budget)
+        layout, tokens, charged, over = fit(selected, assembly, assembly.token_budget, show)
         dropped += over
     dropped.sort(key=lambda drop: drop.chunk.rank)
     context = Context(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +13,7 @@ from oprag.place import SourceReport
 from oprag.select import Drop
 from oprag.stitch import Passage
 from oprag.tokens import approximate_tokens, count
+from oprag.values import finite
 
 __all__ = ["Context"]
 
@@ -96,6 +96,7 @@ class Context:
                     "field": report.field,
                     "chunks": report.chunks,
                     "missing": report.missing,
+                    "runs": report.runs,
                 }
                 for report in self.sources
             ],
@@ -108,10 +109,9 @@ class Context:
 def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:
     """Rank, score and place of a chunk, as values that JSON can hold."""
     position = chunk.position
-    score = None if chunk.score is None or not math.isfinite(chunk.score) else float(chunk.score)
     return {
         "rank": chunk.rank,
-        "score": score,
+        "score": finite(chunk.score),
         "id": chunk.id,
         "source": chunk.source,
         "position": None if position is None or not position.known else plain_key(position.key),

@@ -87,12 +87,17 @@ def as_vectors(vectors: Any, count: int, dimension: int | None = None) -> NDArra
         EmbeddingError: The shape is another one, or a value is not finite.
     """
     try:
-        matrix = np.array(vectors, dtype=np.float32, ndmin=2)
-    except (TypeError, ValueError) as error:
-        raise EmbeddingError(f"vectors must form a matrix of numbers: {error}", vectors) from error
+        given = np.asarray(vectors)
+    except ValueError as error:
+        raise EmbeddingError(f"vectors must form a matrix: {error}", vectors) from error
+    if given.dtype.kind not in "fiu":
+        raise EmbeddingError(f"vectors must be numbers, got an array of {given.dtype}", vectors)
+    # What is too large for float32 becomes infinite, and is refused below.
+    with np.errstate(over="ignore"):
+        matrix = np.array(given, dtype=np.float32, ndmin=2)
     if not count and not matrix.size:
         return np.zeros((0, dimension or 0), dtype=np.float32)
-    if matrix.ndim != 2 or matrix.shape[0] != count:
+    if matrix.ndim != 2 or matrix.shape[0] != count or not matrix.shape[1]:
         raise EmbeddingError(f"expected {count} vectors, got an array of shape {matrix.shape}", vectors)
     if dimension is not None and matrix.shape[1] != dimension:
         raise EmbeddingError(

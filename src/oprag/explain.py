@@ -19,7 +19,7 @@ _RUNGS = {
     Rung.STAMPED: "stamped ordinal",
     Rung.PAGE_OFFSET: "page and offset",
     Rung.OFFSET: "offset",
-    Rung.CHAIN: "previous/next links (order holds inside each connected run)",
+    Rung.CHAIN: "previous/next links",
     Rung.COARSE: "coarse number (ties keep rank)",
     Rung.NONE: "none",
 }
@@ -74,7 +74,8 @@ def _summary(context: Context) -> str:
 
 
 def _rung_text(report: SourceReport) -> str:
-    return f"{report.rung.value} {_RUNGS[report.rung]}" + (f": {report.field}" if report.field else "")
+    text = f"{report.rung.value} {_RUNGS[report.rung]}" + (f": {report.field}" if report.field else "")
+    return f"{text}; {report.runs} runs whose order is unknown" if report.runs > 1 else text
 
 
 def _plural(noun: str, number: int) -> str:

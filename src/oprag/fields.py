@@ -13,6 +13,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
 
 from oprag.assembly import Assembly, Header, MissingPosition, Order, SourceOrder, as_assembly
+from oprag.errors import OptionError
 from oprag.position import PositionKey
 from oprag.source import SourceKey
 from oprag.tokens import TokenCounter, approximate_tokens
@@ -23,7 +24,10 @@ OPTIONS = tuple(field.name for field in fields(Assembly))
 
 
 class AssemblyFields(BaseModel):
-    """The options of `Assembly`; only `stitch` has another default, since the framework's own objects come back."""
+    """The options of `Assembly`, and `annotate`.
+
+    Only `stitch` has another default than in `Assembly`, since the framework's own objects come back.
+    """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
 
@@ -41,6 +45,7 @@ class AssemblyFields(BaseModel):
     separator: SkipValidation[str] = "\n\n"
     gap: SkipValidation[str | None] = None
     header: SkipValidation[Header | None] = None
+    annotate: SkipValidation[bool] = False
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
@@ -53,6 +58,8 @@ class AssemblyFields(BaseModel):
         Raises:
             OptionError: An option has a value that it cannot have.
         """
+        if type(self.annotate) is not bool:
+            raise OptionError(f"annotate must be True or False, got {self.annotate!r}", self.annotate)
         return as_assembly(None, {name: getattr(self, name) for name in OPTIONS} | changes)
 
 

@@ -66,6 +66,7 @@ class DocumentIndex:
             raise ChunkError(f"expected metadata for {len(texts)} chunks, got {len(metadata)}", metadata)
         self._vectors = as_vectors(vectors, len(texts))
         self._embedder = embedder
+        self._equals = _first_equals(self._vectors)
         # Checked and built once; a hit is a copy with its rank and score.
         self._chunks = [
             Chunk(text, rank, metadata=data) for rank, (text, data) in enumerate(zip(texts, metadata, strict=True))
@@ -155,6 +156,8 @@ class DocumentIndex:
         encoded = self._embedder.embed_questions(list(questions))
         wanted = as_vectors(encoded, len(questions), self._vectors.shape[1])
         scores = wanted @ self._vectors.T if len(questions) > 1 else (self._vectors @ wanted[0])[None]
+        if self._equals is not None:
+            scores = scores[:, self._equals]
         return [self._hits(row, top(row, k)) for row in scores]
 
     def _hits(self, scores: NDArray[np.float32], indices: NDArray[np.intp]) -> list[Chunk]:
@@ -209,7 +212,8 @@ class DocumentIndex:
         """
         path = Path(path)
         try:
-            with np.load(path, allow_pickle=False) as file:
+            # Opened here, since NumPy leaves a damaged file open.
+            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 vectors = file["vectors"]
                 header = json.loads(file["header"].tobytes())
             version, made_with = header["format"], header["embedder"]
@@ -244,6 +248,16 @@ def top(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
     else:
         best = np.arange(len(scores))
     return best[np.lexsort((best, -scores[best]))]
+
+
+def _first_equals(vectors: NDArray[np.float32]) -> NDArray[np.intp] | None:
+    """For each row the first one that is equal to it; None where all differ.
+
+    A product gives equal rows cosines that differ in the last bit, by the place of the row in the matrix; they tie.
+    """
+    first: dict[bytes, int] = {}
+    equals = [first.setdefault(row.tobytes(), index) for index, row in enumerate(vectors)]
+    return None if len(first) == len(vectors) else np.array(equals)
 
 
 def _embed(texts: Sequence[str], embedder: Embedder, progress: Progress | None) -> NDArray[np.float32]:

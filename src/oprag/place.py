@@ -16,6 +16,12 @@ from oprag.source import SourceKey, source_of
 __all__ = ["Placed", "SourceReport", "group_by_source", "place", "warn_about"]
 
 
+_WAYS_OUT = (
+    "stamp positions at ingestion (stamp_positions for LangChain, StampPositions for LlamaIndex), find them afterwards "
+    "with locate_positions(chunks, source_texts), or name the metadata key that gives them with position_key=..."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SourceReport:
     """How the chunks of one source were placed.
@@ -26,6 +32,8 @@ class SourceReport:
         field: The metadata keys that they were read from.
         chunks: How many of its chunks were retrieved.
         missing: How many of these have no position.
+        runs: How many connected runs their positions form; more than one under `Rung.CHAIN` alone, where nothing tells
+            how the runs stand to each other.
     """
 
     source: str | None
@@ -33,6 +41,7 @@ class SourceReport:
     field: str
     chunks: int
     missing: int
+    runs: int = 1
 
 
 class Placed(NamedTuple):
@@ -101,12 +110,20 @@ def warn_about(placed: Placed) -> None:
         for report in placed.sources
         if 1 < report.chunks < 2 * report.missing and report.source is not None
     }
-    if vague:
+    torn = {report.source for report in placed.sources if report.runs > 1}
+    if torn:
+        seen = _keys_seen([chunk for chunk in placed.chunks if chunk.source in torn])
+        warnings.warn(
+            "the chunks of a source are linked in several runs, and nothing tells how these stand to each other; the "
+            f"best-ranked run comes first (metadata keys seen: {seen}); {_WAYS_OUT}",
+            PositionWarning,
+            stacklevel=3,
+        )
+    elif vague:
         seen = _keys_seen([chunk for chunk in placed.chunks if chunk.source in vague])
         warnings.warn(
             "more than half of the retrieved chunks of a source have no position, so their order is unknown (metadata "
-            f"keys seen: {seen}); stamp positions at ingestion (stamp_positions for LangChain, StampPositions for "
-            "LlamaIndex), or find them afterwards with locate_positions(chunks, source_texts)",
+            f"keys seen: {seen}); {_WAYS_OUT}",
             PositionWarning,
             stacklevel=3,
         )
@@ -122,8 +139,11 @@ def _read_alike(group: Sequence[Chunk]) -> bool:
 
 def _report(source: str | None, group: Sequence[Chunk]) -> SourceReport:
     known = [chunk.position for chunk in group if chunk.position is not None and chunk.position.known]
-    rung, field = (known[0].rung, known[0].field) if known else (Rung.NONE, "")
-    return SourceReport(source, rung, field, len(group), len(group) - len(known))
+    if not known:
+        return SourceReport(source, Rung.NONE, "", len(group), len(group))
+    rung, field = known[0].rung, known[0].field
+    runs = len({position.key[0] for position in known}) if rung is Rung.CHAIN else 1
+    return SourceReport(source, rung, field, len(group), len(group) - len(known), runs)
 
 
 def _keys_seen(chunks: Sequence[Chunk]) -> str:

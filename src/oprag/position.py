@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from oprag.chain import chain_keys
@@ -133,7 +134,7 @@ def _readings(
     for field in STAMPED_FIELDS:
         if field in fields:
             keys = _ordinals(chunks, field)
-            if not _shared(chunks, keys):
+            if not _shared(chunks, keys) and not _against_pages(keys, frames):
                 yield _Reading(Rung.STAMPED, field, keys)
     for page_field, offset_field, claims in frames:
         if page_field:
@@ -161,6 +162,18 @@ def _shared(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> bool:
         key is not None and texts.setdefault(key, chunk.text) != chunk.text
         for chunk, key in zip(chunks, keys, strict=True)
     )
+
+
+def _against_pages(keys: Sequence[Key | None], frames: Sequence[_Frame]) -> bool:
+    """Whether the numbers run against the pages, where pages and offsets are there for every chunk and agree.
+
+    This happens when a file is stamped page by page: its numbers then begin anew on each page.
+    """
+    for frame in frames:
+        if frame.page_field and None not in frame.claims and None not in keys:
+            pages = [claim[0] for _, claim in sorted(zip(keys, frame.claims, strict=True))]  # type: ignore[index]
+            return any(after < before for before, after in pairwise(pages))  # type: ignore[operator]
+    return False
 
 
 def _pages(chunks: Sequence[Chunk], fields: set[str]) -> dict[str, list[Key | None]]:

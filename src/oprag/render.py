@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from oprag.assembly import Assembly, Header
 from oprag.errors import OptionError
 from oprag.stitch import Passage
 
-__all__ = ["header_of", "render"]
+__all__ = ["SHOWN_SEPARATOR", "Show", "header_of", "render", "with_header"]
 
 
-def render(passages: Sequence[Passage], assembly: Assembly) -> str:
+Show = Callable[[Passage], str]
+"""Writes a passage as somebody else's prompt will show it."""
+
+SHOWN_SEPARATOR = "\n\n"
+"""What frameworks put between two of their objects."""
+
+
+def render(passages: Sequence[Passage], assembly: Assembly, show: Show | None = None) -> str:
     """The passages as one text, with headers, separators and gaps.
 
     A gap stands between two passages of one source under `order="source"`; in the other orders nothing says that the
     second stands behind the first.
+
+    Args:
+        passages: The passages, in order.
+        assembly: The options.
+        show: Writes a passage where a framework will render its own objects, without our headers, separators and gaps.
     """
+    if show is not None:
+        return SHOWN_SEPARATOR.join(map(show, passages))
     parts: list[str] = []
     last: Passage | None = None
     for passage in passages:

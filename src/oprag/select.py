@@ -9,6 +9,7 @@ from typing import Literal
 from oprag.assembly import Assembly, MissingPosition
 from oprag.chunk import Chunk
 from oprag.errors import MissingPositionError
+from oprag.rung import NOWHERE, Rung
 
 __all__ = ["Drop", "DropReason", "apply_missing_position", "select"]
 
@@ -86,22 +87,20 @@ def _first(
 def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop]]:
     """The best-ranked chunk of each source, position and text.
 
-    Equal text elsewhere in the source is no duplicate, so without a position only an equal id tells that two chunks are
-    one.
+    Equal text elsewhere in the source is no duplicate. So where the position does not tell one place from another
+    (there is none, or a page that several chunks share), chunks with different ids are different chunks.
     """
     kept: list[Chunk] = []
     dropped: list[Drop] = []
     seen: dict[object, int] = {}
     for chunk in chunks:
-        identity: object
-        if chunk.position is not None and chunk.position.known:
-            identity = (
-                chunk.source if chunk.source is not None else chunk.id or chunk.rank,
-                chunk.position.key,
-                chunk.text,
-            )
-        else:
-            identity = (chunk.source, chunk.id if chunk.id is not None else chunk.rank, None, chunk.text)
+        position = chunk.position or NOWHERE
+        name: object = chunk.id
+        if position.rung not in (Rung.COARSE, Rung.NONE) and chunk.source is not None:
+            name = None
+        elif name is None and (chunk.source is None or not position.known):
+            name = chunk.rank
+        identity = (chunk.source, position.key, name, chunk.text)
         twin = seen.setdefault(identity, chunk.rank)
         if twin == chunk.rank:
             kept.append(chunk)

@@ -20,7 +20,7 @@ _NAMES = ("source", "file_path", "url", "file_name")
 _IDS = ("ref_doc_id", "document_id")
 
 
-def source_of(chunk: Chunk, source_key: SourceKey | None = None) -> str | None:
+def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str | None = None) -> str | None:
     """The name of the chunk's source, or None when nothing names it.
 
     Looked up in this sequence: `source_key`, `chunk.source`, the metadata keys `source`, `file_path`, `url`,
@@ -30,6 +30,7 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None) -> str | None:
     Args:
         chunk: The chunk.
         source_key: A metadata key, several of which the first that counts is taken, or a function of the chunk.
+        fallback: A name that goes before the ids, which frameworks make at random.
     """
     if source_key is not None:
         given = source_key(chunk) if callable(source_key) else first_name(chunk.metadata, source_key)
@@ -38,7 +39,7 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None) -> str | None:
     if chunk.source is not None and (name := source_name(chunk.source)) is not None:
         return name
     metadata = chunk.metadata
-    return first_name(metadata, _NAMES) or first_name(metadata, _IDS) or source_name(chunk.document_id)
+    return first_name(metadata, _NAMES) or fallback or first_name(metadata, _IDS) or source_name(chunk.document_id)
 
 
 def first_name(metadata: Mapping[str, Any], keys: str | tuple[str, ...]) -> str | None:

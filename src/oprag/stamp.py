@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oprag.chunk import Chunk
-from oprag.errors import MissingSourceError
+from oprag.errors import MissingSourceError, OptionError
 from oprag.source import SourceKey, source_name, source_of
 
 __all__ = ["STAMP_FIELD", "stamps"]
@@ -23,24 +23,31 @@ def stamps(chunks: Sequence[Chunk], source: str | None, source_key: SourceKey | 
         source_key: See `Assembly.source_key`.
 
     Raises:
-        MissingSourceError: A chunk does not say its source, and `source` is not given or cannot be a name.
+        MissingSourceError: A chunk does not say its source, and `source` is not given.
+        OptionError: `source` cannot name a source.
     """
-    if source is not None and source_name(source) is None:
-        raise MissingSourceError(f"source must be a non-empty string, got {source!r}", source)
+    check_source(source)
     counts: dict[str, int] = {}
     added: list[dict[str, Any]] = []
     for index, chunk in enumerate(chunks):
-        name = source_of(chunk, source_key)
-        stamp: dict[str, Any] = {}
+        name = source_of(chunk, source_key, source)
         if name is None:
-            if source is None:
-                raise MissingSourceError(
-                    f"chunk {index} does not say its source (metadata keys: {chunk.keys_text()}); "
-                    "name it with source=...",
-                    chunk,
-                )
-            name = stamp["source"] = source
-        stamp[STAMP_FIELD] = counts.get(name, 0)
-        counts[name] = stamp[STAMP_FIELD] + 1
-        added.append(stamp)
+            raise MissingSourceError(
+                f"chunk {index} does not say its source (metadata keys: {chunk.keys_text()}); name it with source=...",
+                chunk,
+            )
+        # Without its name in the metadata, the chunk would count for another source later.
+        named = {"source": name} if name == source and source_of(chunk, source_key) != name else {}
+        added.append({**named, STAMP_FIELD: counts.get(name, 0)})
+        counts[name] = counts.get(name, 0) + 1
     return added
+
+
+def check_source(source: Any) -> None:
+    """Refuse what cannot name a source.
+
+    Raises:
+        OptionError: The value is no string, or there is nothing in it but white space.
+    """
+    if source is not None and (not isinstance(source, str) or source_name(source) is None):
+        raise OptionError(f"source must be a non-empty string or None, got {source!r}", source)

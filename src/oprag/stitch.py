@@ -31,7 +31,7 @@ class Passage:
     """One run of source text.
 
     Attributes:
-        text: The text, each part of the source once.
+        text: The text; each part of the source once, as far as offsets tell what overlaps.
         chunks: The chunks that it was made of, in order.
         spans: Where it stands in the source, in order; empty where that is not known. More than one where white space
             between chunks was stripped by the splitter.
@@ -107,30 +107,35 @@ class _Run:
 
     def take(self, chunk: Chunk) -> bool:
         """Add the chunk where its text continues or repeats the run's; False where that cannot be confirmed."""
-        mine, its = self.span, chunk.span
-        if mine is None or its is None or not self.exact or not is_exact(chunk, its) or not self._comparable(chunk):
+        new = self._new_text(chunk)
+        if new is None or self.span is None or chunk.span is None:
             return False
-        if its.start < mine.start or its.start > mine.end:
-            return False
-        if its.start == mine.end:
-            if _follows(self.chunks[-1], chunk) is False:
-                return False
-            new = chunk.text
-        elif its.end <= mine.end:
-            behind = mine.end - its.start
-            around = self.tail(behind + len(chunk.text))
-            if not _stands_once(chunk.text, around, len(around) - behind):
-                return False
-            new = ""
-        else:
-            overlap = mine.end - its.start
-            if not _overlap_is_certain(self.tail(len(chunk.text)), chunk.text, overlap):
-                return False
-            new = chunk.text[overlap:]
         self.chunks.append(chunk)
         self.texts.append(new)
-        self.span = Span(mine.start, max(mine.end, its.end), mine.page)
+        self.span = Span(self.span.start, max(self.span.end, chunk.span.end), self.span.page)
         return True
+
+    def _new_text(self, chunk: Chunk) -> str | None:
+        """What the chunk adds to the run; None where it is not certain that it belongs there."""
+        mine, its = self.span, chunk.span
+        if mine is None or its is None or not self.exact or not is_exact(chunk, its) or not self._comparable(chunk):
+            return None
+        if its.start == mine.end:
+            return None if _follows(self.chunks[-1], chunk) is False else chunk.text
+        if not mine.start <= its.start < mine.end:
+            return None
+        if its.end <= mine.end:
+            return "" if self._holds(chunk, mine.end - its.start) else None
+        overlap = mine.end - its.start
+        return chunk.text[overlap:] if _overlap_is_certain(self.tail(len(chunk.text)), chunk.text, overlap) else None
+
+    def _holds(self, chunk: Chunk, behind: int) -> bool:
+        """Whether the chunk's text stands in the run, so many characters from its end, and nowhere near there else."""
+        # Two chunks of one source that are no duplicates cannot stand at the same place: the offset is wrong.
+        if any(other.span == chunk.span for other in self.chunks):
+            return False
+        around = self.tail(behind + len(chunk.text))
+        return _stands_once(chunk.text, around, len(around) - behind)
 
     def leads_to(self, other: _Run) -> bool:
         """Whether nothing but white space stands between the two runs in the source."""

@@ -12,7 +12,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-__all__ = ["Key", "label_keys", "natural_key", "ordinal", "whole"]
+__all__ = ["Key", "finite", "label_keys", "natural_key", "ordinal", "whole"]
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ROMAN = re.compile(r"m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
@@ -61,6 +61,17 @@ def whole(value: Any) -> int | None:
     """The value as a character offset, or None when it is not a whole number from 0."""
     number = ordinal(value)
     return number if isinstance(number, int) else None
+
+
+def finite(value: Any) -> float | None:
+    """The value as a score, or None when it is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def natural_key(text: str) -> Key:

@@ -8,7 +8,8 @@ except ImportError as error:
     raise MissingExtraError("oprag.langchain", "langchain") from error
 
 from oprag.langchain.compressor import OrderPreservingCompressor
+from oprag.langchain.documents import chunks_of
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.stamp import stamp_positions
 
-__all__ = ["OrderPreservingCompressor", "OrderPreservingRetriever", "stamp_positions"]
+__all__ = ["OrderPreservingCompressor", "OrderPreservingRetriever", "chunks_of", "stamp_positions"]

@@ -37,8 +37,6 @@ class OrderPreservingCompressor(AssemblyFields, BaseDocumentCompressor):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
 
-    annotate: bool = False
-
     def compress_documents(
         self,
         documents: Sequence[Document],

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from numbers import Real
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -12,20 +11,23 @@ from oprag.chunk import Chunk
 from oprag.context import Context, chunk_to_dict
 from oprag.errors import ChunkError
 from oprag.report import METADATA_KEY, common_metadata, passage_to_dict
+from oprag.values import finite
 
 __all__ = ["chunks_of", "documents_of"]
 
 
-def chunks_of(documents: Iterable[Document], scores: Sequence[float | None] | None = None) -> list[Chunk]:
+def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> list[Chunk]:
     """Documents, best first, as chunks; their ranks are their places in the list.
 
     Args:
-        documents: What a retriever gave.
+        documents: An iterable of `Document`, as a retriever gave it.
         scores: The score of each, where the search gave them.
 
     Raises:
         ChunkError: Something is no `Document`, or its text is no string.
     """
+    if isinstance(documents, str) or not isinstance(documents, Iterable):
+        raise ChunkError(f"expected a list of LangChain documents, got {type(documents).__name__}", documents)
     chunks: list[Chunk] = []
     for rank, document in enumerate(documents):
         if not isinstance(document, Document):
@@ -39,8 +41,8 @@ def chunks_of(documents: Iterable[Document], scores: Sequence[float | None] | No
 
 def _reranked(document: Document) -> float | None:
     """The score that LangChain's rerankers leave in the metadata."""
-    score = document.metadata.get("relevance_score")
-    return float(score) if isinstance(score, Real) and not isinstance(score, bool) else None
+    metadata: Any = document.metadata
+    return finite(metadata.get("relevance_score")) if isinstance(metadata, Mapping) else None
 
 
 def documents_of(context: Context, *, annotate: bool) -> list[Document]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from contextvars import ContextVar
 from typing import Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
-from langchain_core.runnables import RunnableConfig
-from langchain_core.vectorstores import VectorStore
+from langchain_core.runnables import RunnableConfig, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import patch_config
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import ConfigDict, Field, model_validator
 
 from oprag.assembly import Assembly
@@ -27,6 +30,10 @@ __all__ = ["OrderPreservingRetriever"]
 
 # The paper's OP-RAG-16K: 128 chunks of 128 tokens.
 _STORE_DEFAULTS = {"k": 128, "token_budget": 16_384}
+
+# What `invoke` was called with: LangChain hands only callbacks to `_get_relevant_documents`, but a wrapped retriever
+# may be configured for each user, and without that configuration it would search what belongs to others.
+_config: ContextVar[RunnableConfig | None] = ContextVar("config", default=None)
 
 
 class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
@@ -65,7 +72,6 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
     vectorstore: VectorStore | None = None
     search_type: SearchType = "similarity"
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
-    annotate: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -87,7 +93,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
     def _check_what_is_wrapped(self) -> Self:
         if (self.retriever is None) == (self.vectorstore is None):
             raise OptionError("give either retriever= or vectorstore=", None)
-        if isinstance(self.retriever, OrderPreservingRetriever):
+        if _is_ours(self.retriever):
             raise OptionError(
                 "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a "
                 "document no longer says how good it is; set its own options instead",
@@ -106,6 +112,33 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
                 self.search_kwargs,
             )
         return self
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
+        """The documents for a question, in the order of their source.
+
+        Args:
+            input: The question.
+            config: Handed on to the wrapped retriever, its configurable fields included.
+            **kwargs: `k` and `filter`, as in `get_context`.
+
+        Raises:
+            QueryError: The question is empty or no string.
+            BudgetError: Documents were found, and not one fits `token_budget`.
+            OptionError: The wrapped retriever takes no filter, or `k` has a value that it cannot have.
+        """
+        token = _config.set(config)
+        try:
+            return super().invoke(input, config, **kwargs)
+        finally:
+            _config.reset(token)
+
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
+        """As `invoke`, async."""
+        token = _config.set(config)
+        try:
+            return await super().ainvoke(input, config, **kwargs)
+        finally:
+            _config.reset(token)
 
     def get_context(
         self,
@@ -154,7 +187,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         filter: Any = None,
     ) -> list[Document]:
         assembly = self._assembly_for(query, k)
-        found = self._fetch(query, assembly, filter, {"callbacks": run_manager.get_child()})
+        found = self._fetch(query, assembly, filter, patch_config(_config.get(), callbacks=run_manager.get_child()))
         return documents_of(self._build(found, assembly), annotate=self.annotate)
 
     async def _aget_relevant_documents(
@@ -166,7 +199,8 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         filter: Any = None,
     ) -> list[Document]:
         assembly = self._assembly_for(query, k)
-        found = await self._afetch(query, assembly, filter, {"callbacks": run_manager.get_child()})
+        config = patch_config(_config.get(), callbacks=run_manager.get_child())
+        found = await self._afetch(query, assembly, filter, config)
         return documents_of(self._build(found, assembly), annotate=self.annotate)
 
     def _assembly_for(self, query: str, k: int | None, **changes: Any) -> Assembly:
@@ -193,7 +227,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         """The filter as a keyword; refused where the retriever would drop it and mix what must stay apart."""
         if filter is None:
             return {}
-        if not isinstance(self.retriever, BaseRetriever) or not _takes_filter(self.retriever):
+        if not _takes_filter(self.retriever):
             raise OptionError(
                 f"the wrapped {type(self.retriever).__name__} takes no filter; give it to its own search", filter
             )
@@ -226,6 +260,18 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         return {**inner, **params}
 
 
-def _takes_filter(retriever: BaseRetriever) -> bool:
-    parameters = inspect.signature(retriever._get_relevant_documents).parameters.values()  # noqa: SLF001
-    return any(parameter.name == "filter" or parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+def _takes_filter(retriever: Any) -> bool:
+    """Whether a filter is sure to arrive. `**kwargs` is no promise: LangChain drops keywords further down."""
+    if not isinstance(retriever, BaseRetriever):
+        return False
+    parameters = inspect.signature(retriever._get_relevant_documents).parameters  # noqa: SLF001
+    return isinstance(retriever, VectorStoreRetriever) or "filter" in parameters
+
+
+def _is_ours(runnable: Any) -> bool:
+    """Whether this is our own retriever, also with a configuration, retries or fallbacks around it."""
+    if isinstance(runnable, RunnableBindingBase):
+        return _is_ours(runnable.bound)
+    if isinstance(runnable, RunnableWithFallbacks):
+        return any(_is_ours(inner) for inner in runnable.runnables)
+    return isinstance(runnable, OrderPreservingRetriever)

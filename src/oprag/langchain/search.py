@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
+
+from oprag.errors import OptionError
 
 __all__ = ["SearchType", "asearch", "search"]
 
@@ -18,27 +22,50 @@ _MMR_FACTOR = 2
 
 
 def search(store: VectorStore, query: str, search_type: SearchType, kwargs: dict[str, Any]) -> Found:
-    """The documents that the store finds, best first, and their scores where it gives them."""
-    if search_type == "mmr":
-        return store.max_marginal_relevance_search(query, **_with_candidates(kwargs)), None
-    if search_type == "similarity_score_threshold":
-        return _unzip(store.similarity_search_with_relevance_scores(query, **kwargs))
-    if _has_own(store, "similarity_search_with_score"):
-        return _unzip(store.similarity_search_with_score(query, **kwargs))
-    return store.similarity_search(query, **kwargs), None
+    """The documents that the store finds, best first, and their scores where it gives them.
+
+    Raises:
+        OptionError: The store has no such search.
+    """
+    with _clear_refusal(store, search_type):
+        if search_type == "mmr":
+            return store.max_marginal_relevance_search(query, **_with_candidates(kwargs)), None
+        if search_type == "similarity_score_threshold":
+            return _unzip(store.similarity_search_with_relevance_scores(query, **kwargs))
+        if _has_own(store, "similarity_search_with_score"):
+            with suppress(NotImplementedError):
+                return _unzip(store.similarity_search_with_score(query, **kwargs))
+        return store.similarity_search(query, **kwargs), None
 
 
 async def asearch(store: VectorStore, query: str, search_type: SearchType, kwargs: dict[str, Any]) -> Found:
-    """As `search`, through the store's own async methods: scores are not worth a thread where those give none."""
-    if search_type == "mmr":
-        return await store.amax_marginal_relevance_search(query, **_with_candidates(kwargs)), None
-    if search_type == "similarity_score_threshold":
-        return _unzip(await store.asimilarity_search_with_relevance_scores(query, **kwargs))
-    scored = "asimilarity_search_with_score"
-    native = _has_own(store, scored) or not _has_own(store, "asimilarity_search")
-    if native and _has_own(store, "similarity_search_with_score"):
-        return _unzip(await store.asimilarity_search_with_score(query, **kwargs))
-    return await store.asimilarity_search(query, **kwargs), None
+    """As `search`, through the store's own async methods: scores are not worth a thread where those give none.
+
+    Raises:
+        OptionError: The store has no such search.
+    """
+    with _clear_refusal(store, search_type):
+        if search_type == "mmr":
+            return await store.amax_marginal_relevance_search(query, **_with_candidates(kwargs)), None
+        if search_type == "similarity_score_threshold":
+            return _unzip(await store.asimilarity_search_with_relevance_scores(query, **kwargs))
+        in_thread = not _has_own(store, "asimilarity_search") and _has_own(store, "similarity_search_with_score")
+        if in_thread or _has_own(store, "asimilarity_search_with_score"):
+            with suppress(NotImplementedError):
+                return _unzip(await store.asimilarity_search_with_score(query, **kwargs))
+        return await store.asimilarity_search(query, **kwargs), None
+
+
+@contextmanager
+def _clear_refusal(store: VectorStore, search_type: SearchType) -> Iterator[None]:
+    """LangChain's stores say that they cannot do something with an error that has no message."""
+    try:
+        yield
+    except NotImplementedError as error:
+        name = type(store).__name__
+        raise OptionError(
+            f"{name} has no search_type={search_type!r}; use another one or another store", store
+        ) from error
 
 
 def _has_own(store: VectorStore, method: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,18 +18,24 @@ from llama_index.core.schema import (
 from oprag.chunk import Chunk, Span
 from oprag.context import Context, chunk_to_dict
 from oprag.errors import ChunkError
+from oprag.render import SHOWN_SEPARATOR
 from oprag.report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.stitch import Passage
 
-__all__ = ["chunk_of", "chunks_of", "nodes_of", "prompt_header", "with_metadata"]
+__all__ = ["chunk_of", "chunks_of", "nodes_of", "prompted", "with_metadata"]
 
 
-def chunks_of(nodes: Iterable[NodeWithScore]) -> list[Chunk]:
+def chunks_of(nodes: Any) -> list[Chunk]:
     """Nodes, best first, as chunks; their ranks are their places in the list.
+
+    Args:
+        nodes: An iterable of `NodeWithScore`, as a retriever gave it.
 
     Raises:
         ChunkError: Something is no `NodeWithScore`.
     """
+    if not isinstance(nodes, Iterable):
+        raise ChunkError(f"expected a list of NodeWithScore objects, got {type(nodes).__name__}", nodes)
     chunks: list[Chunk] = []
     for rank, scored in enumerate(nodes):
         if not isinstance(scored, NodeWithScore):
@@ -41,11 +48,12 @@ def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: A
     """A node as a chunk."""
     relations = node.relationships
     span = None
-    # The offsets of a hierarchical leaf count from its parent, wherever its document begins.
+    # The offsets of a hierarchical leaf count from its parent, wherever its document begins. An end that is missing is
+    # that of the text.
     if NodeRelationship.PARENT not in relations:
         start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-        if start is not None and end is not None:
-            span = Span(start, end)
+        if start is not None:
+            span = Span(start, end if end is not None else -1)
     return Chunk(
         text=node.text if isinstance(node, TextNode) else node.get_content(MetadataMode.NONE),
         rank=rank,
@@ -64,17 +72,14 @@ def _related(related: Any) -> str | None:
     return related.node_id if isinstance(related, RelatedNodeInfo) else None
 
 
-def prompt_header(passage: Passage) -> str:
-    """What LlamaIndex's synthesizers write around the text of a node: its metadata, by the node's own templates.
+def prompted(passage: Passage, *, stitched: bool) -> str:
+    """What LlamaIndex's synthesizers write for a passage: text and metadata, by the templates of its nodes.
 
-    It is counted against a token budget, since the model will read it.
+    A token budget counts this, since the model will read it.
     """
-    node: BaseNode = passage.chunks[0].origin.node
-    shown = node.get_content(MetadataMode.LLM)
-    if not passage.text:
-        return shown
-    above, _, below = shown.rpartition(passage.text)
-    return above.removesuffix("\n") + below
+    return SHOWN_SEPARATOR.join(
+        scored.get_content(MetadataMode.LLM) for scored in _nodes_of(passage, stitched=stitched)
+    )
 
 
 def nodes_of(context: Context, *, annotate: bool) -> list[NodeWithScore]:
@@ -82,11 +87,17 @@ def nodes_of(context: Context, *, annotate: bool) -> list[NodeWithScore]:
 
     Without stitching and annotation these are the nodes that were given, the same objects.
     """
-    if context.assembly.stitch:
-        return [_passage_node(passage) for passage in context.passages]
-    if annotate:
+    if annotate and not context.assembly.stitch:
         return [_annotated(chunk) for chunk in context.kept]
-    return [chunk.origin for chunk in context.kept]
+    return [scored for passage in context.passages for scored in _nodes_of(passage, stitched=context.assembly.stitch)]
+
+
+def _nodes_of(passage: Passage, *, stitched: bool) -> list[NodeWithScore]:
+    """One node for a passage, or those that were given: a picture or a table cannot be joined with a text."""
+    given: list[NodeWithScore] = [chunk.origin for chunk in passage.chunks]
+    if not stitched or any(type(scored.node) is not TextNode for scored in given):
+        return given
+    return [_passage_node(passage)]
 
 
 def _annotated(chunk: Chunk) -> NodeWithScore:
@@ -96,24 +107,32 @@ def _annotated(chunk: Chunk) -> NodeWithScore:
 
 def _passage_node(passage: Passage) -> NodeWithScore:
     """One node for a passage, with what its chunks have in common and the best of their scores."""
-    first: BaseNode = passage.chunks[0].origin.node
+    nodes: list[TextNode] = [chunk.origin.node for chunk in passage.chunks]
+    first = nodes[0]
     scores = [chunk.score for chunk in passage.chunks if chunk.score is not None]
+    comparable = [score for score in scores if not math.isnan(score)]
     span = passage.spans[0] if len(passage.spans) == 1 else None
     source = first.relationships.get(NodeRelationship.SOURCE)
     node = TextNode(
         text=passage.text,
         metadata=common_metadata(passage.chunks),
-        excluded_embed_metadata_keys=list(first.excluded_embed_metadata_keys),
-        excluded_llm_metadata_keys=list(first.excluded_llm_metadata_keys),
+        excluded_embed_metadata_keys=_united(node.excluded_embed_metadata_keys for node in nodes),
+        excluded_llm_metadata_keys=_united(node.excluded_llm_metadata_keys for node in nodes),
+        metadata_template=first.metadata_template,
+        metadata_separator=first.metadata_separator,
+        text_template=first.text_template,
         relationships={} if source is None else {NodeRelationship.SOURCE: source},
         start_char_idx=span and span.start,
         end_char_idx=span and span.end,
         # Random ids would make equal answers differ.
         id_="+".join(chunk.id or str(chunk.rank) for chunk in passage.chunks),
     )
-    return NodeWithScore(
-        node=with_metadata(node, {METADATA_KEY: passage_to_dict(passage)}), score=max(scores) if scores else None
-    )
+    about = with_metadata(node, {METADATA_KEY: passage_to_dict(passage)})
+    return NodeWithScore(node=about, score=max(comparable or scores[:1], default=None))
+
+
+def _united(lists: Iterable[list[str]]) -> list[str]:
+    return list(dict.fromkeys(key for keys in lists for key in keys))
 
 
 def with_metadata(node: BaseNode, added: dict[str, Any]) -> BaseNode:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from functools import partial
 from typing import Any, Self
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -10,15 +10,13 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict
 
-from oprag.build import build_context
+from oprag.build import assemble, build_context
 from oprag.context import Context
-from oprag.errors import SerializationWarning
-from oprag.fields import OPTIONS, AssemblyFields, callables
-from oprag.llama_index.nodes import chunks_of, nodes_of, prompt_header
+from oprag.fields import AssemblyFields, callables
+from oprag.llama_index.nodes import chunks_of, nodes_of, prompted
+from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
 
 __all__ = ["OrderPreservingPostprocessor"]
-
-_LEFT_OUT = "left_out"
 
 dispatcher = get_dispatcher(__name__)
 
@@ -51,8 +49,6 @@ class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
 
-    annotate: bool = False
-
     @classmethod
     def class_name(cls) -> str:
         """The name under which it is serialized."""
@@ -75,9 +71,8 @@ class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
         query_bundle: QueryBundle | None = None,  # noqa: ARG002
     ) -> list[NodeWithScore]:
         assembly = self._assembly()
-        if assembly.token_budget is not None and assembly.header is None and not assembly.stitch:
-            assembly = self._assembly(header=prompt_header)
-        return nodes_of(build_context(chunks_of(nodes), assembly), annotate=self.annotate)
+        show = None if assembly.token_budget is None else partial(prompted, stitched=assembly.stitch)
+        return nodes_of(assemble(chunks_of(nodes), assembly, show), annotate=self.annotate)
 
     @dispatcher.span
     async def _apostprocess_nodes(
@@ -88,9 +83,7 @@ class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """The options as values that JSON can hold; functions are left out, and named under "left_out"."""
-        left_out = callables(self)
-        data = {name: value for name, value in super().to_dict(**kwargs).items() if name not in left_out}
-        return data | ({_LEFT_OUT: left_out} if left_out else {})
+        return without_functions(super().to_dict(**kwargs), callables(self))
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
@@ -99,18 +92,16 @@ class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
         Raises:
             ValidationError: An option is unknown or has a value that it cannot have.
         """
-        options = {**data, **kwargs}
-        options.pop("class_name", None)
-        missing = [name for name in options.pop(_LEFT_OUT, []) if name not in kwargs]
-        if missing:
-            warnings.warn(
-                f"these options were functions and were not saved, so they have their defaults: {', '.join(missing)}; "
-                "give them to from_dict as keywords",
-                SerializationWarning,
-                stacklevel=2,
-            )
-        # JSON has no tuples.
-        for name in OPTIONS:
-            if isinstance(options.get(name), list):
-                options[name] = tuple(options[name])
-        return cls(**options)
+        return cls(**loaded(data, kwargs))
+
+    def __getstate__(self) -> dict[str, Any]:
+        functions, mine = callables(self), dict(self.__dict__)
+        state = super().__getstate__()
+        options = dict(state["__dict__"])
+        # LlamaIndex deletes what cannot be pickled, from the object itself.
+        self.__dict__.update(mine)
+        lost = [name for name in functions if name not in options]
+        return {**state, "__dict__": options | ({LEFT_OUT: lost} if lost else {})}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({**state, "__dict__": loaded(state["__dict__"], {})})

@@ -6,8 +6,10 @@ from typing import Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+from llama_index_instrumentation import get_dispatcher
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from oprag.context import Context
 from oprag.errors import OptionError
@@ -16,6 +18,8 @@ from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.question import check_question
 
 __all__ = ["OrderPreservingRetriever"]
+
+dispatcher = get_dispatcher(__name__)
 
 
 class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
@@ -38,11 +42,15 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
 
     retriever: BaseRetriever
-    annotate: bool = False
     callback_manager: CallbackManager = Field(default_factory=CallbackManager, exclude=True)
     # BaseRetriever's own state, which its constructor would set; this class is constructed by pydantic.
-    object_map: dict[str, Any] = Field(default_factory=dict, exclude=True)
+    _object_map: dict[str, Any] = PrivateAttr(default_factory=dict)
     _verbose: bool = PrivateAttr(default=False)
+
+    @field_validator("callback_manager", mode="before")
+    @classmethod
+    def _none_is_the_default(cls, value: Any) -> Any:
+        return CallbackManager() if value is None else value
 
     @model_validator(mode="after")
     def _check_what_is_wrapped(self) -> Self:
@@ -71,9 +79,28 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         nodes = self.retriever.retrieve(_checked(query_bundle))
         return self._postprocessor().postprocess_nodes(nodes, query_bundle)
 
+    @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         nodes = await self.retriever.aretrieve(_checked(query_bundle))
         return await self._postprocessor().apostprocess_nodes(nodes, query_bundle)
+
+    def _handle_recursive_retrieval(
+        self,
+        query_bundle: QueryBundle,  # noqa: ARG002
+        nodes: list[NodeWithScore],
+    ) -> list[NodeWithScore]:
+        # The wrapped retriever has resolved its nodes already; doing it again would put the new ones out of order.
+        return nodes
+
+    async def _ahandle_recursive_retrieval(
+        self,
+        query_bundle: QueryBundle,  # noqa: ARG002
+        nodes: list[NodeWithScore],
+    ) -> list[NodeWithScore]:
+        return nodes
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {"retriever": self.retriever}
 
     def _postprocessor(self) -> OrderPreservingPostprocessor:
         options = {name: getattr(self, name) for name in OPTIONS}
@@ -81,5 +108,10 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
 
 
 def _checked(query: str | QueryBundle) -> str | QueryBundle:
-    check_question(query.query_str if isinstance(query, QueryBundle) else query)
+    """A question with a vector or a picture needs no words."""
+    if isinstance(query, QueryBundle):
+        if query.embedding is None and query.image_path is None:
+            check_question(query.query_str)
+    else:
+        check_question(query)
     return query

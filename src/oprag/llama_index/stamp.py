@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TransformComponent
-from pydantic import ConfigDict, Field, SkipValidation
+from pydantic import ConfigDict, SkipValidation, model_validator
 
+from oprag.assembly import check_key
 from oprag.errors import ChunkError
 from oprag.llama_index.nodes import chunk_of, with_metadata
+from oprag.llama_index.saving import loaded, without_functions
 from oprag.source import SourceKey
-from oprag.stamp import stamps
+from oprag.stamp import check_source, stamps
 
 __all__ = ["StampPositions"]
 
@@ -37,13 +39,32 @@ class StampPositions(TransformComponent):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
 
-    source: str | None = None
-    source_key: SkipValidation[SourceKey | None] = Field(default=None, exclude=True)
+    source: SkipValidation[str | None] = None
+    source_key: SkipValidation[SourceKey | None] = None
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        check_key("source_key", self.source_key)
+        check_source(self.source)
+        return self
 
     @classmethod
     def class_name(cls) -> str:
         """The name under which it is serialized."""
         return "StampPositions"
+
+    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
+        """The options as values that JSON can hold; a function is left out, and named under "left_out"."""
+        return without_functions(super().to_dict(**kwargs), ["source_key"] if callable(self.source_key) else [])
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
+        """A step from `to_dict`; what was left out there can be given as a keyword.
+
+        Raises:
+            ValidationError: An option is unknown or has a value that it cannot have.
+        """
+        return cls(**loaded(data, kwargs))
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:  # noqa: ARG002
         """Copies of the nodes with `chunk_index` in their metadata, neither embedded nor shown to the model.
@@ -56,6 +77,8 @@ class StampPositions(TransformComponent):
             ChunkError: Something is no node.
             MissingSourceError: A node does not say its source, and `source` is not given.
         """
+        if not isinstance(nodes, Sequence):
+            raise ChunkError(f"expected a list of nodes, got {type(nodes).__name__}", nodes)
         for index, node in enumerate(nodes):
             if not isinstance(node, BaseNode):
                 raise ChunkError(f"expected LlamaIndex nodes, got {type(node).__name__} at place {index}", node)
