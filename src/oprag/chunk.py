@@ -80,7 +80,8 @@ class Chunk:
             raise ChunkError(f"the rank of a chunk must be a whole number from 0, got {self.rank!r}", self.rank)
         if self.score is not None and (not isinstance(self.score, Real) or isinstance(self.score, bool)):
             raise ChunkError(f"the score of a chunk must be a number or None, got {self.score!r}", self.score)
-        if self.span is not None and (not isinstance(self.span, tuple) or len(self.span) not in (2, 3)):
+        span: Any = self.span
+        if span is not None and (not isinstance(span, tuple) or len(span) not in (2, 3)):
             raise ChunkError(f"the span of a chunk must be an oprag.Span or None, got {self.span!r}", self.span)
         if self.position is not None and not isinstance(self.position, Position):
             raise ChunkError(f"the position of a chunk must be an oprag.Position or None, got {self.position!r}", self)

@@ -65,6 +65,7 @@ class DocumentIndex:
         if len(texts) != len(metadata):
             raise ChunkError(f"expected metadata for {len(texts)} chunks, got {len(metadata)}", metadata)
         self._vectors = as_vectors(vectors, len(texts))
+        self._vectors.flags.writeable = False
         self._embedder = embedder
         self._equals = _first_equals(self._vectors)
         # Checked and built once; a hit is a copy with its rank and score.
@@ -122,10 +123,8 @@ class DocumentIndex:
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """The unit vectors of the chunks, of shape (number of chunks, dimension); a view that cannot be written to."""
-        view = self._vectors.view()
-        view.flags.writeable = False
-        return view
+        """The unit vectors of the chunks, of shape (number of chunks, dimension); they cannot be written to."""
+        return self._vectors
 
     def search(self, question: str, k: int) -> list[Chunk]:
         """The k chunks whose cosine with the question is largest, best first; of equals the first added.
