@@ -1,0 +1,101 @@
+"""Documents, stores and models that the tests of the LangChain adapter share."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import SimpleChatModel
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from pydantic import Field
+
+from oprag.langchain import stamp_positions
+
+QUESTION = "What happened on the voyage?"
+
+
+def parts(count: int = 12, source: str = "voyage.txt", **metadata: Any) -> list[Document]:
+    """The parts of one source, stamped, in its sequence."""
+    documents = [Document(f"Part {number} of {source}.", metadata=dict(metadata)) for number in range(count)]
+    return stamp_positions(documents, source=source)
+
+
+def store_of(documents: list[Document], kind: type[InMemoryVectorStore] = InMemoryVectorStore) -> Any:
+    """A store whose embeddings say nothing, so that the rank order is random with respect to the source."""
+    store = kind(DeterministicFakeEmbedding(size=16))
+    store.add_documents(documents)
+    return store
+
+
+def giving(documents: Any) -> RunnableLambda[str, Any]:
+    """A retriever that gives these very objects, best first."""
+    return RunnableLambda(lambda question: documents)
+
+
+def texts(documents: Sequence[Document]) -> list[str]:
+    return [document.page_content for document in documents]
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers of the parts in a text, as they stand there."""
+    return [int(number) for number in re.findall(r"Part (\d+) of", text)]
+
+
+def numbers_of(documents: Sequence[Document]) -> list[int]:
+    return [number for document in documents for number in numbers(document.page_content)]
+
+
+class RecordingChatModel(SimpleChatModel):
+    """Answers from a list, over and over, and remembers every prompt that it was given."""
+
+    answers: list[str] = Field(default_factory=lambda: ["An answer."])
+    prompts: list[str] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "recording"
+
+    def _call(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> str:
+        self.prompts.append("\n".join(str(message.content) for message in messages))
+        return self.answers[(len(self.prompts) - 1) % len(self.answers)]
+
+    def get_num_tokens(self, text: str) -> int:
+        """Counted here, since the default would download a tokenizer."""
+        return len(text.split())
+
+
+class Runs(BaseCallbackHandler):
+    """Remembers the retriever runs that tracing sees."""
+
+    def __init__(self) -> None:
+        self.started: list[dict[str, Any]] = []
+        self.ended: dict[UUID, list[Document]] = {}
+        self.failed: dict[UUID, BaseException] = {}
+
+    def on_retriever_start(self, serialized: Any, query: Any, **about: Any) -> None:
+        self.started.append({"query": query, **about})
+
+    def on_retriever_end(self, documents: Any, *, run_id: UUID, **about: Any) -> None:
+        self.ended[run_id] = list(documents)
+
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:
+        self.failed[run_id] = error
+
+
+@pytest.fixture
+def store() -> InMemoryVectorStore:
+    """Twelve parts of one source, whose rank order for `QUESTION` is not the order of the source."""
+    store: InMemoryVectorStore = store_of(parts())
+    ranked = numbers_of(store.similarity_search(QUESTION, k=6))
+    assert ranked != sorted(ranked)
+    return store
+
+
+@pytest.fixture
+def model() -> RecordingChatModel:
+    return RecordingChatModel()
