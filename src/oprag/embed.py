@@ -13,6 +13,9 @@ from oprag.errors import EmbeddingError
 
 __all__ = ["DualEncoder", "Embedder", "as_vectors"]
 
+# How far from 1 the length of a unit vector of float32 values can be.
+_UNIT = 1e-6
+
 Encoder = Callable[[Sequence[str]], Any]
 
 
@@ -107,9 +110,7 @@ def as_vectors(vectors: Any, count: int, dimension: int | None = None) -> NDArra
         )
     if not np.isfinite(matrix).all():
         raise EmbeddingError("vectors must be finite; the embedder gave NaN or infinity", vectors)
-    # Scaled first, so that squares of very large or small values stay inside float32.
-    largest = np.abs(matrix).max(axis=1, keepdims=True, initial=0.0)
-    np.divide(matrix, largest, out=matrix, where=largest > 0)
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    np.divide(matrix, norms, out=matrix, where=norms > 0)
+    # In float64, since squares of large or small values leave float32. Unit rows stay as they are, to the last bit.
+    norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))[:, None]
+    np.divide(matrix, norms, out=matrix, where=(norms > 0) & (np.abs(norms - 1) > _UNIT), casting="same_kind")
     return matrix

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -174,27 +173,25 @@ class DocumentIndex:
             IndexFileError: The metadata holds something that JSON cannot.
         """
         path = Path(path)
+        contents = {
+            "format": _FORMAT,
+            "embedder": self._embedder.name,
+            "texts": [chunk.text for chunk in self._chunks],
+            "metadata": [dict(chunk.metadata) for chunk in self._chunks],
+        }
         try:
-            header = json.dumps(
-                {
-                    "format": _FORMAT,
-                    "embedder": self._embedder.name,
-                    "texts": [chunk.text for chunk in self._chunks],
-                    "metadata": [dict(chunk.metadata) for chunk in self._chunks],
-                }
-            )
+            # Not as ASCII: its escapes would make one character of two halves of a surrogate pair.
+            header = json.dumps(contents, ensure_ascii=False).encode("utf-8", "surrogatepass")
         except (TypeError, ValueError) as error:
             raise IndexFileError(f"metadata must be what JSON can hold to be saved: {error}", path) from error
-        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            try:
-                data = np.frombuffer(header.encode("ascii"), dtype=np.uint8)
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            with unfinished.open("xb") as file:
+                data = np.frombuffer(header, dtype=np.uint8)
                 np.savez(file, header=data, vectors=self._vectors, allow_pickle=False)
-                file.close()
-                Path(file.name).replace(path)
-            except BaseException:
-                file.close()
-                Path(file.name).unlink(missing_ok=True)
-                raise
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], embedder: Embedder) -> DocumentIndex:
@@ -214,21 +211,27 @@ class DocumentIndex:
             # Opened here, since NumPy leaves a damaged file open.
             with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 vectors = file["vectors"]
-                header = json.loads(file["header"].tobytes())
+                header = json.loads(file["header"].tobytes().decode("utf-8", "surrogatepass"))
             version, made_with = header["format"], header["embedder"]
-            texts, metadata = header["texts"], header["metadata"]
         except FileNotFoundError:
             raise
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:
             raise IndexFileError(f"{path} is not a saved index, or is damaged: {error}", path) from error
         if version != _FORMAT:
             raise IndexFileError(f"{path} has format {version}, this version of oprag reads format {_FORMAT}", path)
         if made_with != embedder.name:
             raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {embedder.name!r}", embedder)
         try:
-            return cls(texts, metadata, vectors, embedder)
+            return cls(_list_of(header, "texts"), _list_of(header, "metadata"), vectors, embedder)
         except (ChunkError, EmbeddingError) as error:
             raise IndexFileError(f"{path} is damaged: {error}", path) from error
+
+
+def _list_of(header: dict[str, Any], name: str) -> list[Any]:
+    value = header.get(name)
+    if not isinstance(value, list):
+        raise ChunkError(f"{name} must be a list, got {type(value).__name__}", value)
+    return value
 
 
 def top(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:

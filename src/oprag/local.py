@@ -45,7 +45,7 @@ class LocalEmbedder:
 
     def count_tokens(self, text: str) -> int:
         """The tokens of a text, to be used as `count_tokens`."""
-        return len(self.tokenizer.encode(text, add_special_tokens=False).ids)
+        return len(self.tokenizer.encode(_whole_characters(text), add_special_tokens=False).ids)
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of shape (number of texts, 256)."""
@@ -53,10 +53,13 @@ class LocalEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of shape (number of texts, 256)."""
-        # The tokenizer refuses half of a surrogate pair; "replace" would make it the one character "?".
-        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        vectors: NDArray[np.float32] = self._model.embed(clean)
+        vectors: NDArray[np.float32] = self._model.embed([_whole_characters(text) for text in texts])
         return vectors
+
+
+def _whole_characters(text: str) -> str:
+    """The text with "?" for half of a surrogate pair, which the tokenizer refuses."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _load() -> Any:

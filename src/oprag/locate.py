@@ -12,8 +12,8 @@ from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, MissingSourceError
+from oprag.offsets import stated_span
 from oprag.source import SourceKey, source_of
-from oprag.values import whole
 
 __all__ = ["Located", "locate_positions"]
 
@@ -151,8 +151,8 @@ def _by_hint(chunk: Chunk, places: list[Place]) -> Place | None:
     """The only place, or the one at which the chunk already says to be."""
     if len(places) == 1:
         return places[0]
-    hint = whole(chunk.metadata.get("start_index", chunk.span and chunk.span.start))
-    return next((place for place in places if place[0] == hint), None)
+    hint = stated_span(chunk)
+    return next((place for place in places if hint is not None and place[0] == hint.start), None)
 
 
 def _share_out(chunks: list[Chunk], places: dict[str, list[Place]], chosen: list[Place | None]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from oprag.chunk import Chunk, Span
 from oprag.values import whole
 
-__all__ = ["disagree", "is_exact", "read_offsets"]
+__all__ = ["disagree", "is_exact", "read_offsets", "stated_span"]
 
 # Start and end as splitters and stores name them. Metadata goes before the span that a framework keeps elsewhere, since
 # a later correction (`locate_positions`) is written to metadata.
@@ -42,6 +42,11 @@ def read_offsets(chunks: Sequence[Chunk], fields: set[str]) -> tuple[str, list[S
         if span is not None:
             read[name] = None
     return ", ".join(read), spans
+
+
+def stated_span(chunk: Chunk) -> Span | None:
+    """The offsets of one chunk, as its metadata or its framework states them."""
+    return _read(chunk, [name for name in START_FIELDS if name in chunk.metadata])[1]
 
 
 def _read(chunk: Chunk, names: Sequence[str]) -> tuple[str, Span | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def warn_about(placed: Placed) -> None:
             f"source of its own and keeps its rank (metadata keys seen: {_keys_seen(placed.chunks)}); name it with "
             "source_key=..., or with stamp_positions(documents, source=...) at ingestion",
             SourceWarning,
-            stacklevel=3,
+            stacklevel=_outside(),
         )
     vague = {
         report.source
@@ -117,7 +118,7 @@ def warn_about(placed: Placed) -> None:
             "the chunks of a source are linked in several runs, and nothing tells how these stand to each other; the "
             f"best-ranked run comes first (metadata keys seen: {seen}); {_WAYS_OUT}",
             PositionWarning,
-            stacklevel=3,
+            stacklevel=_outside(),
         )
     elif vague:
         seen = _keys_seen([chunk for chunk in placed.chunks if chunk.source in vague])
@@ -125,8 +126,16 @@ def warn_about(placed: Placed) -> None:
             "more than half of the retrieved chunks of a source have no position, so their order is unknown (metadata "
             f"keys seen: {seen}); {_WAYS_OUT}",
             PositionWarning,
-            stacklevel=3,
+            stacklevel=_outside(),
         )
+
+
+def _outside() -> int:
+    """The stack level, for `warnings.warn` in the caller of this, of the first frame outside this package."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "oprag":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _read_alike(group: Sequence[Chunk]) -> bool:

@@ -17,7 +17,7 @@ from oprag.chain import chain_keys
 from oprag.chunk import Chunk, Span
 from oprag.offsets import disagree, read_offsets
 from oprag.rung import NOWHERE, Position, Rung
-from oprag.values import Key, label_keys, natural_key, ordinal
+from oprag.values import NUMBERED, Key, label_keys, natural_key, ordinal
 
 __all__ = ["Placement", "Position", "PositionKey", "Rung", "find_positions"]
 
@@ -165,14 +165,19 @@ def _shared(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> bool:
 
 
 def _against_pages(keys: Sequence[Key | None], frames: Sequence[_Frame]) -> bool:
-    """Whether the numbers run against the pages, where pages and offsets are there for every chunk and agree.
+    """Whether the numbers run against the pages.
 
-    This happens when a file is stamped page by page: its numbers then begin anew on each page.
+    This happens when a file is stamped page by page: its numbers then begin anew on each page. Pages count only with a
+    number and an offset for every chunk.
     """
+    if None in keys:
+        return False
+    order = sorted(range(len(keys)), key=keys.__getitem__)  # type: ignore[arg-type]
     for frame in frames:
-        if frame.page_field and None not in frame.claims and None not in keys:
-            pages = [claim[0] for _, claim in sorted(zip(keys, frame.claims, strict=True))]  # type: ignore[index]
-            return any(after < before for before, after in pairwise(pages))  # type: ignore[operator]
+        if frame.page_field and None not in frame.claims:
+            pages = [frame.claims[index][0] for index in order]  # type: ignore[index]
+            numbered = all(page[0] == NUMBERED for page in pages)  # type: ignore[index]
+            return numbered and any(after < before for before, after in pairwise(pages))  # type: ignore[operator]
     return False
 
 

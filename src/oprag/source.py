@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from oprag.chunk import Chunk
@@ -56,7 +56,17 @@ def source_name(value: Any) -> str | None:
     if isinstance(value, str):
         return value if value and not value.isspace() else None
     number = ordinal(value)
-    if number is None and isinstance(value, Real | Decimal) and not isinstance(value, bool):
-        opposite = ordinal(-value)
+    if number is None:
+        opposite = ordinal(_negated(value))
         number = None if opposite is None else -opposite
     return None if number is None else str(number)
+
+
+def _negated(value: Any) -> Any:
+    """The opposite of a number, by Python's own numbers: those of NumPy have a smallest one without an opposite."""
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return None
+    try:
+        return -int(value) if isinstance(value, Integral) else -float(value)
+    except (ValueError, OverflowError, TypeError, ArithmeticError):
+        return None

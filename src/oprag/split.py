@@ -76,30 +76,41 @@ def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -
 
 
 def _windows(text: str, starts: Sequence[int], size: int, overlap: int) -> Iterable[TokenWindow]:
-    count, first, begin = len(starts), 0, 0
+    first = begin = 0
     while True:
-        last = min(first + size, count)
-        if last < count:
-            # The cut goes before a whole character; where the window is one character of many tokens, behind it.
-            cut = last
-            while cut > first and starts[cut] == starts[cut - 1]:
-                cut -= 1
-            if cut <= first or starts[cut] <= begin:
-                cut = last
-                while cut < count and starts[cut] <= max(begin, starts[last - 1]):
-                    cut += 1
-            last = cut
-        end = starts[last] if last < count else len(text)
+        last = _border(starts, first, size)
+        end = starts[last] if last < len(starts) else len(text)
         yield TokenWindow(text[begin:end], begin, end, last - first)
-        if last >= count:
+        if end == len(text):
             return
-        following = last - overlap
-        while following > first + 1 and starts[following] == starts[following - 1]:
-            following -= 1
-        # Always forward, also where one character is more tokens than the window may have.
-        while following < last and starts[following] <= begin:
-            following += 1
-        first, begin = following, starts[following]
+        first = _next_first(starts, first, last, size, overlap)
+        begin = starts[first]
+
+
+def _border(starts: Sequence[int], first: int, size: int) -> int:
+    """The token behind a window that begins with `first`: where a character begins, at most `size` tokens on."""
+    cut = first + size
+    if cut >= len(starts):
+        return len(starts)
+    while cut > first and starts[cut] == starts[cut - 1]:
+        cut -= 1
+    if starts[cut] > starts[first]:
+        return cut
+    # One character is more tokens than a window may have.
+    cut = first + size
+    while cut < len(starts) and starts[cut] == starts[first]:
+        cut += 1
+    return cut
+
+
+def _next_first(starts: Sequence[int], first: int, last: int, size: int, overlap: int) -> int:
+    """The first token of the next window: shares `overlap` tokens, or fewer where it would otherwise add nothing."""
+    following = max(first + 1, last - overlap)
+    while following > first + 1 and starts[following] == starts[following - 1]:
+        following -= 1
+    while following < last and (starts[following] == starts[following - 1] or _border(starts, following, size) <= last):
+        following += 1
+    return following
 
 
 def _starts(text: str, offsets: Iterable[Any]) -> list[int]:

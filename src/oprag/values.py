@@ -12,7 +12,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-__all__ = ["Key", "finite", "label_keys", "natural_key", "ordinal", "whole"]
+__all__ = ["NUMBERED", "Key", "finite", "label_keys", "natural_key", "ordinal", "whole"]
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ROMAN = re.compile(r"m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
@@ -23,6 +23,9 @@ _LONGEST_NUMBER = 64
 _TOO_LARGE = 10**_LONGEST_NUMBER
 
 Key = tuple[Any, ...]
+
+# What page labels sort by first.
+_ROMAN_LABEL, NUMBERED, _OTHER_LABEL = 0, 1, 2
 
 
 def ordinal(value: Any) -> int | float | None:
@@ -111,13 +114,13 @@ def label_keys(values: list[Any], *, any_label: bool) -> list[Key | None]:
 def _label_key(value: Any, roman: dict[str, bool], *, any_label: bool) -> Key | None:
     number = ordinal(value)
     if number is not None:
-        return (1, number)
+        return (NUMBERED, number)
     if not isinstance(value, str) or not (text := value.strip()) or _NUMBER.fullmatch(text):
         return None
     case = "islower" if text.islower() else "isupper"
     if roman[case] and getattr(text, case)() and _ROMAN.fullmatch(text.lower()):
-        return (0, _roman_value(text.lower()))
-    return (2, *natural_key(text)) if any_label else None
+        return (_ROMAN_LABEL, _roman_value(text.lower()))
+    return (_OTHER_LABEL, *natural_key(text)) if any_label else None
 
 
 def _roman_value(text: str) -> int:
