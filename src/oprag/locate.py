@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from oprag.chunk import Chunk
@@ -60,8 +60,8 @@ def locate_positions(
     """Find chunks in the texts that they were cut from.
 
     A chunk is looked for as it is, then with every run of white space read as one space. Where the text stands at
-    several places, one is chosen only if something tells which: an offset that the chunk already has, as many equal
-    chunks as places, or neighbours in the given sequence that leave one place between them. Otherwise the chunk stays
+    several places, one is chosen only if something tells which: neighbours in the given sequence that leave one place
+    between them, an offset that the chunk already has, or as many equal chunks as places. Otherwise the chunk stays
     without an offset, and says why.
 
     Args:
@@ -123,9 +123,12 @@ def _locate(chunks: list[Chunk], source: str, text: str) -> list[Located]:
     for chunk in chunks:
         if chunk.text not in places:
             places[chunk.text] = _places(chunk.text, text) or folded.places(chunk.text)
-    chosen = [_by_hint(chunk, places[chunk.text]) for chunk in chunks]
+    chosen = [only[0] if len(only := places[chunk.text]) == 1 else None for chunk in chunks]
+    bounds = _bounds(chosen)
+    for index, chunk in enumerate(chunks):
+        if chosen[index] is None:
+            chosen[index] = _choose(chunk, places[chunk.text], bounds[index])
     _share_out(chunks, places, chosen)
-    _between_neighbours(chunks, places, chosen)
     return [
         Located(chunk, source, place[0], place[1])
         if place is not None
@@ -147,12 +150,30 @@ def _places(piece: str, text: str) -> list[Place]:
     return found
 
 
-def _by_hint(chunk: Chunk, places: list[Place]) -> Place | None:
-    """The only place, or the one at which the chunk already says to be."""
-    if len(places) == 1:
-        return places[0]
+def _bounds(chosen: list[Place | None]) -> list[tuple[float, float]]:
+    """Between which offsets each chunk must begin, by the neighbours whose place is certain.
+
+    Where these do not stand in the given sequence, the sequence says nothing.
+    """
+    starts = [place[0] for place in chosen if place is not None]
+    if any(second < first for first, second in pairwise(starts)):
+        return [(-math.inf, math.inf)] * len(chosen)
+    edges = [-math.inf, *starts, math.inf]
+    before = list(accumulate((place is not None for place in chosen), initial=0))
+    return [(edges[count], edges[count + 1]) for count in before[:-1]]
+
+
+def _choose(chunk: Chunk, places: list[Place], bounds: tuple[float, float]) -> Place | None:
+    """The only place inside the bounds, or of several the one at which the chunk already says to be.
+
+    The bounds go before what the chunk says: an offset that was found by searching can be that of another copy.
+    """
+    low, high = bounds
+    inside = [place for place in places if low < place[0] < high]
+    if len(inside) == 1:
+        return inside[0]
     hint = stated_span(chunk)
-    return next((place for place in places if hint is not None and place[0] == hint.start), None)
+    return next((place for place in inside if hint is not None and place[0] == hint.start), None)
 
 
 def _share_out(chunks: list[Chunk], places: dict[str, list[Place]], chosen: list[Place | None]) -> None:
@@ -167,25 +188,6 @@ def _share_out(chunks: list[Chunk], places: dict[str, list[Place]], chosen: list
         if len(free) == len(left):
             for index, place in zip(left, free, strict=True):
                 chosen[index] = place
-
-
-def _between_neighbours(chunks: list[Chunk], places: dict[str, list[Place]], chosen: list[Place | None]) -> None:
-    """Where the given sequence is that of the source, a place between those of the neighbours may be the only one."""
-    starts = [place[0] for place in chosen if place is not None]
-    if any(second < first for first, second in pairwise(starts)):
-        return
-    before = 0
-    for index, chunk in enumerate(chunks):
-        if chosen[index] is not None:
-            before += 1
-            continue
-        low = starts[before - 1] if before else -1
-        high = starts[before] if before < len(starts) else math.inf
-        candidates = places[chunk.text]
-        first = bisect_left(candidates, (low + 1, 0))
-        inside = [place for place in candidates[first : first + 2] if place[0] < high]
-        if len(inside) == 1:
-            chosen[index] = inside[0]
 
 
 class _Folded:
