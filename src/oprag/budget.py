@@ -18,11 +18,10 @@ __all__ = ["Layout", "fit", "lay_out"]
 
 
 class Layout(NamedTuple):
-    """Kept chunks in order, the passages made of them, and the text."""
+    """Kept chunks in order, and the passages made of them."""
 
     chunks: list[Chunk]
     passages: list[Passage]
-    text: str
 
 
 class Fit(NamedTuple):
@@ -34,11 +33,10 @@ class Fit(NamedTuple):
     dropped: list[Drop]
 
 
-def lay_out(chunks: Sequence[Chunk], assembly: Assembly, show: Show | None = None) -> Layout:
-    """Order, stitch and render; the chunks come best first."""
+def lay_out(chunks: Sequence[Chunk], assembly: Assembly) -> Layout:
+    """Order and stitch; the chunks come best first."""
     ordered = in_order(chunks, assembly)
-    passages = stitch(ordered, assembly.separator) if assembly.stitch else each_alone(ordered)
-    return Layout(ordered, passages, render(passages, assembly, show))
+    return Layout(ordered, stitch(ordered, assembly.separator) if assembly.stitch else each_alone(ordered))
 
 
 def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int, show: Show | None = None) -> Fit:
@@ -60,8 +58,8 @@ def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int, show: Sh
     """
     kept, charged, dropped = _walk(chunks, assembly, token_budget, show)
     while kept:
-        layout = lay_out(kept, assembly, show)
-        tokens = count(layout.text, assembly.count_tokens)
+        layout = lay_out(kept, assembly)
+        tokens = count(render(layout.passages, assembly, show), assembly.count_tokens)
         if tokens <= token_budget:
             return Fit(layout, tokens, sum(charged[: len(kept)]), dropped)
         detail = f"the rendered text had {tokens:,} tokens with it, {token_budget:,} are allowed"

@@ -63,13 +63,12 @@ def assemble(chunks: Iterable[Chunk], assembly: Assembly, show: Show | None = No
     selected, dropped = select(placed.chunks, assembly)
     charged = tokens = None
     if assembly.token_budget is None or not selected:
-        layout = lay_out(selected, assembly, show)
+        layout = lay_out(selected, assembly)
     else:
         layout, tokens, charged, over = fit(selected, assembly, assembly.token_budget, show)
         dropped += over
     dropped.sort(key=lambda drop: drop.chunk.rank)
     context = Context(
-        text=layout.text,
         passages=tuple(layout.passages),
         kept=tuple(layout.chunks),
         dropped=tuple(dropped),
@@ -77,6 +76,7 @@ def assemble(chunks: Iterable[Chunk], assembly: Assembly, show: Show | None = No
         assembly=assembly,
         charged=charged,
     )
-    if tokens is not None:
+    # What a framework will show is another text than the context's own.
+    if tokens is not None and show is None:
         context.__dict__["tokens"] = tokens
     return context

@@ -78,10 +78,12 @@ class Chunk:
             raise ChunkError(f"the text of a chunk must be a string, got {type(self.text).__name__}", self.text)
         if type(self.rank) is not int or self.rank < 0:
             raise ChunkError(f"the rank of a chunk must be a whole number from 0, got {self.rank!r}", self.rank)
-        if self.score is not None and (not isinstance(self.score, Real) or isinstance(self.score, bool)):
-            raise ChunkError(f"the score of a chunk must be a number or None, got {self.score!r}", self.score)
+        score: Any = self.score
         span: Any = self.span
-        if span is not None and (not isinstance(span, tuple) or len(span) not in (2, 3)):
+        # `type` first: the check for any kind of number is slow, and there can be many chunks.
+        if score is not None and type(score) is not float and (not isinstance(score, Real) or isinstance(score, bool)):
+            raise ChunkError(f"the score of a chunk must be a number or None, got {self.score!r}", self.score)
+        if span is not None and type(span) is not Span and (not isinstance(span, tuple) or len(span) not in (2, 3)):
             raise ChunkError(f"the span of a chunk must be an oprag.Span or None, got {self.span!r}", self.span)
         if self.position is not None and not isinstance(self.position, Position):
             raise ChunkError(f"the position of a chunk must be an oprag.Position or None, got {self.position!r}", self)

@@ -10,6 +10,7 @@ from oprag.assembly import Assembly
 from oprag.chunk import Chunk
 from oprag.explain import explain
 from oprag.place import SourceReport
+from oprag.render import render
 from oprag.select import Drop
 from oprag.stitch import Passage
 from oprag.tokens import approximate_tokens, count
@@ -23,7 +24,6 @@ class Context:
     """What the model will read, and what was left out.
 
     Attributes:
-        text: The rendered context, ready for a prompt.
         passages: Runs of source text, in order.
         kept: The chunks that are in it, in order, each with `source`, `position` and `span`.
         dropped: The chunks that are not, best first, each with the reason and the figure that decided.
@@ -32,13 +32,17 @@ class Context:
         charged: The tokens that the kept chunks were charged one by one; None without a token budget.
     """
 
-    text: str
     passages: tuple[Passage, ...]
     kept: tuple[Chunk, ...]
     dropped: tuple[Drop, ...]
     sources: tuple[SourceReport, ...]
     assembly: Assembly = field(repr=False)
     charged: int | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """The rendered context, ready for a prompt."""
+        return render(self.passages, self.assembly)
 
     @cached_property
     def tokens(self) -> int:

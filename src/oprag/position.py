@@ -105,14 +105,13 @@ def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | Non
     return [
         None
         if claim is None
-        else Span(claim[1], claim[2], _page(chunk.metadata[best.page_field]) if best.page_field else None)
+        else Span(claim[1], claim[2], None if claim[0] is None else _page(claim[0], chunk.metadata[best.page_field]))
         for chunk, claim in zip(chunks, best.claims, strict=True)
     ]
 
 
-def _page(value: Any) -> str | int:
-    number = ordinal(value)
-    return number if isinstance(number, int) else str(value).strip()
+def _page(key: Key, value: Any) -> str | int:
+    return key[1] if key[0] == NUMBERED and isinstance(key[1], int) else str(value).strip()
 
 
 def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:

@@ -49,9 +49,11 @@ def ordinal(value: Any) -> int | float | None:
 
 def _number(text: str) -> int | float | None:
     text = text.strip()
-    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+    if len(text) > _LONGEST_NUMBER:
         return None
-    return int(text) if text.isdigit() else _counting(float(text))
+    if text.isascii() and text.isdigit():
+        return int(text)
+    return _counting(float(text)) if _NUMBER.fullmatch(text) else None
 
 
 def _counting(number: float) -> int | float | None:
@@ -62,6 +64,8 @@ def _counting(number: float) -> int | float | None:
 
 def whole(value: Any) -> int | None:
     """The value as a character offset, or None when it is not a whole number from 0."""
+    if type(value) is int:
+        return value if 0 <= value < _TOO_LARGE else None
     number = ordinal(value)
     return number if isinstance(number, int) else None
 
