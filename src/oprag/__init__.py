@@ -29,11 +29,9 @@ from oprag.errors import (
     SourceWarning,
     TokenizerError,
 )
-from oprag.locate import Located, locate_positions
 from oprag.place import SourceReport
 from oprag.rung import Position, Rung
 from oprag.select import Drop
-from oprag.split import TokenWindow, split_tokens
 from oprag.stitch import Passage
 from oprag.tokens import approximate_tokens
 
@@ -79,18 +77,24 @@ __all__ = [
     "split_tokens",
 ]
 
-# What needs NumPy is loaded when it is asked for: the adapters of the frameworks do without it.
+# Loaded when asked for: an application that only retrieves needs neither NumPy nor these.
 _LOADED_LATER = {
     "DocumentIndex": "oprag.index",
     "DualEncoder": "oprag.embed",
     "Embedder": "oprag.embed",
     "LocalEmbedder": "oprag.local",
+    "Located": "oprag.locate",
+    "TokenWindow": "oprag.split",
+    "locate_positions": "oprag.locate",
+    "split_tokens": "oprag.split",
 }
 
 if TYPE_CHECKING:
     from oprag.embed import DualEncoder, Embedder
     from oprag.index import DocumentIndex
     from oprag.local import LocalEmbedder
+    from oprag.locate import Located, locate_positions
+    from oprag.split import TokenWindow, split_tokens
 
 
 def _shown_here(public: Any) -> Any:

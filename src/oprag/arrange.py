@@ -73,6 +73,8 @@ def in_order(chunks: Sequence[Chunk], assembly: Assembly) -> list[Chunk]:
 
 def _by_position(group: Sequence[Chunk], *, missing_first: bool) -> list[Chunk]:
     """One source's chunks by position; `sorted` is stable, so ties keep their rank."""
+    if len(group) == 1:
+        return list(group)
     known = [chunk for chunk in group if chunk.position is not None and chunk.position.known]
     missing = [chunk for chunk in group if chunk.position is None or not chunk.position.known]
     known.sort(key=_position_key)

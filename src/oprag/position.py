@@ -60,7 +60,7 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
     """
     fields = set().union(*(chunk.metadata for chunk in chunks))
     pages = _pages(chunks, fields)
-    frames = list(_frames(chunks, fields, pages))
+    frames = _until_complete(_frames(chunks, fields, pages))
     if position_key is not None:
         taken: _Reading | None = _Reading(Rung.KEY, _name(position_key), [_given(c, position_key) for c in chunks])
     else:
@@ -97,6 +97,16 @@ def _frames(chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key
         yield _Frame("", offset_field, alone)
 
 
+def _until_complete(frames: Iterator[_Frame]) -> list[_Frame]:
+    """The frames up to the first one that holds every chunk; what comes behind it is never taken."""
+    taken: list[_Frame] = []
+    for frame in frames:
+        taken.append(frame)
+        if None not in frame.claims:
+            break
+    return taken
+
+
 def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | None]:
     """The offsets with the page that they count from: of the first frame that holds most of them."""
     if not frames:
@@ -118,7 +128,7 @@ def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
     """The first reading that covers every chunk, else the first of those that cover most."""
     best, most = None, 0
     for reading in readings:
-        covered = count - sum(key is None for key in reading.keys)
+        covered = count - reading.keys.count(None)
         if covered > most:
             best, most = reading, covered
         if covered == count:
@@ -156,6 +166,8 @@ def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
 
 def _shared(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> bool:
     """Whether one key stands for two different texts."""
+    if len(chunks) < 2:
+        return False
     texts: dict[Key, str] = {}
     return any(
         key is not None and texts.setdefault(key, chunk.text) != chunk.text

@@ -24,6 +24,16 @@ from oprag.stitch import Passage
 
 __all__ = ["chunk_of", "chunks_of", "nodes_of", "prompted", "with_metadata"]
 
+_SOURCE, _PREVIOUS, _NEXT, _PARENT = (
+    relation.value
+    for relation in (
+        NodeRelationship.SOURCE,
+        NodeRelationship.PREVIOUS,
+        NodeRelationship.NEXT,
+        NodeRelationship.PARENT,
+    )
+)
+
 
 def chunks_of(nodes: Any) -> list[Chunk]:
     """Nodes, best first, as chunks; their ranks are their places in the list.
@@ -46,11 +56,12 @@ def chunks_of(nodes: Any) -> list[Chunk]:
 
 def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: Any = None) -> Chunk:
     """A node as a chunk."""
-    relations = node.relationships
+    # By value: an enum of LlamaIndex hashes in Python, four times a node.
+    links = {relation.value: related for relation, related in node.relationships.items()}
     span = None
     # The offsets of a hierarchical leaf count from its parent, wherever its document begins. An end that is missing is
     # that of the text.
-    if NodeRelationship.PARENT not in relations:
+    if _PARENT not in links:
         start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
         if start is not None:
             span = Span(start, end if end is not None else -1)
@@ -60,9 +71,9 @@ def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: A
         metadata=node.metadata,
         score=score,
         id=node.node_id,
-        document_id=_related(relations.get(NodeRelationship.SOURCE)),
-        previous_id=_related(relations.get(NodeRelationship.PREVIOUS)),
-        next_id=_related(relations.get(NodeRelationship.NEXT)),
+        document_id=_related(links.get(_SOURCE)),
+        previous_id=_related(links.get(_PREVIOUS)),
+        next_id=_related(links.get(_NEXT)),
         span=span,
         origin=origin,
     )

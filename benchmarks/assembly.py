@@ -1,0 +1,115 @@
+"""The assembly of retrieved chunks: ordering alone, and everything from selection to rendered text."""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+
+from benchmarks.chunks import KINDS, retrieved
+from benchmarks.result import Figure, Result, Table, main
+from benchmarks.timing import Timing, interleave, ms
+from oprag import Assembly, Chunk, OpragWarning, arrange, build_context
+
+COUNT = 128
+ROUNDS, IN_A_ROW = 20, 10
+# A counter that costs nothing: what a tokenizer takes is no time of the assembly.
+AMPLE = Assembly(token_budget=10**9, count_tokens=len)
+TIGHT = Assembly(token_budget=35_000, count_tokens=len)
+
+ARRANGE, BUILD, BUDGET, CUT = "`arrange`", "`build_context`", "with a budget", "with a budget that cuts"
+
+GROWTH = (128, 1_000, 10_000, 100_000)
+GROWING = ("stamped", "offsets", "a source each")
+CLOSE = 1.5
+
+
+def run() -> Result:
+    """Time the assembly of 128 chunks by what their metadata says, and how the time grows."""
+    warnings.simplefilter("ignore", OpragWarning)
+    chunks = {kind: retrieved(kind, COUNT, among=8) for kind in KINDS}
+    chunks["stamped, with offsets, touching"] = retrieved("stamped, with offsets", COUNT)
+    chunks["offsets, overlapping"] = retrieved("offsets", COUNT, overlap=60)
+    timings = {name: _time(given) for name, given in chunks.items()}
+    growth = {kind: {count: _grown(kind, count) for count in GROWTH} for kind in GROWING}
+    return Result(
+        "Assembly",
+        f"{COUNT} chunks of about 128 tokens, in random sequence; one of eight chunks of the source was retrieved, in "
+        "the last two rows every one. `arrange` orders; `build_context` selects, keeps the budget, orders, stitches "
+        "and renders. The token counter is `len`, which is free. Nothing can be faster than sorting: "
+        f"{ms(_sorted().median)} ms for {COUNT} offsets with Python's `sorted`.",
+        figures=[
+            _slowest(f"ordering {COUNT} chunks", timings, [ARRANGE], 1),
+            _slowest(f"whole assembly of {COUNT} chunks", timings, [BUILD, BUDGET, CUT], 4),
+            *(_close(kind, times) for kind, times in growth.items()),
+        ],
+        tables=[
+            Table(
+                f"Milliseconds for {COUNT} chunks, median (best):",
+                ["chunks", ARRANGE, BUILD, BUDGET, CUT],
+                [[name, *(str(t) for t in row.values())] for name, row in timings.items()],
+            ),
+            Table(
+                "Growth of `build_context`: milliseconds, in brackets the time over n · log n against 1,000 chunks:",
+                ["chunks", *(f"{count:,}" for count in GROWTH)],
+                [
+                    [kind, *(f"{ms(times[count])} ({_against(times, count):.2f})" for count in GROWTH)]
+                    for kind, times in growth.items()
+                ],
+            ),
+        ],
+    )
+
+
+def _time(chunks: Sequence[Chunk]) -> dict[str, Timing]:
+    return interleave(
+        {
+            ARRANGE: lambda: arrange(chunks),
+            BUILD: lambda: build_context(chunks),
+            BUDGET: lambda: build_context(chunks, AMPLE),
+            CUT: lambda: build_context(chunks, TIGHT),
+        },
+        ROUNDS,
+        in_a_row=IN_A_ROW,
+    )
+
+
+def _grown(kind: str, count: int) -> float:
+    """The best of a few repetitions: with this much memory in play, the median says more about the machine."""
+    chunks = retrieved(kind, count, among=8)
+    return interleave({BUILD: lambda: build_context(chunks)}, rounds=max(4, 50_000 // count))[BUILD].best
+
+
+def _sorted() -> Timing:
+    offsets = [{"start_index": place} for place in range(COUNT)]
+    random.Random(0).shuffle(offsets)
+    return interleave({"sorted": lambda: sorted(offsets, key=itemgetter("start_index"))}, rounds=200)["sorted"]
+
+
+def _against(times: Mapping[int, float], count: int, base: int = 1_000) -> float:
+    return (times[count] / times[base]) / ((count * math.log(count)) / (base * math.log(base)))
+
+
+def _slowest(what: str, timings: Mapping[str, Mapping[str, Timing]], columns: Sequence[str], limit: float) -> Figure:
+    """The figure holds for every kind of metadata, so the slowest one decides."""
+    slowest, kind, column = max((timings[kind][column].median, kind, column) for kind in timings for column in columns)
+    how = kind if column == ARRANGE else f"{kind}, {column}"
+    return Figure(
+        f"{what}, slowest case", f"at most {limit:g} ms", f"{ms(slowest)} ms ({how})", slowest * 1000 <= limit
+    )
+
+
+def _close(kind: str, times: Mapping[int, float]) -> Figure:
+    growth = _against(times, 10_000)
+    return Figure(
+        f"growth from 1,000 to 10,000 chunks, {kind}",
+        f"close to n · log n (at most {CLOSE} times)",
+        f"{growth:.2f} times",
+        growth <= CLOSE,
+    )
+
+
+if __name__ == "__main__":
+    main(run)

@@ -1,0 +1,154 @@
+"""How many pairs of retrieved chunks stand in the wrong sequence, through both frameworks with their default splitters.
+
+The true sequence is known, since the documents are split here: a table beside the store says which chunk of its
+document an id stands for. Nothing that orders the chunks sees this table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.inversions_langchain import LangChain
+from benchmarks.inversions_llama_index import LlamaIndex
+from benchmarks.ordering import AS_SPLIT, DEFAULT, LOCATED, RANK, STAMPED, Answer, Framework, K
+from benchmarks.result import Figure, Result, Table, main
+from oprag import LocalEmbedder, PositionWarning
+
+SETS = ("qmsum", "chroma_spans", "fairytaleqa_books", "cuad_leval")
+QUESTIONS = 25
+OTHERS = "other splitters"
+
+
+class Question(NamedTuple):
+    """A question about one document."""
+
+    text: str
+    document_id: str
+
+
+@dataclass
+class Pairs:
+    """Pairs of chunks of one document that were retrieved for one question, over many questions."""
+
+    inverted: int = 0
+    total: int = 0
+    rungs: Counter[str] = field(default_factory=Counter)
+    chunks: int = 0
+    missing: int = 0
+
+    def add(self, answer: Answer) -> None:
+        """Count the pairs of one answer."""
+        self.inverted += sum(first > second for first, second in combinations(answer.ordinals, 2))
+        self.total += len(answer.ordinals) * (len(answer.ordinals) - 1) // 2
+        for report in answer.sources:
+            read_from = f" ({report.field})" if report.field else ""
+            self.rungs[f"{report.rung.value} {report.rung.name.lower()}{read_from}"] += 1
+            self.chunks += report.chunks
+            self.missing += report.missing
+
+    def include(self, other: Pairs) -> None:
+        """Count the pairs that were counted there."""
+        self.inverted += other.inverted
+        self.total += other.total
+
+    @property
+    def share(self) -> str:
+        """The inverted ones in per cent; a plain 0 only where there is none at all."""
+        return f"{100 * self.inverted / self.total:.1f} %" if self.inverted else "0"
+
+    @property
+    def known_by(self) -> str:
+        """The rungs, the most frequent one first, and how many chunks had no position on them."""
+        rungs = "; ".join(rung for rung, _ in self.rungs.most_common())
+        return rungs + (f", {100 * self.missing / self.chunks:.0f} % of the chunks without" if self.missing else "")
+
+
+def run(data: Path, questions: int = QUESTIONS) -> Result:
+    """Count inverted pairs on every set, through every framework and splitter."""
+    embedder = LocalEmbedder()
+    frameworks: list[Framework] = [LangChain(embedder), LlamaIndex(embedder)]
+    result = Result(
+        "Inverted pairs",
+        f"Pairs of chunks of one document in the wrong sequence, for up to {questions} questions a set and up to {K} "
+        "chunks a question: in rank order; in source order with what the splitter leaves in the metadata, and the rung "
+        "of the position ladder that this was; in source order, stamped at ingestion; and in source order, located in "
+        "the text afterwards, by an update of the metadata alone.",
+    )
+    sets = {name: _read(data / name, questions) for name in SETS if (data / name).is_dir()}
+    with warnings.catch_warnings():
+        # That nothing is known about the order is what one column shows.
+        warnings.simplefilter("ignore", PositionWarning)
+        for framework in frameworks:
+            _add(result, framework, sets)
+    return result
+
+
+Sets = Mapping[str, tuple[Mapping[str, str], Sequence[Question]]]
+
+
+def _add(result: Result, framework: Framework, sets: Sets) -> None:
+    rows: list[list[str]] = []
+    asked = {(splitters, condition): Pairs() for splitters in (DEFAULT, OTHERS) for condition in (STAMPED, LOCATED)}
+    for splitter in framework.splitters:
+        for name, (texts, questions) in sets.items():
+            pairs = _count(framework, splitter, texts, questions)
+            for condition in (STAMPED, LOCATED):
+                asked[DEFAULT if splitter == DEFAULT else OTHERS, condition].include(pairs[condition])
+            shares = [pairs[condition].share for condition in (RANK, AS_SPLIT, STAMPED, LOCATED)]
+            rows.append([splitter, name, f"{pairs[RANK].total:,}", *shares, pairs[AS_SPLIT].known_by])
+    result.tables.append(
+        Table(
+            f"{framework.name}:",
+            ["splitter", "set", "pairs", "rank order", "source order, as split", "stamped", "located", "rung as split"],
+            rows,
+        )
+    )
+    for (splitters, condition), sum_of in asked.items():
+        what = f"inverted pairs through {framework.name}, {splitters}, {condition}"
+        result.figures.append(Figure(what, "0", f"{sum_of.inverted} of {sum_of.total:,}", not sum_of.inverted))
+    result.notes.append(f"{framework.name}: {framework.note}")
+
+
+def _count(
+    framework: Framework, splitter: str, texts: Mapping[str, str], questions: Iterable[Question]
+) -> dict[str, Pairs]:
+    pairs = {condition: Pairs() for condition in (RANK, AS_SPLIT, STAMPED, LOCATED)}
+    ways: dict[str, Mapping[str, Callable[[str], Answer]]] = {}
+    for question in questions:
+        name = question.document_id
+        if name not in ways:
+            ways[name] = framework.index(splitter, name, texts[name])
+        for condition, ask in ways[name].items():
+            pairs[condition].add(ask(question.text))
+    return pairs
+
+
+def _read(folder: Path, count: int) -> tuple[dict[str, str], list[Question]]:
+    """The texts of a set, and questions from everywhere in it."""
+    texts = {row["document_id"]: row["text"] for row in _rows(folder / "documents.jsonl.gz")}
+    questions = [Question(row["question"], row["document_id"]) for row in _rows(folder / "questions.jsonl.gz")]
+    step = max(1, len(questions) // count)
+    return texts, questions[::step][:count]
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, required=True, help="a folder with a folder for each set")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="the most questions of a set")
+
+
+if __name__ == "__main__":
+    main(run, _add_arguments)

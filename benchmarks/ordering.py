@@ -1,0 +1,41 @@
+"""What `benchmarks.inversions` asks of a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from oprag import SourceReport
+
+__all__ = ["AS_SPLIT", "DEFAULT", "LOCATED", "RANK", "STAMPED", "Answer", "Ask", "Framework", "K"]
+
+K = 16
+
+DEFAULT = "default splitter"
+RANK, AS_SPLIT, STAMPED, LOCATED = "rank order", "source order as split", "stamped", "located"
+
+
+class Answer(NamedTuple):
+    """What was retrieved for one question: the true places of the chunks, as they stand, and how they were placed."""
+
+    ordinals: Sequence[int]
+    sources: Sequence[SourceReport] = ()
+
+
+Ask = Callable[[str], Answer]
+
+
+class Framework(Protocol):
+    """A framework with its splitters and its store."""
+
+    name: str
+    note: str
+
+    @property
+    def splitters(self) -> Sequence[str]:
+        """The names of the splitters, `DEFAULT` among them."""
+        ...
+
+    def index(self, splitter: str, source: str, text: str) -> Mapping[str, Ask]:
+        """Split and store a document, and give a way to ask for each of the four conditions."""
+        ...
