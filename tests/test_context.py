@@ -1,0 +1,191 @@
+import dataclasses
+import json
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oprag import Chunk, Context, TokenizerError, approximate_tokens, build_context
+from tests.helpers import cut, hit, prose
+
+TEXT = prose(80)
+
+
+def example(**options: Any) -> Context:
+    chunks = [
+        *cut(TEXT, [(300, 340), (0, 60), (40, 100)]),
+        Chunk("no position", 3, score=0.25, metadata={"source": "book"}),
+        Chunk("other source", 4, score=math.nan, metadata={"source": "2nd\nbook", "page": "iv"}),
+    ]
+    return build_context(chunks, **{"k": 4, "token_budget": 1000, "count_tokens": len, **options})
+
+
+def test_the_text_is_what_a_prompt_takes():
+    context = example()
+    assert str(context) == context.text == f"{TEXT[:100]}\n\n{TEXT[300:340]}\n\nno position"
+
+
+def test_a_context_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        example().text = ""  # type: ignore[misc]
+
+
+def test_tokens_are_counted_only_when_asked_for():
+    calls = []
+
+    def counter(text):
+        calls.append(text)
+        return len(text)
+
+    context = example(token_budget=None, count_tokens=counter)
+    assert calls == []
+    assert context.tokens == context.tokens == len(context.text)
+    assert calls == [context.text]
+    assert (context.charged, context.freed_tokens) == (None, None)
+
+
+def test_an_empty_context_has_no_tokens_whatever_the_counter_adds():
+    assert build_context([], count_tokens=lambda text: len(text) + 2).tokens == 0
+
+
+def test_a_counter_that_counts_nothing_usable_is_refused_when_asked_for():
+    context = example(token_budget=None, count_tokens=lambda text: "many")
+    with pytest.raises(TokenizerError):
+        _ = context.tokens
+
+
+def test_the_default_counter_is_an_approximation_and_says_so():
+    context = build_context([hit("12345678", 0, chunk_index=1)])
+    assert context.tokens_are_approximate
+    assert context.tokens == approximate_tokens("12345678") == 2
+    assert "2 tokens (approximation: UTF-8 bytes / 4)" in context.explain()
+    assert not example().tokens_are_approximate
+    assert "approximation" not in example().explain()
+
+
+def test_a_dict_holds_everything_as_json_can():
+    context = example()
+    data = json.loads(json.dumps(context.to_dict(), allow_nan=False))
+    assert data["text"] == context.text
+    assert data["tokens"] == len(context.text)
+    assert (data["token_budget"], data["order"], data["tokens_are_approximate"]) == (1000, "source", False)
+    assert data["freed_tokens"] == context.freed_tokens
+    assert data["passages"][0] == {
+        "source": "book",
+        "spans": [{"start": 0, "end": 100, "page": None}],
+        "ranks": [1, 2],
+        "text": TEXT[:100],
+    }
+    assert data["kept"][0] == {
+        "rank": 1,
+        "score": None,
+        "id": None,
+        "source": "book",
+        "position": [0, 60],
+        "rung": "offset",
+        "span": {"start": 0, "end": 60, "page": None},
+    }
+    assert (data["kept"][-1]["score"], data["kept"][-1]["position"], data["kept"][-1]["rung"]) == (0.25, None, "none")
+    assert data["dropped"] == [
+        {
+            "rank": 4,
+            "score": None,
+            "id": None,
+            "source": "2nd\nbook",
+            "position": [0, 4],
+            "rung": "coarse",
+            "span": None,
+            "reason": "k",
+            "figure": 4,
+            "detail": "behind the first 4",
+        }
+    ]
+    assert data["sources"] == [
+        {"source": "book", "rung": "offset", "field": "start_index", "chunks": 4, "missing": 1, "runs": 1},
+        {"source": "2nd\nbook", "rung": "coarse", "field": "page", "chunks": 1, "missing": 0, "runs": 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"chunk_index": np.int64(3)},
+        {"chunk_index": 2.5},
+        {"page": np.float32(2), "start_index": np.int32(5), "end_index": np.int32(9)},
+        {"page_label": "A-3", "start_index": 5},
+        {"page_label": np.str_("iv")},
+        {"start_index": 10**60},
+        {"source": 5.0, "row": "7"},
+        {"source": "half a pair \ud800", "title": object()},
+    ],
+)
+@pytest.mark.parametrize("score", [None, 0.5, np.float32(0.5), math.inf, 1])
+def test_a_dict_is_json_whatever_the_metadata(metadata, score):
+    context = build_context([Chunk("text", 0, score=score, metadata={"source": "book", **metadata})], k=1)
+    (kept,) = json.loads(json.dumps(context.to_dict(), allow_nan=False))["kept"]
+    assert kept["position"] is not None or "title" in metadata
+    assert kept["score"] == (None if score in (None, math.inf) else score)
+
+
+def test_a_dict_of_a_position_key_is_json():
+    context = build_context([hit("text", 0, at=("part 2", 3))], position_key="at")
+    assert json.loads(json.dumps(context.to_dict()))["kept"][0]["rung"] == "key"
+
+
+def table(report: str, title: str) -> list[list[str]]:
+    lines = report.split("\n")
+    start = lines.index(title)
+    end = lines.index("", start) if "" in lines[start:] else len(lines)
+    return [line.split() for line in lines[start + 1 : end]]
+
+
+def test_the_report_says_how_sources_were_placed_what_was_kept_and_what_was_dropped():
+    context = example()
+    report = context.explain()
+    assert report.startswith(f"4 chunks in 3 passages, order source, {len(context.text)} tokens of 1,000")
+    assert "; 1 dropped" in report.split("\n")[0]
+    assert table(report, "sources")[1:] == [
+        ["book", "4", "1", "3", "offset:", "start_index"],
+        ["2nd?book", "1", "0", "5", "coarse", "number", "(ties", "keep", "rank):", "page"],
+    ]
+    assert table(report, "kept, in order")[1:] == [
+        ["1", "1", "-", "book", "0.60", "0–60"],
+        ["1", "2", "-", "book", "40.100", "40–100"],
+        ["2", "0", "-", "book", "300.340", "300–340"],
+        ["3", "3", "0.250", "book", "-", "-"],
+    ]
+    dropped = table(report, "dropped")[1]
+    assert dropped[:3] == ["4", "nan", "2nd?book"]
+    assert dropped[-5:] == ["k", "behind", "the", "first", "4"]
+
+
+def test_the_report_of_one_chunk_reads_well():
+    context = build_context([hit("text", 0, chunk_index=3)], count_tokens=len)
+    assert context.explain().startswith("1 chunk in 1 passage, order source, 4 tokens; 0 dropped")
+    assert "\n\ndropped" not in context.explain()
+
+
+@pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
+def test_the_report_says_what_is_not_known():
+    report = build_context([Chunk("a", 0), Chunk("b", 1)]).explain()
+    assert table(report, "sources")[1] == ["(unknown)", "1", "1", "6", "none"]
+
+
+def test_the_report_of_nothing():
+    assert build_context([]).explain().startswith("0 chunks in 0 passages, order source, 0 tokens")
+
+
+def test_every_line_of_the_report_is_one_line():
+    context = build_context([hit("text", 0, source="a\nb\x1b[31m\u2028c", page_label="x\ty")])
+    assert len([line for line in context.explain().splitlines() if "a?b" in line]) == 2
+    assert "\x1b" not in context.explain()
+
+
+def test_a_context_can_be_pickled():
+    context = build_context(cut(TEXT, [(0, 60), (40, 100)]), k=1)
+    again = pickle.loads(pickle.dumps(context))
+    assert isinstance(again, Context)
+    assert again == context
+    assert again.explain() == context.explain()

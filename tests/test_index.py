@@ -1,0 +1,491 @@
+import contextlib
+import json
+import os
+import random
+import sys
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oprag import (
+    Chunk,
+    ChunkError,
+    DocumentIndex,
+    DualEncoder,
+    EmbeddingError,
+    IndexFileError,
+    MissingSourceError,
+    OptionError,
+    QueryError,
+    TokenizerError,
+    build_context,
+)
+from tests.helpers import WordEmbedder, prose, texts, word_offsets
+
+BOOK = prose(400, seed=3)
+
+
+def book_index(**options: Any) -> DocumentIndex:
+    return DocumentIndex.from_texts({"book": BOOK}, WordEmbedder(), word_offsets, **{"size": 10, **options})
+
+
+def index_of(vectors: Any, questions: Any, name: str = "given") -> DocumentIndex:
+    """An index over given vectors; the question "n" has the vector n."""
+    embedder = DualEncoder(name, question=lambda asked: [questions[int(number)] for number in asked])
+    count = len(vectors)
+    return DocumentIndex(
+        [f"text {n}" for n in range(count)],
+        [{"source": "s", "chunk_index": n} for n in range(count)],
+        vectors,
+        embedder,
+    )
+
+
+def numbers(hits: Iterable[Chunk]) -> list[int]:
+    return [hit.metadata["chunk_index"] for hit in hits]
+
+
+def scores(hits: Iterable[Chunk]) -> list[float]:
+    return [hit.score for hit in hits if hit.score is not None]
+
+
+# --- making one ---
+
+
+def test_texts_are_split_stamped_and_embedded():
+    embedder = WordEmbedder()
+    index = DocumentIndex.from_texts({"a": "one two three", "b": "", "c": "four"}, embedder, word_offsets, size=2)
+    assert [(chunk.text, dict(chunk.metadata)) for chunk in index.chunks] == [
+        ("one two ", {"source": "a", "chunk_index": 0, "start_index": 0, "end_index": 8}),
+        ("three", {"source": "a", "chunk_index": 1, "start_index": 8, "end_index": 13}),
+        ("four", {"source": "c", "chunk_index": 0, "start_index": 0, "end_index": 4}),
+    ]
+    assert embedder.embedded == texts(index.chunks)
+    assert len(index) == 3
+
+
+def test_the_whole_text_comes_back_in_order():
+    index = book_index()
+    hits = index.search("amber12 zephyr7", k=len(index))
+    assert build_context(hits, separator="").text == BOOK
+
+
+def test_windows_may_overlap():
+    index = book_index(overlap=4)
+    starts = [chunk.metadata["start_index"] for chunk in index.chunks]
+    ends = [chunk.metadata["end_index"] for chunk in index.chunks]
+    assert all(start < end for start, end in zip(starts[1:], ends[:-1], strict=True))
+    assert build_context(index.search("ocean5", k=len(index))).text == BOOK
+
+
+def test_long_documents_are_embedded_in_batches_with_progress():
+    embedder = WordEmbedder(dimension=4)
+    seen = []
+    index = DocumentIndex.from_texts(
+        {"book": prose(1200)}, embedder, word_offsets, size=2, progress=lambda done, total: seen.append((done, total))
+    )
+    assert len(index) == 600
+    assert seen == [(256, 600), (512, 600), (600, 600)]
+
+
+@pytest.mark.parametrize("sources", [{}, {"a": ""}])
+def test_an_index_of_nothing_finds_nothing(sources):
+    index = DocumentIndex.from_texts(sources, WordEmbedder(), word_offsets)
+    assert len(index) == 0
+    assert index.search("anything", k=3) == []
+    assert index.search_all(["a", "b"], k=3) == [[], []]
+
+
+@pytest.mark.parametrize("name", ["", " ", None, float("nan"), ("a",)])
+def test_a_source_needs_a_name(name):
+    with pytest.raises(MissingSourceError, match="a source must be named") as caught:
+        DocumentIndex.from_texts({name: "text"}, WordEmbedder(), word_offsets)
+    assert caught.value.value is name
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"sources": ["text"]}, ChunkError),
+        ({"sources": "text"}, ChunkError),
+        ({"sources": {"a": 5}}, ChunkError),
+        ({"sources": {"a": b"bytes"}}, ChunkError),
+        ({"tokenizer": "words"}, TokenizerError),
+        ({"size": 0}, OptionError),
+        ({"overlap": 128}, OptionError),
+        ({"embedder": DualEncoder("short", lambda texts: [[1.0]] * (len(texts) - 1))}, EmbeddingError),
+        ({"embedder": DualEncoder("nan", lambda texts: [[float("nan")]] * len(texts))}, EmbeddingError),
+    ],
+)
+def test_what_cannot_be_indexed_is_refused(change, error):
+    given = {"sources": {"a": "text"}, "embedder": WordEmbedder(), "tokenizer": word_offsets, **change}
+    with pytest.raises(error):
+        DocumentIndex.from_texts(**given)
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        ((["a"], [], [[1.0]]), ChunkError),
+        ((["a"], [{}, {}], [[1.0]]), ChunkError),
+        (([5], [{}], [[1.0]]), ChunkError),
+        ((["a"], ["meta"], [[1.0]]), ChunkError),
+        ((["a"], [{}], [[1.0], [2.0]]), EmbeddingError),
+        ((["a"], [{}], [[float("inf")]]), EmbeddingError),
+    ],
+)
+def test_chunks_metadata_and_vectors_must_fit(args, error):
+    given_texts, metadata, vectors = args
+    with pytest.raises(error):
+        DocumentIndex(given_texts, metadata, vectors, WordEmbedder())
+
+
+@pytest.mark.parametrize("embedder", [None, "model", object(), len])
+def test_an_embedder_must_be_one(embedder):
+    with pytest.raises(EmbeddingError, match=f"got {type(embedder).__name__}") as caught:
+        DocumentIndex(["a"], [{}], [[1.0]], embedder)
+    assert caught.value.value is embedder
+
+
+def test_a_changing_dimension_is_refused():
+    dimensions = iter([3, 3, 4])
+    embedder = DualEncoder("growing", lambda texts: np.ones((len(texts), next(dimensions))))
+    with pytest.raises(EmbeddingError, match="expected vectors of dimension 3, got 4"):
+        DocumentIndex.from_texts({"book": prose(1500)}, embedder, word_offsets, size=2)
+
+
+# --- searching ---
+
+
+def test_search_is_exact():
+    generator = np.random.default_rng(7)
+    vectors = generator.standard_normal((500, 48)).astype(np.float32) * generator.uniform(0.1, 9, (500, 1))
+    questions = generator.standard_normal((20, 48)).astype(np.float32)
+    index = index_of(vectors, questions)
+    exact = vectors.astype(np.float64)
+    exact /= np.linalg.norm(exact, axis=1, keepdims=True)
+    for number, question in enumerate(questions.astype(np.float64)):
+        cosines = exact @ (question / np.linalg.norm(question))
+        hits = index.search(str(number), k=50)
+        assert numbers(hits) == np.argsort(-cosines, kind="stable")[:50].tolist()
+        np.testing.assert_allclose(scores(hits), np.sort(cosines)[::-1][:50], atol=1e-6)
+        assert [hit.rank for hit in hits] == list(range(50))
+
+
+@pytest.mark.parametrize("k", [1, 2, 29, 30, 31, 1000])
+def test_any_k(k):
+    generator = np.random.default_rng(0)
+    index = index_of(generator.standard_normal((30, 5)), generator.standard_normal((1, 5)))
+    assert numbers(index.search("0", k=k)) == numbers(index.search("0", k=30))[:k]
+
+
+def test_of_equal_chunks_the_first_added_comes_first():
+    index = index_of(np.ones((9, 3)), [[1.0, 0.0, 0.0]])
+    assert numbers(index.search("0", k=4)) == [0, 1, 2, 3]
+    zeros = index_of(np.zeros((9, 3)), [[1.0, 0.0, 0.0]])
+    assert numbers(zeros.search("0", k=4)) == [0, 1, 2, 3]
+    assert scores(zeros.search("0", k=9)) == [0.0] * 9
+
+
+@pytest.mark.parametrize("dimension", [3, 7, 16, 64, 100, 256, 385])
+@pytest.mark.parametrize("count", [5, 17, 100, 333])
+def test_equal_vectors_are_ties_wherever_they_stand_in_the_matrix(count, dimension):
+    # A matrix product may add up a row in another sequence at the edge of a block, and then differ in the last bit.
+    generator = np.random.default_rng(count * dimension)
+    distinct = generator.standard_normal((max(2, count // 4), dimension)).astype(np.float32)
+    chosen = generator.integers(0, len(distinct), count)
+    questions = generator.standard_normal((4, dimension)).astype(np.float32)
+    index = index_of(distinct[chosen], questions)
+    for hits in [*(index.search(str(n), k=count) for n in range(4)), *index.search_all(list("0123"), k=count)]:
+        found = numbers(hits)
+        for vector in range(len(distinct)):
+            twins = [number for number in found if chosen[number] == vector]
+            assert twins == sorted(twins)
+        assert scores(hits) == sorted(scores(hits), reverse=True)
+
+
+@pytest.mark.parametrize("dimension", [3, 64, 256, 385])
+def test_many_questions_at_once_find_what_each_finds_alone(dimension):
+    generator = np.random.default_rng(dimension)
+    index = index_of(generator.standard_normal((333, dimension)), generator.standard_normal((9, dimension)))
+    asked = [str(number) for number in range(9)]
+    together = index.search_all(asked, k=40)
+    for hits, question in zip(together, asked, strict=True):
+        alone = index.search(question, k=40)
+        assert numbers(hits) == numbers(alone)
+        np.testing.assert_allclose(scores(hits), scores(alone), atol=1e-6)
+    assert index.search_all([], k=3) == []
+
+
+def test_a_hit_is_a_chunk_with_rank_score_and_vector():
+    index = book_index()
+    (hit,) = index.search("ocean5 grove6", k=1)
+    (number,) = numbers([hit])
+    assert hit.text == index.chunks[number].text
+    assert hit.rank == 0
+    assert hit.vector is not None
+    np.testing.assert_array_equal(hit.vector, index.vectors[number])
+    assert isinstance(hit.score, float)
+    assert -1 <= hit.score <= 1
+
+
+def test_the_vectors_of_an_index_cannot_be_written_to():
+    index = book_index()
+    np.testing.assert_allclose(np.linalg.norm(index.vectors, axis=1), 1, rtol=1e-5)
+    assert not index.vectors.flags.writeable
+    (hit,) = index.search("ocean5", k=1)
+    assert hit.vector is not None
+    assert not hit.vector.flags.writeable
+
+
+def test_the_list_of_chunks_is_a_copy():
+    index = book_index()
+    index.chunks.clear()
+    assert len(index.chunks) == len(index) > 0
+
+
+@pytest.mark.parametrize("question", ["", "  ", None, 5, ["what"]])
+def test_a_question_must_be_a_text(question):
+    with pytest.raises(QueryError):
+        book_index().search(question, k=3)
+    with pytest.raises(QueryError):
+        book_index().search_all(["fine", question], k=3)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.0, True, None, "3"])
+def test_k_must_be_a_number_from_one(k):
+    with pytest.raises(OptionError, match="k must be a whole number from 1") as caught:
+        book_index().search("ocean5", k=k)
+    assert caught.value.value is k
+
+
+def test_a_question_of_another_dimension_is_refused():
+    index = index_of([[1.0, 0.0]], [[1.0, 0.0, 0.0]])
+    with pytest.raises(EmbeddingError, match="another embedder"):
+        index.search("0", k=1)
+
+
+# --- saving and loading ---
+
+
+def saved(tmp_path: Path, index: DocumentIndex | None = None) -> Path:
+    path = tmp_path / "index.oprag"
+    (book_index() if index is None else index).save(path)
+    return path
+
+
+def same(one: DocumentIndex, other: DocumentIndex) -> None:
+    assert texts(one.chunks) == texts(other.chunks)
+    assert [dict(chunk.metadata) for chunk in one.chunks] == [dict(chunk.metadata) for chunk in other.chunks]
+    np.testing.assert_array_equal(one.vectors, other.vectors)
+
+
+def test_a_loaded_index_finds_the_same(tmp_path):
+    index = book_index()
+    loaded = DocumentIndex.load(str(saved(tmp_path, index)), WordEmbedder())
+    same(index, loaded)
+    for question in ("ocean5", "grove6 amber7", "nothing like it"):
+        assert loaded.search(question, k=20) == index.search(question, k=20)
+    assert [path.name for path in tmp_path.iterdir()] == ["index.oprag"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "naïve 日本 😀", "\x00\r\n\u2028", "half \ud83d of a pair", "two halves \ud83d\ude00", "😀"]
+)
+def test_any_text_survives(tmp_path, text):
+    index = DocumentIndex(
+        [text], [{"source": text or "s", "page": None, "x": [1, {"a": 2.5}]}], [[1.0, 2.0]], WordEmbedder()
+    )
+    same(index, DocumentIndex.load(saved(tmp_path, index), WordEmbedder()))
+
+
+def test_an_empty_index_can_be_saved(tmp_path):
+    path = saved(tmp_path, DocumentIndex([], [], [], WordEmbedder()))
+    assert len(DocumentIndex.load(path, WordEmbedder())) == 0
+
+
+def test_saving_replaces_a_file_in_one_step(tmp_path):
+    path = saved(tmp_path)
+    broken = DocumentIndex(["text"], [{"when": object()}], [[1.0]], WordEmbedder())
+    with pytest.raises(IndexFileError, match="metadata must be what JSON can hold"):
+        broken.save(path)
+    assert len(DocumentIndex.load(path, WordEmbedder())) == len(book_index())
+    saved(tmp_path, DocumentIndex(["text"], [{}], [[1.0]], WordEmbedder()))
+    assert len(DocumentIndex.load(path, WordEmbedder())) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["index.oprag"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are not POSIX there")
+def test_a_saved_file_can_be_read_by_whoever_can_read_other_new_files(tmp_path):
+    other = tmp_path / "other"
+    other.write_bytes(b"")
+    assert saved(tmp_path).stat().st_mode == other.stat().st_mode
+
+
+def test_nowhere_to_save_is_the_systems_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        book_index().save(tmp_path / "missing" / "index")
+
+
+def test_a_missing_file_is_the_systems_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        DocumentIndex.load(tmp_path / "missing", WordEmbedder())
+
+
+def test_another_embedder_is_refused(tmp_path):
+    with pytest.raises(EmbeddingError, match=r"was made with the embedder 'words', got 'other'"):
+        DocumentIndex.load(saved(tmp_path), WordEmbedder(name="other"))
+
+
+def damaged(path: Path) -> None:
+    with pytest.raises(IndexFileError) as caught:
+        DocumentIndex.load(path, WordEmbedder())
+    assert str(path) in str(caught.value)
+    assert caught.value.value == path
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_truncated_file_is_refused(tmp_path):
+    path = saved(tmp_path)
+    content = path.read_bytes()
+    for length in range(0, len(content), max(1, len(content) // 60)):
+        path.write_bytes(content[:length])
+        damaged(path)
+
+
+def test_a_damaged_file_is_refused_or_harmless(tmp_path):
+    index = index_of(np.eye(4), [], name="words")
+    content = saved(tmp_path, index).read_bytes()
+    path = tmp_path / "damaged"
+    generator = random.Random(1)
+    refused = 0
+    for _ in range(3000):
+        broken = bytearray(content)
+        for _ in range(generator.choice([1, 1, 2, 8])):
+            broken[generator.randrange(len(broken))] = generator.randrange(256)
+        path.write_bytes(broken)
+        try:
+            loaded = DocumentIndex.load(path, WordEmbedder())
+        except IndexFileError:
+            refused += 1
+        else:
+            same(index, loaded)
+    assert refused > 1500
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"just text", b"PK\x03\x04", b"\x93NUMPY\x01\x00", b"\x80\x04}\x94.", b"\x00" * 1000, b"%PDF-1.7\n"],
+    ids=["empty", "text", "zip", "npy", "pickle", "zeros", "pdf"],
+)
+def test_a_foreign_file_is_refused(tmp_path, content):
+    path = tmp_path / "foreign"
+    path.write_bytes(content)
+    damaged(path)
+
+
+def test_a_folder_is_refused(tmp_path):
+    damaged(tmp_path)
+
+
+def test_other_archives_are_refused(tmp_path):
+    path = tmp_path / "other.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", "<xml/>" * 100)
+    damaged(path)
+    np.save(tmp_path / "array.npy", np.eye(3))
+    damaged(tmp_path / "array.npy")
+    np.savez(tmp_path / "arrays.npz", other=np.eye(3))
+    damaged(tmp_path / "arrays.npz")
+
+
+HEADER = {"format": 1, "embedder": "words", "texts": ["a", "b"], "metadata": [{}, {}]}
+
+
+def written(tmp_path: Path, header: Any, vectors: Any, *, compressed: bool = False) -> Path:
+    path = tmp_path / "written.npz"
+    content = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    (np.savez_compressed if compressed else np.savez)(path, header=content, vectors=vectors)
+    return path
+
+
+def test_what_the_next_tests_change_is_a_good_file(tmp_path):
+    assert len(DocumentIndex.load(written(tmp_path, HEADER, np.eye(2)), WordEmbedder())) == 2
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {**HEADER, "format": 2},
+        {**HEADER, "format": None},
+        {**HEADER, "texts": 5},
+        {**HEADER, "texts": None},
+        {**HEADER, "texts": "ab"},
+        {**HEADER, "texts": ["a"]},
+        {**HEADER, "texts": ["a", 5]},
+        {**HEADER, "metadata": None},
+        {**HEADER, "metadata": {"a": 1, "b": 2}},
+        {**HEADER, "metadata": [{}, None]},
+        {"format": 1},
+        {},
+        [],
+        "header",
+        None,
+    ],
+)
+def test_a_wrong_header_is_refused(tmp_path, header):
+    damaged(written(tmp_path, header, np.eye(2)))
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        np.eye(3),
+        np.array([[1.0, np.nan], [1.0, 1.0]]),
+        np.array([[1e300, 1.0], [1.0, 1.0]]),
+        np.array([[1j, 1.0], [1.0, 1.0]]),
+        np.array([["a", "b"], ["c", "d"]]),
+        np.zeros((2, 2, 2)),
+    ],
+)
+def test_wrong_vectors_are_refused(tmp_path, vectors):
+    damaged(written(tmp_path, HEADER, vectors))
+
+
+def test_a_damaged_compressed_file_is_refused(tmp_path):
+    content = written(tmp_path, HEADER, np.eye(2), compressed=True).read_bytes()
+    path = tmp_path / "damaged"
+    for place in range(len(content)):
+        broken = bytearray(content)
+        broken[place] ^= 0xFF
+        path.write_bytes(broken)
+        # A flip in the name of the embedder makes it another one; most others make the file unreadable.
+        with contextlib.suppress(IndexFileError, EmbeddingError):
+            assert len(DocumentIndex.load(path, WordEmbedder())) == 2
+
+
+class Bomb:
+    def __reduce__(self):
+        return (os.mkdir, (os.environ["OPRAG_TEST_BOMB"],))
+
+
+@pytest.mark.parametrize("name", ["header", "vectors"])
+def test_nothing_in_a_file_is_run(tmp_path, monkeypatch, name):
+    mark = tmp_path / "it ran"
+    monkeypatch.setenv("OPRAG_TEST_BOMB", str(mark))
+    header = np.frombuffer(json.dumps(HEADER).encode(), dtype=np.uint8)
+    path = tmp_path / "bomb.npz"
+    arrays: dict[str, Any] = {"header": header, "vectors": np.eye(2), name: np.array([Bomb()], dtype=object)}
+    np.savez(path, **arrays)
+    damaged(path)
+    assert not mark.exists()
+
+
+def test_a_saved_file_holds_no_pickle(tmp_path):
+    with np.load(saved(tmp_path), allow_pickle=False) as file:
+        assert {name: file[name].dtype.kind for name in ("header", "vectors")} == {"header": "u", "vectors": "f"}
+        assert json.loads(file["header"].tobytes())["embedder"] == "words"

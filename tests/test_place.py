@@ -1,0 +1,135 @@
+import warnings
+
+import pytest
+
+from oprag import Chunk, PositionWarning, Rung, SourceReport, SourceWarning, arrange, build_context
+from oprag.place import group_by_source, place
+from tests.helpers import hit, ranks
+
+
+def test_source_position_and_span_are_filled_in():
+    (chunk,) = place([hit("text", 0, chunk_index=4, start_index=100)], None, None).chunks
+    assert chunk.source == "book"
+    assert chunk.position is not None
+    assert chunk.position.key == (4,)
+    assert chunk.span == (100, 104, None)
+
+
+def test_each_source_has_its_own_rung_and_report():
+    chunks = [
+        hit("a", 0, source="one", chunk_index=1),
+        hit("b", 1, source="two", page=1),
+        hit("c", 2, source="two"),
+        hit("d", 3, source="one", chunk_index=0),
+    ]
+    placed = place(chunks, None, None)
+    assert placed.sources == (
+        SourceReport("one", Rung.STAMPED, "chunk_index", chunks=2, missing=0),
+        SourceReport("two", Rung.COARSE, "page", chunks=2, missing=1),
+    )
+    assert ranks(placed.chunks) == [0, 1, 2, 3]
+
+
+def test_a_chunk_without_a_source_is_a_source_of_its_own():
+    placed = place([Chunk("a", 0, metadata={"page": 1}), Chunk("b", 1, metadata={"page": 0})], None, None)
+    assert [report.chunks for report in placed.sources] == [1, 1]
+    assert [len(group) for group in group_by_source(placed.chunks)] == [1, 1]
+
+
+def test_groups_stand_in_the_sequence_of_their_best_chunks():
+    chunks = place([hit("a", 0, source="x"), hit("b", 1, source="y"), hit("c", 2, source="x")], None, None).chunks
+    assert [ranks(group) for group in group_by_source(chunks)] == [[0, 2], [1]]
+
+
+def test_what_was_found_before_is_kept():
+    # Alone, the two chunks would be placed by the better rung that only they have.
+    chunks = [
+        hit("a", 0, page=2, start_index=0),
+        hit("b", 1, page=1, start_index=900),
+        hit("c", 2, page=3),
+        hit("d", 3, page=0),
+    ]
+    context = build_context(chunks, k=2)
+    assert {report.rung for report in context.sources} == {Rung.COARSE}
+    again = build_context(context.kept)
+    assert {report.rung for report in again.sources} == {Rung.COARSE}
+    assert again.kept == context.kept
+
+
+def test_what_was_found_before_is_not_kept_for_another_source():
+    placed = place([hit("a", 0, page=1, shelf="s"), hit("b", 1, chunk_index=2, shelf="s", source="other")], None, None)
+    again = place(placed.chunks, "shelf", None)
+    assert [report.source for report in again.sources] == ["s"]
+    assert [report.chunks for report in again.sources] == [2]
+
+
+def test_chunks_of_two_contexts_can_be_put_together():
+    one = build_context([hit("a", 0, chunk_index=1), hit("b", 1, chunk_index=0)]).kept
+    two = build_context([hit("c", 2, page=1, start_index=0), hit("d", 3, page=0, start_index=0)]).kept
+    context = build_context([*one, *two])
+    assert sorted(ranks(context.kept)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+def test_a_source_whose_order_is_mostly_unknown_is_warned_about_once(assemble):
+    others = [hit("d", 3, source="other"), hit("e", 4, source="other")]
+    chunks = [hit("a", 0, title="t"), hit("b", 1, colour="red"), hit("c", 2, page=1), *others]
+    with pytest.warns(PositionWarning) as caught:
+        assemble(chunks)
+    assert len(caught) == 1
+    message = str(caught[0].message)
+    assert "colour, page, source, title" in message
+    assert "stamp_positions" in message
+    assert "StampPositions" in message
+    assert "locate_positions" in message
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+def test_runs_of_links_whose_order_is_unknown_are_warned_about(assemble):
+    chunks = [
+        Chunk("d", 0, source="book", id="d", previous_id="c"),
+        Chunk("b", 1, source="book", id="b", previous_id="a"),
+        Chunk("c", 2, source="book", id="c"),
+        Chunk("a", 3, source="book", id="a"),
+    ]
+    with pytest.warns(PositionWarning, match="linked in several runs") as caught:
+        assemble(chunks)
+    assert caught[0].filename == __file__
+    placed = place(chunks, None, None)
+    assert (placed.sources[0].rung, placed.sources[0].runs) == (Rung.CHAIN, 2)
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        pytest.param([hit("a", 0, page=1), hit("b", 1)], id="half of them"),
+        pytest.param([hit("a", 0)], id="one chunk has no order"),
+        pytest.param([hit("a", 0, source="x"), hit("b", 1, source="y")], id="one chunk a source"),
+        pytest.param([], id="nothing"),
+    ],
+)
+def test_there_is_no_warning_where_the_order_is_known_well_enough(chunks):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sorted(ranks(arrange(chunks))) == ranks(chunks)
+
+
+def test_the_order_of_ranks_needs_no_positions():
+    assert ranks(arrange([hit("a", 1), hit("b", 0)], order="rank")) == [0, 1]
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+def test_chunks_that_do_not_say_their_source_are_warned_about_once(assemble):
+    chunks = [Chunk("a", 0, metadata={"page": 3}), Chunk("b", 1, metadata={"page": 1, "title": 5}), hit("c", 2)]
+    with pytest.warns(SourceWarning) as caught:
+        assemble(chunks)
+    assert len(caught) == 1
+    assert "2 of 3 chunks" in str(caught[0].message)
+    assert "page, source, title" in str(caught[0].message)
+    assert "source_key" in str(caught[0].message)
+    assert caught[0].filename == __file__
+
+
+def test_one_chunk_alone_needs_no_source():
+    assert ranks(arrange([Chunk("a", 0)])) == [0]

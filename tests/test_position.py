@@ -1,0 +1,321 @@
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oprag import Chunk, Rung, Span
+from oprag.position import COARSE_FIELDS, PAGE_FIELDS, STAMPED_FIELDS, Placement, PositionKey, find_positions
+
+
+def place_all(
+    metadata: Sequence[Any], position_key: PositionKey | None = None, texts: Sequence[str] | None = None
+) -> Placement:
+    """Read chunks with these metadata, best first, all of one source."""
+    chunks = [
+        Chunk(texts[rank] if texts else f"text {rank}", rank, metadata=each) for rank, each in enumerate(metadata)
+    ]
+    return find_positions(chunks, position_key)
+
+
+def rungs(metadata: Sequence[Any], **options: Any) -> list[Rung]:
+    return [position.rung for position in place_all(metadata, **options).positions]
+
+
+def sequence(metadata: Sequence[Any], **options: Any) -> list[int]:
+    """The ranks of the chunks that have a position, in order."""
+    positions = place_all(metadata, **options).positions
+    known = [rank for rank, position in enumerate(positions) if position.known]
+    return sorted(known, key=lambda rank: positions[rank].key)
+
+
+@pytest.mark.parametrize(
+    ("rung", "field", "metadata"),
+    [
+        *((Rung.STAMPED, field, {field: 4}) for field in STAMPED_FIELDS),
+        *((Rung.PAGE_OFFSET, f"{page}, start_index", {page: 4, "start_index": 0}) for page in PAGE_FIELDS),
+        (Rung.OFFSET, "start_char_idx", {"start_char_idx": 4}),
+        *((Rung.COARSE, field, {field: "4"}) for field in (*PAGE_FIELDS, *COARSE_FIELDS)),
+        (Rung.NONE, "", {"title": 4}),
+    ],
+)
+def test_each_rung_says_what_it_was_read_from(rung, field, metadata):
+    (position,) = place_all([metadata]).positions
+    assert (position.rung, position.field) == (rung, field)
+    assert position.known == (rung is not Rung.NONE)
+
+
+def test_no_chunks_have_no_positions():
+    assert place_all([]) == ([], [])
+
+
+EVERY = {"chunk_index": 4, "page": 2, "start_index": 40}
+
+
+@pytest.mark.parametrize(
+    ("other", "rung"),
+    [
+        ({"chunk_index": 5, "page": 2, "start_index": 50}, Rung.STAMPED),
+        ({"chunk_index": None, "page": 2, "start_index": 50}, Rung.PAGE_OFFSET),
+        ({"page": None, "start_index": 50}, Rung.OFFSET),
+        ({"page": 3, "start_index": -1}, Rung.COARSE),
+    ],
+)
+def test_the_highest_rung_that_covers_every_chunk_is_taken(other, rung):
+    assert rungs([EVERY, other]) == [rung, rung]
+    assert sequence([other, EVERY]) == [1, 0]
+
+
+def test_without_full_cover_the_rung_that_covers_most_is_taken():
+    metadata = [{"chunk_index": 1}, {"start_index": 90}, {"start_index": 10}, {}]
+    assert rungs(metadata) == [Rung.NONE, Rung.OFFSET, Rung.OFFSET, Rung.NONE]
+
+
+def test_of_rungs_that_cover_as_many_the_highest_is_taken():
+    assert rungs([{"chunk_index": 1}, {"page": 3}]) == [Rung.STAMPED, Rung.NONE]
+    assert rungs([{"page": 3}, {"start_index": 30}, {}]) == [Rung.NONE, Rung.OFFSET, Rung.NONE]
+
+
+@pytest.mark.parametrize(
+    "value", [None, -1, "-1", True, float("nan"), float("inf"), "", "x", [1], {"a": 1}, Decimal("NaN")]
+)
+def test_a_value_that_does_not_count_leaves_the_chunk_without_a_position(value):
+    assert rungs([{"chunk_index": 1}, {"chunk_index": value}, {"chunk_index": 0}]) == [
+        Rung.STAMPED,
+        Rung.NONE,
+        Rung.STAMPED,
+    ]
+
+
+@pytest.mark.parametrize("field", ["chunk_index", "start_index", "page", "page_label", "row"])
+def test_numbers_of_all_types_stand_in_one_order(field):
+    values = ["1000", 90, "100", 20.0, np.int64(300), Decimal(40), "0"]
+    assert sequence([{field: value} for value in values]) == [6, 3, 5, 1, 2, 4, 0]
+
+
+# --- rungs that contradict themselves ---
+
+
+def test_a_stamp_that_stands_for_two_texts_is_void():
+    restarting = [{"chunk_index": 0, "page": 2}, {"chunk_index": 0, "page": 1}, {"chunk_index": 1, "page": 1}]
+    assert rungs(restarting) == [Rung.COARSE] * 3
+
+
+def test_a_stamp_that_stands_for_one_text_twice_is_a_duplicate():
+    assert rungs([{"chunk_index": 0}, {"chunk_index": 0}], texts=["same", "same"]) == [Rung.STAMPED] * 2
+
+
+def test_a_stamp_that_was_given_page_by_page_is_void():
+    # Each page of a file was stamped alone: the numbers begin anew, and only the pages tell.
+    metadata = [
+        {"chunk_index": 0, "page": 2, "start_index": 0},
+        {"chunk_index": 1, "page": 1, "start_index": 90},
+        {"chunk_index": 2, "page": 1, "start_index": 180},
+    ]
+    assert rungs(metadata) == [Rung.PAGE_OFFSET] * 3
+
+
+@pytest.mark.parametrize("labels", [["Cover", "i", "ii", "1", "2"], ["1", "A-1", "2"], ["1", "2", "i"]])
+def test_a_stamp_goes_before_labels_whose_order_is_a_guess(labels):
+    metadata = [
+        {"chunk_index": number, "page_label": label, "start_char_idx": 0} for number, label in enumerate(labels)
+    ]
+    assert rungs(metadata) == [Rung.STAMPED] * len(labels)
+
+
+def test_another_stamp_may_still_be_good():
+    metadata = [{"chunk_index": 0, "split_id": 7}, {"chunk_index": 0, "split_id": 3}]
+    assert [position.field for position in place_all(metadata).positions] == ["split_id", "split_id"]
+
+
+def test_offsets_that_restart_on_each_page_need_the_page():
+    metadata = [{"page": 2, "start_index": 0}, {"page": 1, "start_index": 500}, {"page": 1, "start_index": 0}]
+    assert rungs(metadata) == [Rung.PAGE_OFFSET] * 3
+    assert sequence(metadata) == [2, 1, 0]
+
+
+def test_offsets_that_restart_in_each_section_are_void():
+    restarting = [{"start_index": 0}, {"start_index": 0}, {"start_index": 500}]
+    assert rungs(restarting) == [Rung.NONE] * 3
+    assert rungs([{"page": 1, **each} for each in restarting]) == [Rung.COARSE] * 3
+
+
+def test_offsets_that_overlap_with_other_text_are_void():
+    texts = ["one section of text", "another section", "the end"]
+    assert rungs([{"start_index": 0}, {"start_index": 4}, {"start_index": 900}], texts=texts) == [Rung.NONE] * 3
+
+
+def test_offsets_that_overlap_with_the_same_text_are_good():
+    texts = ["one section of text", "section of text and more", "of"]
+    metadata = [{"start_index": 0}, {"start_index": 4}, {"start_index": 12}]
+    assert rungs(metadata, texts=texts) == [Rung.OFFSET] * 3
+
+
+def test_a_coarse_number_may_be_shared():
+    assert rungs([{"page": 1}, {"page": 1}, {"page": 0}]) == [Rung.COARSE] * 3
+
+
+# --- pages ---
+
+
+def test_roman_pages_stand_before_arabic_ones():
+    labels = ["2", "iv", "10", "i", "A-10", "A-2", "1"]
+    assert sequence([{"page_label": label} for label in labels]) == [3, 1, 6, 0, 2, 5, 4]
+
+
+def test_a_page_number_goes_before_its_label():
+    metadata = [{"page": 5, "page_label": "1"}, {"page": "0", "page_label": "ii"}, {"page": 4.0, "page_label": "iii"}]
+    assert sequence(metadata) == [1, 2, 0]
+    assert place_all(metadata).positions[0].field == "page"
+
+
+def test_labels_on_which_text_is_searched_sort_with_the_offset():
+    metadata = [
+        {"page_label": "2", "start_char_idx": 0},
+        {"page_label": "iv", "start_char_idx": 700},
+        {"page_label": "iv", "start_char_idx": 90},
+    ]
+    assert sequence(metadata) == [2, 1, 0]
+
+
+# --- chains ---
+
+
+def test_links_are_taken_before_pages():
+    chunks = [
+        Chunk("c", 0, id="c", previous_id="b", metadata={"page": 1}),
+        Chunk("a", 1, id="a", next_id="b", metadata={"page": 1}),
+    ]
+    positions = find_positions(chunks).positions
+    assert [position.rung for position in positions] == [Rung.CHAIN, Rung.CHAIN]
+    assert positions[1].key < positions[0].key
+
+
+def test_links_that_connect_few_chunks_give_way_to_what_covers_more():
+    chunks = [
+        Chunk("c", 0, id="c", previous_id="b", metadata={"page": 3}),
+        Chunk("a", 1, id="a", next_id="b", metadata={"page": 1}),
+        Chunk("z", 2, id="z", metadata={"page": 2}),
+    ]
+    assert {position.rung for position in find_positions(chunks).positions} == {Rung.COARSE}
+
+
+# --- position_key ---
+
+
+def test_a_position_key_replaces_the_ladder():
+    metadata = [{"chunk_index": 0, "verse": 7}, {"chunk_index": 1, "verse": 3}, {"chunk_index": 2}]
+    assert rungs(metadata, position_key="verse") == [Rung.KEY, Rung.KEY, Rung.NONE]
+    assert sequence(metadata, position_key="verse") == [1, 0]
+
+
+def test_several_position_keys_form_one_key():
+    metadata = [{"book": 2, "verse": 1}, {"book": 1, "verse": "10"}, {"book": 1, "verse": 9}, {"book": 1}]
+    assert sequence(metadata, position_key=("book", "verse")) == [2, 1, 0]
+    assert place_all(metadata, ("book", "verse")).positions[0].field == "book, verse"
+
+
+def test_a_position_key_may_be_a_function():
+    def verse(chunk):
+        return chunk.metadata["at"]["verse"]
+
+    metadata = [{"at": {"verse": 12}}, {"at": {"verse": "2"}}, {"at": {"verse": None}}]
+    assert sequence(metadata, position_key=verse) == [1, 0]
+    assert place_all(metadata, verse).positions[0].field == "verse"
+
+
+def test_the_values_of_a_position_key_may_be_of_any_type():
+    values = [
+        "part 10",
+        "part 9",
+        [2, "b"],
+        (2, "a"),
+        date(2024, 3, 1),
+        datetime(2024, 2, 1, 8, tzinfo=UTC),
+        3,
+        "2",
+        Decimal("2.5"),
+    ]
+    order = sequence([{"at": value} for value in values], position_key="at")
+    assert order == [7, 3, 2, 8, 6, 5, 4, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        -1,
+        "-1",
+        "",
+        "  ",
+        True,
+        float("nan"),
+        {},
+        {"a": 1},
+        [],
+        (),
+        [1, None],
+        (True,),
+        [[1]],
+        b"1",
+        {1},
+        object(),
+    ],
+)
+def test_a_value_of_a_position_key_that_does_not_count_is_no_position(value):
+    assert rungs([{"at": value}, {"at": 1}], position_key="at") == [Rung.NONE, Rung.KEY]
+
+
+def test_a_value_that_is_nested_very_deeply_is_no_foreign_error():
+    nested: object = 1
+    for _ in range(5000):
+        nested = [nested]
+    assert rungs([{"at": nested}, {"at": 1}], position_key="at")[1] is Rung.KEY
+
+
+@given(
+    st.lists(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.dates(),
+            lambda inner: st.lists(inner, max_size=3) | st.tuples(inner, inner),
+            max_leaves=5,
+        ),
+        max_size=6,
+    )
+)
+def test_the_values_of_a_position_key_always_compare(values):
+    positions = place_all([{"at": value} for value in values], "at").positions
+    keys = [position.key for position in positions if position.known]
+    assert sorted(sorted(keys), reverse=True) == sorted(keys, reverse=True)
+
+
+# --- spans ---
+
+
+def test_spans_say_the_page_that_they_count_from():
+    metadata = [
+        {"page": "3", "start_index": 0},
+        {"page": 2.0, "start_index": 0, "end_index": 6},
+        {"page": " iv ", "start_index": 0},
+        {"start_index": 0},
+    ]
+    assert place_all(metadata).spans == [Span(0, 6, 3), Span(0, 6, 2), Span(0, 6, "iv"), None]
+
+
+def test_spans_without_a_page_count_from_the_start_of_the_source():
+    # A metadata key of a user is not the page of a span, whatever it is called.
+    assert place_all([{"start_index": 5, "": "x"}, {"start_index": 50, "": "y"}]).spans == [Span(5, 11), Span(50, 56)]
+
+
+def test_spans_are_read_beside_a_better_rung():
+    placement = place_all([{"chunk_index": 3, "start_index": 70}, {"chunk_index": 2, "start_index": 20}])
+    assert placement.spans == [Span(70, 76), Span(20, 26)]
+    assert placement.positions[0].rung is Rung.STAMPED
+
+
+def test_offsets_that_contradict_each_other_are_no_spans():
+    assert place_all([{"chunk_index": 0, "start_index": 0}, {"chunk_index": 1, "start_index": 0}]).spans == [None, None]

@@ -1,0 +1,73 @@
+import pytest
+
+from oprag import Chunk, MissingSourceError, OptionError, arrange
+from oprag.stamp import STAMP_FIELD, stamps
+from tests.helpers import hit, texts
+
+
+def test_the_chunks_of_each_source_are_numbered_from_zero():
+    chunks = [hit("a", 0), hit("x", 1, source="other"), hit("b", 2), hit("c", 3), hit("y", 4, source="other")]
+    assert [stamp[STAMP_FIELD] for stamp in stamps(chunks, None, None)] == [0, 0, 1, 2, 1]
+
+
+def test_numbers_run_through_the_pages_of_a_source():
+    pages = [hit("a", 0, page=1), hit("b", 1, page=1), hit("c", 2, page=2)]
+    assert stamps(pages, None, None) == [{"chunk_index": 0}, {"chunk_index": 1}, {"chunk_index": 2}]
+
+
+def test_a_source_can_be_named_for_chunks_that_do_not_say():
+    chunks = [Chunk("a", 0), hit("x", 1, source="other"), Chunk("b", 2)]
+    assert stamps(chunks, "book", None) == [
+        {"source": "book", "chunk_index": 0},
+        {"chunk_index": 0},
+        {"source": "book", "chunk_index": 1},
+    ]
+
+
+def test_a_name_that_chunks_have_already_goes_on_counting():
+    assert [stamp["chunk_index"] for stamp in stamps([hit("a", 0), Chunk("b", 1)], "book", None)] == [0, 1]
+
+
+def test_the_source_key_says_which_chunks_belong_together():
+    chunks = [hit("a", 0, shelf="s"), hit("b", 1, source="other", shelf="s")]
+    assert [stamp["chunk_index"] for stamp in stamps(chunks, None, "shelf")] == [0, 1]
+
+
+def test_stamped_chunks_are_put_in_the_sequence_in_which_they_were_stamped():
+    chunks = [Chunk(text, rank, metadata={"page": 1}) for rank, text in enumerate("dbca")]
+    stamped = [
+        Chunk(chunk.text, 3 - chunk.rank, metadata={**chunk.metadata, **stamp})
+        for chunk, stamp in zip(chunks, stamps(chunks, "book", None), strict=True)
+    ]
+    assert texts(arrange(stamped)) == ["d", "b", "c", "a"]
+
+
+def test_a_chunk_without_a_source_is_refused():
+    nameless = Chunk("b", 1, metadata={"page": 3, "title": "t"})
+    with pytest.raises(
+        MissingSourceError, match=r"chunk 1 does not say its source \(metadata keys: page, title\)"
+    ) as caught:
+        stamps([hit("a", 0), nameless], None, None)
+    assert caught.value.value is nameless
+
+
+def test_a_given_source_goes_before_ids_that_frameworks_make():
+    pages = [Chunk("a", 0, metadata={"ref_doc_id": "x1"}), Chunk("b", 1, document_id="x2")]
+    assert stamps(pages, "book", None) == [
+        {"source": "book", "chunk_index": 0},
+        {"source": "book", "chunk_index": 1},
+    ]
+    assert stamps(pages, None, None) == [{"chunk_index": 0}, {"chunk_index": 0}]
+
+
+@pytest.mark.parametrize("source", ["", "  ", b"book", 5, float("nan"), ["book"]])
+def test_a_source_that_is_no_name_is_refused(source):
+    with pytest.raises(OptionError, match="source must be a non-empty string") as caught:
+        stamps([hit("a", 0)], source, None)
+    assert caught.value.value is source
+
+
+def test_nothing_is_changed():
+    chunk = hit("a", 0)
+    stamps([chunk], None, None)
+    assert dict(chunk.metadata) == {"source": "book"}
