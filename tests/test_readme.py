@@ -3,6 +3,7 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -32,7 +33,7 @@ def names():
         ],
         DeterministicFakeEmbedding(size=8),
     )
-    index = VectorStoreIndex.from_documents([LlamaDocument(text=book)], embed_model=MockEmbedding(8))
+    index: Any = VectorStoreIndex.from_documents([LlamaDocument(text=book)], embed_model=MockEmbedding(8))
     index.as_query_engine = lambda **options: type(index).as_query_engine(index, llm=MockLLM(), **options)
     return {
         "book": book,

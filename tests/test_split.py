@@ -60,7 +60,7 @@ def byte_fallback() -> Tokenizer:
 def hugging_face() -> Any:
     from transformers import PreTrainedTokenizerFast
 
-    return PreTrainedTokenizerFast(tokenizer_object=byte_level(), model_max_length=8)  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(tokenizer_object=byte_level(), model_max_length=8)
 
 
 def encoding() -> tiktoken.Encoding:

@@ -21,7 +21,7 @@ def test_the_console_script_runs():
 
 def test_the_progress_bar_waits_a_second(monkeypatch):
     clock = iter([0.0, 0.5, 1.5, 1.6])
-    monkeypatch.setattr(working.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("oprag.cli.working.time.monotonic", lambda: next(clock))
     with working._LateProgress() as progress:
         started = []
         monkeypatch.setattr(progress._bar, "start", lambda: started.append(True))

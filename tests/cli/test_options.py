@@ -1,6 +1,7 @@
 """The command line has every option of `Assembly`, with the same names and defaults."""
 
 from dataclasses import fields
+from typing import Any
 
 from typer.main import get_command
 
@@ -13,7 +14,8 @@ EXCEPTIONS = {"k": 128, "token_budget": 16_384}
 
 
 def parameters():
-    return {parameter.name: parameter for parameter in get_command(app).commands["context"].params}
+    commands: Any = get_command(app)
+    return {parameter.name: parameter for parameter in commands.commands["context"].params}
 
 
 def test_every_option_is_there():

