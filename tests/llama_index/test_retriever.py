@@ -310,7 +310,7 @@ def test_nothing_is_resolved_after_the_ordering():
 
 def test_an_object_map_belongs_to_the_wrapped_retriever():
     with pytest.raises(ValidationError, match="object_map"):
-        OrderPreservingRetriever(retriever=ListRetriever(_references()), object_map=_wholes())  # type: ignore[arg-type]
+        OrderPreservingRetriever(retriever=ListRetriever(_references()), object_map=_wholes())  # type: ignore[call-arg]
 
 
 def test_copies_work():
