@@ -186,6 +186,16 @@ def test_spans_that_a_caller_gives_are_checked_against_the_text_too(start):
     assert [passage.text for passage in stitch([one, overlapping], "")] == ["abcdef", "xyzabc"]
 
 
+@pytest.mark.parametrize(("end", "next_end"), [(45, 85), (40, 85)])
+def test_a_span_that_is_not_as_long_as_its_text_is_not_stitched(end, next_end):
+    # Somebody changed a text after it was cut, so the offsets of its characters are not known.
+    chunks = [
+        hit(TEXT[:40], 0, start_index=0, end_index=end),
+        hit(TEXT[40:80], 1, start_index=end, end_index=next_end),
+    ]
+    assert [passage.text for passage in stitched(chunks)] == texts(chunks)
+
+
 @pytest.mark.parametrize("period", ["ab", "la ", "abcabd", "x", "0123456789 "])
 def test_an_overlap_in_a_repeating_text_is_not_stitched(period):
     text = period * 60

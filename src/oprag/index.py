@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,13 +13,13 @@ from numpy.typing import NDArray
 from oprag.chunk import Chunk
 from oprag.embed import Embedder, as_vectors
 from oprag.errors import ChunkError, EmbeddingError, IndexFileError, MissingSourceError, OptionError
+from oprag.index_file import Contents, read_index, write_index
 from oprag.question import check_question
 from oprag.source import source_name
 from oprag.split import split_tokens
 
 __all__ = ["DocumentIndex"]
 
-_FORMAT = 1
 _BATCH = 256
 
 Progress = Callable[[int, int], None]
@@ -172,26 +170,9 @@ class DocumentIndex:
         Raises:
             IndexFileError: The metadata holds something that JSON cannot.
         """
-        path = Path(path)
-        contents = {
-            "format": _FORMAT,
-            "embedder": self._embedder.name,
-            "texts": [chunk.text for chunk in self._chunks],
-            "metadata": [dict(chunk.metadata) for chunk in self._chunks],
-        }
-        try:
-            # Not as ASCII: its escapes would make one character of two halves of a surrogate pair.
-            header = json.dumps(contents, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        except (TypeError, ValueError) as error:
-            raise IndexFileError(f"metadata must be what JSON can hold to be saved: {error}", path) from error
-        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        try:
-            with unfinished.open("xb") as file:
-                data = np.frombuffer(header, dtype=np.uint8)
-                np.savez(file, header=data, vectors=self._vectors, allow_pickle=False)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        texts = [chunk.text for chunk in self._chunks]
+        metadata = [dict(chunk.metadata) for chunk in self._chunks]
+        write_index(Path(path), Contents(self._embedder.name, texts, metadata, self._vectors))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], embedder: Embedder) -> DocumentIndex:
@@ -207,31 +188,13 @@ class DocumentIndex:
             EmbeddingError: The index was made with another embedder.
         """
         path = Path(path)
-        try:
-            # Opened here, since NumPy leaves a damaged file open.
-            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                vectors = file["vectors"]
-                header = json.loads(file["header"].tobytes().decode("utf-8", "surrogatepass"))
-            version, made_with = header["format"], header["embedder"]
-        except FileNotFoundError:
-            raise
-        except Exception as error:
-            raise IndexFileError(f"{path} is not a saved index, or is damaged: {error}", path) from error
-        if version != _FORMAT:
-            raise IndexFileError(f"{path} has format {version}, this version of oprag reads format {_FORMAT}", path)
+        made_with, texts, metadata, vectors = read_index(path)
         if made_with != embedder.name:
             raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {embedder.name!r}", embedder)
         try:
-            return cls(_list_of(header, "texts"), _list_of(header, "metadata"), vectors, embedder)
+            return cls(texts, metadata, vectors, embedder)
         except (ChunkError, EmbeddingError) as error:
             raise IndexFileError(f"{path} is damaged: {error}", path) from error
-
-
-def _list_of(header: dict[str, Any], name: str) -> list[Any]:
-    value = header.get(name)
-    if not isinstance(value, list):
-        raise ChunkError(f"{name} must be a list, got {type(value).__name__}", value)
-    return value
 
 
 def top(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:

@@ -157,10 +157,11 @@ def test_an_impossible_k_inside_search_kwargs_is_refused(store, k: Any):
 
 
 def test_k_put_into_search_kwargs_afterwards_does_not_replace_k_in_silence(store):
-    """Pydantic does not check what is assigned, so the search decides: `k` is the one number."""
+    """Pydantic does not check what is assigned, so the search refuses it."""
     retriever = OrderPreservingRetriever(vectorstore=store, k=3)
     retriever.search_kwargs["k"] = 1
-    assert len(retriever.invoke(QUESTION)) == 3
+    with pytest.raises(OptionError, match="k is given twice"):
+        retriever.invoke(QUESTION)
 
 
 def test_mmr_brings_as_many_documents_as_asked_for():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from contextvars import ContextVar
 from typing import Any, Self
@@ -10,10 +9,9 @@ from typing import Any, Self
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
-from langchain_core.runnables import RunnableConfig, RunnableWithFallbacks
-from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config
-from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, model_validator
 
 from oprag.assembly import Assembly
@@ -24,6 +22,7 @@ from oprag.errors import ChunkError, OptionError, RetrievalWarning
 from oprag.fields import AssemblyFields
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.search import Found, SearchType, asearch, search
+from oprag.langchain.wrapped import takes_filter, unwrapped
 from oprag.question import check_question
 
 __all__ = ["OrderPreservingRetriever"]
@@ -93,7 +92,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
     def _check_what_is_wrapped(self) -> Self:
         if (self.retriever is None) == (self.vectorstore is None):
             raise OptionError("give either retriever= or vectorstore=", None)
-        if _is_ours(self.retriever):
+        if any(isinstance(inner, OrderPreservingRetriever) for inner in unwrapped(self.retriever)):
             raise OptionError(
                 "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a "
                 "document no longer says how good it is; set its own options instead",
@@ -220,6 +219,8 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         return await self.retriever.ainvoke(query, config, **self._filter_kwargs(filter)), None
 
     def _store_kwargs(self, assembly: Assembly, filter: Any) -> dict[str, Any]:
+        if "k" in self.search_kwargs:
+            raise OptionError("k is given twice, as k and inside search_kwargs", self.search_kwargs)
         wanted = assembly.fetch_k or assembly.k
         return self.search_kwargs | {"k": wanted} | ({} if filter is None else {"filter": filter})
 
@@ -227,7 +228,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         """The filter as a keyword; refused where the retriever would drop it and mix what must stay apart."""
         if filter is None:
             return {}
-        if not _takes_filter(self.retriever):
+        if not takes_filter(self.retriever):
             raise OptionError(
                 f"the wrapped {type(self.retriever).__name__} takes no filter; give it to its own search", filter
             )
@@ -258,20 +259,3 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         else:
             return params
         return {**inner, **params}
-
-
-def _takes_filter(retriever: Any) -> bool:
-    """Whether a filter is sure to arrive. `**kwargs` is no promise: LangChain drops keywords further down."""
-    if not isinstance(retriever, BaseRetriever):
-        return False
-    parameters = inspect.signature(retriever._get_relevant_documents).parameters  # noqa: SLF001
-    return isinstance(retriever, VectorStoreRetriever) or "filter" in parameters
-
-
-def _is_ours(runnable: Any) -> bool:
-    """Whether this is our own retriever, also with a configuration, retries or fallbacks around it."""
-    if isinstance(runnable, RunnableBindingBase):
-        return _is_ours(runnable.bound)
-    if isinstance(runnable, RunnableWithFallbacks):
-        return any(_is_ours(inner) for inner in runnable.runnables)
-    return isinstance(runnable, OrderPreservingRetriever)
