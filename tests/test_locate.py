@@ -98,10 +98,18 @@ def test_as_many_equal_chunks_as_places_share_them_out():
     assert starts(["Yes.", "Yes."], AGAIN) == [None, None]
 
 
+REST = ["Gamma part.", "Delta part.", "Epsilon part."]
+LONG = " ".join([AGAIN, *REST])
+
+
 def test_neighbours_in_sequence_tell_which():
-    assert starts(["Alpha part.", "Yes.", "Beta part."], AGAIN) == [5, 17, 22]
-    assert starts(["Yes.", "Alpha part.", "Beta part."], AGAIN) == [0, 5, 22]
-    assert starts(["Alpha part.", "Beta part.", "Yes."], AGAIN) == [5, 22, 33]
+    assert starts(["Alpha part.", "Yes.", "Beta part.", *REST], LONG)[:3] == [5, 17, 22]
+    assert starts(["Yes.", "Alpha part.", "Beta part.", *REST], LONG)[:3] == [0, 5, 22]
+    assert starts(["Alpha part.", "Beta part.", "Yes.", *REST], LONG)[:3] == [5, 22, 33]
+
+
+def test_a_few_neighbours_may_be_in_sequence_by_chance():
+    assert starts(["Alpha part.", "Yes.", "Beta part."], AGAIN) == [5, None, 22]
 
 
 def test_neighbours_that_leave_two_places_tell_nothing():

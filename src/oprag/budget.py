@@ -16,6 +16,9 @@ from oprag.tokens import count
 
 __all__ = ["Layout", "fit", "lay_out"]
 
+# Up to so many kept chunks, the text is counted again after each one that goes; above, half of the excess goes at once.
+_ONE_BY_ONE = 256
+
 
 class Layout(NamedTuple):
     """Kept chunks in order, and the passages made of them."""
@@ -62,8 +65,10 @@ def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int, show: Sh
         tokens = count(render(layout.passages, assembly, show), assembly.count_tokens)
         if tokens <= token_budget:
             return Fit(layout, tokens, sum(charged[: len(kept)]), dropped)
+        # Long lists with a counter that charges far too little would take quadratic time one by one.
+        excess = int(len(kept) * (1 - token_budget / tokens) / 2) if len(kept) > _ONE_BY_ONE else 0
         detail = f"the rendered text had {tokens:,} tokens with it, {token_budget:,} are allowed"
-        dropped.append(Drop(kept.pop(), "token_budget", tokens, detail))
+        dropped += [Drop(kept.pop(), "token_budget", tokens, detail) for _ in range(max(1, excess))]
     smallest = min(int(drop.figure or 0) for drop in dropped)
     raise BudgetError(
         f"none of the {len(chunks)} retrieved chunks fits token_budget={token_budget}: the smallest needs {smallest} "

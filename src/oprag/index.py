@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oprag.chunk import Chunk
 from oprag.embed import Embedder, as_vectors
-from oprag.errors import ChunkError, EmbeddingError, IndexFileError, MissingSourceError, OptionError
+from oprag.errors import ChunkError, EmbeddingError, IndexFileError, MissingSourceError, OptionError, QueryError
 from oprag.index_file import Contents, read_index, write_index
 from oprag.question import check_question
 from oprag.source import source_name
@@ -145,6 +145,8 @@ class DocumentIndex:
         """
         if type(k) is not int or k < 1:
             raise OptionError(f"k must be a whole number from 1, got {k!r}", k)
+        if isinstance(questions, str):
+            raise QueryError("expected a list of questions, got one; search() takes that", questions)
         for question in questions:
             check_question(question)
         if not questions or not self._chunks:

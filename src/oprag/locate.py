@@ -20,6 +20,8 @@ __all__ = ["Located", "locate_positions"]
 _SPACE = re.compile(r"\s+")
 # A text that stands at more places than this is boilerplate; which of them is meant cannot be told.
 _MOST_PLACES = 1000
+# So many chunks that rise by chance, in a list that is not in sequence, are less likely than one in a hundred.
+_ENOUGH = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +155,10 @@ def _places(piece: str, text: str) -> list[Place]:
 def _bounds(chosen: list[Place | None]) -> list[tuple[float, float]]:
     """Between which offsets each chunk must begin, by the neighbours whose place is certain.
 
-    Where these do not stand in the given sequence, the sequence says nothing.
+    Where these do not stand in the given sequence, or are too few to tell, the sequence says nothing.
     """
     starts = [place[0] for place in chosen if place is not None]
-    if any(second < first for first, second in pairwise(starts)):
+    if len(starts) < _ENOUGH or any(second < first for first, second in pairwise(starts)):
         return [(-math.inf, math.inf)] * len(chosen)
     edges = [-math.inf, *starts, math.inf]
     before = list(accumulate((place is not None for place in chosen), initial=0))

@@ -7,6 +7,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from pydantic import ValidationError
 
+from oprag import OptionError
 from oprag.langchain import OrderPreservingRetriever
 from tests.langchain.conftest import QUESTION, numbers_of, parts, store_of, texts
 
