@@ -1,6 +1,8 @@
 import importlib.metadata
 import importlib.resources
+import inspect
 import pkgutil
+import typing
 from collections.abc import Iterable
 
 import pytest
@@ -122,3 +124,11 @@ def test_the_package_is_typed_and_has_a_version():
     files = importlib.resources.files("oprag")
     assert (files / "py.typed").is_file()
     assert importlib.metadata.version("oprag") == oprag.__version__
+
+
+@pytest.mark.parametrize("name", oprag.__all__)
+def test_annotations_can_be_resolved(name):
+    # Documentation tools and validators resolve them in the module that a name says it is from.
+    public = getattr(oprag, name)
+    if isinstance(public, type) or inspect.isfunction(public):
+        assert isinstance(typing.get_type_hints(public), dict)

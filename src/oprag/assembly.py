@@ -1,7 +1,5 @@
 """The options of a context, declared once for every surface."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 from collections.abc import Callable, Sequence

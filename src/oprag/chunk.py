@@ -1,7 +1,5 @@
 """What was retrieved: a chunk of a source."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -14,6 +12,11 @@ from oprag.rung import Position
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+else:
+    # NumPy is not loaded for a name in an annotation.
+    Vector = Any
 
 __all__ = ["Chunk", "Span"]
 
@@ -70,7 +73,7 @@ class Chunk:
     next_id: str | None = None
     span: Span | None = None
     position: Position | None = None
-    vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    vector: Vector | None = field(default=None, compare=False, repr=False)
     origin: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +99,7 @@ class Chunk:
         """The metadata keys, for messages."""
         return ", ".join(map(str, self.metadata)) or "none"
 
-    def _placed(self, source: str | None, position: Position, span: Span | None) -> Chunk:
+    def _placed(self, source: str | None, position: Position, span: Span | None) -> "Chunk":
         """This chunk with its place filled in; several times faster than `dataclasses.replace`."""
         placed = object.__new__(Chunk)
         placed.__dict__.update(self.__dict__, source=source, position=position, span=span)

@@ -1,7 +1,5 @@
 """Embedders: what turns questions and documents into vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable

@@ -43,7 +43,9 @@ def write_index(path: Path, contents: Contents) -> None:
         encoded = json.dumps(header, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
     except (TypeError, ValueError) as error:
         raise IndexFileError(f"metadata must be what JSON can hold to be saved: {error}", path) from error
-    changed = next((data for data in contents.metadata if json.loads(json.dumps(data, ensure_ascii=False)) != data), None)
+    changed = next(
+        (data for data in contents.metadata if json.loads(json.dumps(data, ensure_ascii=False)) != data), None
+    )
     if changed is not None:
         raise IndexFileError(f"metadata must come back as it is to be saved; JSON would change {changed!r}", path)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")

@@ -1,7 +1,5 @@
 """A position, and how it is known."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 

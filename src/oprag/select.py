@@ -1,7 +1,5 @@
 """Choosing which retrieved chunks are kept, with a reason for every one that is not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
