@@ -1,7 +1,6 @@
 """The options of a context, declared once for every surface."""
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from string import Formatter
@@ -115,6 +114,8 @@ def as_assembly(assembly: Assembly | None, options: dict[str, Any]) -> Assembly:
     names = [field.name for field in dataclasses.fields(Assembly)]
     for name in options:
         if name not in names:
+            import difflib
+
             close = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(names)}"
             raise OptionError(f"unknown option {name!r}; {hint}", name)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from numbers import Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oprag.errors import ChunkError
@@ -21,6 +22,9 @@ else:
 __all__ = ["Chunk", "Span"]
 
 
+_NO_METADATA: Mapping[str, Any] = MappingProxyType({})
+
+
 class Span(NamedTuple):
     """Where a text stands in its source.
 
@@ -35,7 +39,7 @@ class Span(NamedTuple):
     page: str | int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Chunk:
     """A retrieved piece of a source.
 
@@ -76,24 +80,52 @@ class Chunk:
     vector: Vector | None = field(default=None, compare=False, repr=False)
     origin: Any = field(default=None, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        if type(self.text) is not str and not isinstance(self.text, str):
-            raise ChunkError(f"the text of a chunk must be a string, got {type(self.text).__name__}", self.text)
-        if type(self.rank) is not int or self.rank < 0:
-            raise ChunkError(f"the rank of a chunk must be a whole number from 0, got {self.rank!r}", self.rank)
-        score: Any = self.score
-        span: Any = self.span
-        # `type` first: the check for any kind of number is slow, and there can be many chunks.
-        if score is not None and type(score) is not float and (not isinstance(score, Real) or isinstance(score, bool)):
-            raise ChunkError(f"the score of a chunk must be a number or None, got {self.score!r}", self.score)
-        if span is not None and type(span) is not Span and (not isinstance(span, tuple) or len(span) not in (2, 3)):
-            raise ChunkError(f"the span of a chunk must be an oprag.Span or None, got {self.span!r}", self.span)
-        if self.position is not None and not isinstance(self.position, Position):
-            raise ChunkError(f"the position of a chunk must be an oprag.Position or None, got {self.position!r}", self)
-        if type(self.metadata) is not dict and not isinstance(self.metadata, Mapping):
-            raise ChunkError(
-                f"the metadata of a chunk must be a mapping, got {type(self.metadata).__name__}", self.metadata
-            )
+    # Written by hand: the generated one of a frozen class sets each field through object.__setattr__, which takes three
+    # times as long, and adapters make one chunk for every document of every answer.
+    def __init__(  # noqa: PLR0917
+        self,
+        text: str,
+        rank: int,
+        source: str | None = None,
+        metadata: Mapping[str, Any] = _NO_METADATA,
+        score: float | None = None,
+        id: str | None = None,  # noqa: A002
+        document_id: str | None = None,
+        previous_id: str | None = None,
+        next_id: str | None = None,
+        span: Span | None = None,
+        position: Position | None = None,
+        vector: Vector | None = None,
+        origin: Any = None,
+    ) -> None:
+        self.__dict__.update(
+            text=text,
+            rank=rank,
+            source=source,
+            metadata={} if metadata is _NO_METADATA else metadata,
+            score=score,
+            id=id,
+            document_id=document_id,
+            previous_id=previous_id,
+            next_id=next_id,
+            span=span,
+            position=position,
+            vector=vector,
+            origin=origin,
+        )
+        # A look at the type first: the others are slow, and nearly every chunk needs none of them.
+        if type(text) is not str and not isinstance(text, str):
+            raise ChunkError(f"the text of a chunk must be a string, got {type(text).__name__}", text)
+        if type(rank) is not int or rank < 0:
+            raise ChunkError(f"the rank of a chunk must be a whole number from 0, got {rank!r}", rank)
+        if score is not None and type(score) is not float:
+            _check_score(score)
+        if span is not None and type(span) is not Span:
+            _check_span(span)
+        if position is not None and type(position) is not Position:
+            raise ChunkError(f"the position of a chunk must be an oprag.Position or None, got {position!r}", position)
+        if type(metadata) is not dict and not isinstance(metadata, Mapping):
+            raise ChunkError(f"the metadata of a chunk must be a mapping, got {type(metadata).__name__}", metadata)
 
     def keys_text(self) -> str:
         """The metadata keys, for messages."""
@@ -104,6 +136,16 @@ class Chunk:
         placed = object.__new__(Chunk)
         placed.__dict__.update(self.__dict__, source=source, position=position, span=span)
         return placed
+
+
+def _check_score(score: Any) -> None:
+    if not isinstance(score, Real) or isinstance(score, bool):
+        raise ChunkError(f"the score of a chunk must be a number or None, got {score!r}", score)
+
+
+def _check_span(span: Any) -> None:
+    if not isinstance(span, tuple) or len(span) not in (2, 3):
+        raise ChunkError(f"the span of a chunk must be an oprag.Span or None, got {span!r}", span)
 
 
 def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from oprag.assembly import Assembly
 from oprag.chunk import Chunk
-from oprag.explain import explain
 from oprag.place import SourceReport
 from oprag.render import render
 from oprag.select import Drop
@@ -65,6 +64,8 @@ class Context:
 
     def explain(self) -> str:
         """A report in plain text: sources and rungs, what was kept, what was dropped and why."""
+        from oprag.explain import explain
+
         return explain(self)
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from oprag.position import PositionKey
 from oprag.source import SourceKey
 from oprag.tokens import TokenCounter, approximate_tokens
 
-__all__ = ["AssemblyFields"]
+__all__ = ["OPTIONS", "AssemblyFields", "callables"]
 
 OPTIONS = tuple(field.name for field in fields(Assembly))
 
@@ -29,7 +29,9 @@ class AssemblyFields(BaseModel):
     Only `stitch` has another default than in `Assembly`, since the framework's own objects come back.
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+    # Search arguments may hold keys and passwords, so errors do not show them; validators are built when the first
+    # object is, and not by an import. Each adapter restates this, since its framework's base class says otherwise.
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
     k: SkipValidation[int | None] = None
     fetch_k: SkipValidation[int | None] = None

@@ -23,7 +23,7 @@ _WAYS_OUT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SourceReport:
     """How the chunks of one source were placed.
 
@@ -72,7 +72,9 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
     for indices in members.values():
         group = [chunks[index] for index in indices]
         source = names[indices[0]]
-        placed_before = all(chunk.position is not None and chunk.source == source for chunk in group)
+        placed_before = group[0].position is not None and all(
+            chunk.position is not None and chunk.source == source for chunk in group
+        )
         if not placed_before or position_key is not None or not _read_alike(group):
             positions, spans = find_positions(group, position_key)
             if placed_before:
@@ -147,7 +149,7 @@ def _read_alike(group: Sequence[Chunk]) -> bool:
 
 
 def _report(source: str | None, group: Sequence[Chunk]) -> SourceReport:
-    known = [chunk.position for chunk in group if chunk.position is not None and chunk.position.known]
+    known = [chunk.position for chunk in group if chunk.position and chunk.position.rung is not Rung.NONE]
     if not known:
         return SourceReport(source, Rung.NONE, "", len(group), len(group))
     rung, field = known[0].rung, known[0].field

@@ -27,7 +27,7 @@ class Rung(IntEnum):
     """Nothing: `missing_position` says where such a chunk stands."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Position:
     """Where a chunk stands in its source.
 

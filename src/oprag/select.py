@@ -14,7 +14,7 @@ __all__ = ["Drop", "DropReason", "apply_missing_position", "select"]
 DropReason = Literal["fetch_k", "duplicate", "missing_position", "k", "token_budget"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Drop:
     """A retrieved chunk that is not in the context, and why.
 

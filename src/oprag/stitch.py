@@ -26,7 +26,7 @@ _COINCIDENCE = 8
 _MOST_PLACES = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Passage:
     """One run of source text.
 

@@ -14,10 +14,11 @@ from typing import Any
 
 __all__ = ["NUMBERED", "Key", "finite", "label_keys", "natural_key", "ordinal", "whole"]
 
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_ROMAN = re.compile(r"m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
+# Compiled when first needed, which most metadata never do.
+_NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
+_ROMAN = r"m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})"
 _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
-_DIGITS = re.compile(r"([0-9]+)")
+_DIGITS = r"([0-9]+)"
 # Longer strings are no numbers that a chunk is counted with, and int() refuses very long ones.
 _LONGEST_NUMBER = 64
 _TOO_LARGE = 10**_LONGEST_NUMBER
@@ -53,7 +54,7 @@ def _number(text: str) -> int | float | None:
         return None
     if text.isascii() and text.isdigit():
         return int(text)
-    return _counting(float(text)) if _NUMBER.fullmatch(text) else None
+    return _counting(float(text)) if re.fullmatch(_NUMBER, text) else None
 
 
 def _counting(number: float) -> int | float | None:
@@ -87,7 +88,7 @@ def natural_key(text: str) -> Key:
     Runs of digits compare by value. They compare as strings of their length, so a run of any length is safe.
     """
     parts: list[tuple[int, int, str]] = []
-    for index, part in enumerate(_DIGITS.split(text)):
+    for index, part in enumerate(re.split(_DIGITS, text)):
         if index % 2:
             digits = part.lstrip("0")
             parts.append((0, len(digits), digits))
@@ -109,7 +110,7 @@ def label_keys(values: list[Any], *, any_label: bool) -> list[Key | None]:
     texts = {value.strip() for value in values if isinstance(value, str)}
     letters = [text for text in texts if text.isascii() and text.isalpha()]
     roman = {
-        case: all(_ROMAN.fullmatch(text.lower()) for text in letters if getattr(text, case)())
+        case: all(re.fullmatch(_ROMAN, text.lower()) for text in letters if getattr(text, case)())
         for case in ("islower", "isupper")
     }
     return [_label_key(value, roman, any_label=any_label) for value in values]
@@ -119,10 +120,10 @@ def _label_key(value: Any, roman: dict[str, bool], *, any_label: bool) -> Key | 
     number = ordinal(value)
     if number is not None:
         return (NUMBERED, number)
-    if not isinstance(value, str) or not (text := value.strip()) or _NUMBER.fullmatch(text):
+    if not isinstance(value, str) or not (text := value.strip()) or re.fullmatch(_NUMBER, text):
         return None
     case = "islower" if text.islower() else "isupper"
-    if roman[case] and getattr(text, case)() and _ROMAN.fullmatch(text.lower()):
+    if roman[case] and getattr(text, case)() and re.fullmatch(_ROMAN, text.lower()):
         return (_ROMAN_LABEL, _roman_value(text.lower()))
     return (_OTHER_LABEL, *natural_key(text)) if any_label else None
 

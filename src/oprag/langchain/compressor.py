@@ -35,7 +35,7 @@ class OrderPreservingCompressor(AssemblyFields, BaseDocumentCompressor):
         ['a', 'c']
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
     def compress_documents(
         self,

@@ -65,7 +65,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         ['a', 'b', 'c', 'd']
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
     retriever: RetrieverLike | None = None
     vectorstore: VectorStore | None = None

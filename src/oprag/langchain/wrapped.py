@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableWithFallbacks
-from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.vectorstores import VectorStoreRetriever
 
 __all__ = ["takes_filter", "unwrapped"]
@@ -24,6 +22,10 @@ def takes_filter(retriever: Any) -> bool:
 
 def unwrapped(runnable: Any) -> Iterator[Any]:
     """The runnables under configurations, retries and fallbacks."""
+    # Imported here, since LangChain loads them only for those who use them.
+    from langchain_core.runnables import RunnableWithFallbacks
+    from langchain_core.runnables.base import RunnableBindingBase
+
     if isinstance(runnable, RunnableBindingBase):
         yield from unwrapped(runnable.bound)
     elif isinstance(runnable, RunnableWithFallbacks):

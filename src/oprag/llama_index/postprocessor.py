@@ -47,7 +47,7 @@ class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
         ['preface', 'nine', 'ten']
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
     @classmethod
     def class_name(cls) -> str:

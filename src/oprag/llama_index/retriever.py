@@ -39,7 +39,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
             ValueError).
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
     retriever: BaseRetriever
     callback_manager: CallbackManager = Field(default_factory=CallbackManager, exclude=True)

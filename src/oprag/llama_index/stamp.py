@@ -37,7 +37,7 @@ class StampPositions(TransformComponent):
         [{'source': 'book', 'chunk_index': 0}, {'source': 'book', 'chunk_index': 1}]
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
     source: SkipValidation[str | None] = None
     source_key: SkipValidation[SourceKey | None] = None
