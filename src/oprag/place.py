@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from oprag.chunk import Chunk
@@ -23,8 +22,7 @@ _WAYS_OUT = (
 )
 
 
-@dataclass(frozen=True)
-class SourceReport:
+class SourceReport(NamedTuple):
     """How the chunks of one source were placed.
 
     Attributes:
@@ -79,12 +77,9 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
             positions, spans = find_positions(group, position_key)
             if placed_before:
                 spans = [chunk.span for chunk in group]
-            group = [
-                chunk._placed(source, position, span)  # noqa: SLF001
-                for chunk, position, span in zip(group, positions, spans, strict=True)
-            ]
-            for index, chunk in zip(indices, group, strict=True):
-                placed[index] = chunk
+            for index, position, span in zip(indices, positions, spans, strict=True):
+                placed[index] = chunks[index]._placed(source, position, span)  # noqa: SLF001
+            group = [placed[index] for index in indices]
         reports.append(_report(source, group))
     return Placed(placed, tuple(reports))
 

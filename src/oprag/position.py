@@ -58,7 +58,7 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
     Returns:
         A position and a span for each chunk.
     """
-    fields = set().union(*(chunk.metadata for chunk in chunks))
+    fields = set(chunks[0].metadata).union(*[chunk.metadata for chunk in chunks[1:]])
     pages = _pages(chunks, fields)
     frames = _until_complete(_frames(chunks, fields, pages))
     if position_key is not None:
@@ -111,7 +111,11 @@ def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | Non
     """The offsets with the page that they count from: of the first frame that holds most of them."""
     if not frames:
         return [None] * len(chunks)
-    best = max(frames, key=lambda frame: sum(claim is not None for claim in frame.claims))
+    best = (
+        frames[0]
+        if len(frames) == 1
+        else max(frames, key=lambda frame: sum(claim is not None for claim in frame.claims))
+    )
     return [
         None
         if claim is None

@@ -1,7 +1,7 @@
 """A position, and how it is known."""
 
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from oprag.values import Key
 
@@ -27,8 +27,7 @@ class Rung(IntEnum):
     """Nothing: `missing_position` says where such a chunk stands."""
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(NamedTuple):
     """Where a chunk stands in its source.
 
     Attributes:
