@@ -58,7 +58,7 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
     Returns:
         A position and a span for each chunk.
     """
-    fields = set(chunks[0].metadata).union(*[chunk.metadata for chunk in chunks[1:]])
+    fields: set[str] = set().union(*[chunk.metadata for chunk in chunks])
     pages = _pages(chunks, fields)
     frames = _until_complete(_frames(chunks, fields, pages))
     if position_key is not None:
