@@ -88,7 +88,7 @@ def test_every_option_is_tested():
     ],
 )
 def test_a_header_template_holds_plain_fields_alone(header):
-    with pytest.raises(OptionError, match=r"header may hold \{source\}, \{page\}, \{start\}, ") as caught:
+    with pytest.raises(OptionError, match=r"header may hold \{number\}, \{source\}, \{page\}, \{start\}, ") as caught:
         Assembly(header=header)
     assert caught.value.value == header
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal, get_args
 
+from oprag.checks import check_bool, check_choice, check_count, check_names, check_text, option
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.position import PositionKey
@@ -21,12 +22,7 @@ SourceOrder = SourceOrderName | Callable[[Sequence[Chunk]], Any]
 MissingPosition = Literal["last", "first", "drop", "error"]
 Header = str | Callable[[Passage], str]
 
-HEADER_FIELDS = ("source", "page", "start", "end", "rank")
-
-
-def _option(default: Any, description: str, function: str = "") -> Any:
-    """A field with its description, and what a function in its place does; every surface shows these words."""
-    return dataclasses.field(default=default, metadata={"help": description, "function": function})
+HEADER_FIELDS = ("number", "source", "page", "start", "end", "rank")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,61 +37,60 @@ class Assembly:
         OptionError: An option has a value that it cannot have.
     """
 
-    k: int | None = _option(None, "The most chunks to keep, the best-ranked ones.")
-    fetch_k: int | None = _option(None, "How many candidates to consider before the selection; k by default.")
-    token_budget: int | None = _option(None, "The most tokens that the rendered context may have.")
-    count_tokens: TokenCounter = _option(
+    k: int | None = option(None, "The most chunks to keep, the best-ranked ones.")
+    fetch_k: int | None = option(None, "How many candidates to consider before the selection; k by default.")
+    token_budget: int | None = option(None, "The most tokens that the rendered context may have.")
+    count_tokens: TokenCounter = option(
         approximate_tokens, "How tokens are counted; by default an approximation, UTF-8 bytes / 4.", "counts a text"
     )
-    order: Order = _option(
+    order: Order = option(
         "source", "How the kept chunks stand: source (OP-RAG), rank (vanilla), reverse, edges or random."
     )
-    seed: int = _option(0, "The seed of the random order.")
-    source_order: SourceOrder = _option(
+    seed: int = option(0, "The seed of the random order.")
+    source_order: SourceOrder = option(
         "best",
         "How sources follow each other: best (the one with the best chunk first), best_last, total or natural.",
         "gives the sort key of a source's chunks",
     )
-    missing_position: MissingPosition = _option(
+    missing_position: MissingPosition = option(
         "last", "What happens to a chunk without a position: last or first in its source, drop, or error."
     )
-    source_key: SourceKey | None = _option(
+    source_key: SourceKey | None = option(
         None, "The metadata key that names the source, or several to try in turn.", "names the source of a chunk"
     )
-    position_key: PositionKey | None = _option(
+    position_key: PositionKey | None = option(
         None, "The metadata key that gives the position, or several that form it together.", "gives it for a chunk"
     )
-    stitch: bool = _option(default=True, description="Join chunks that touch or overlap, without repeating text.")
-    separator: str = _option("\n\n", "What stands between two passages.")
-    gap: str | None = _option(None, "A mark between two passages of one source, such as [...].")
-    header: Header | None = _option(
-        None, "A line above each passage, which may hold {source}, {page}, {start}, {end} and {rank}.", "writes it"
+    stitch: bool = option(default=True, description="Join chunks that touch or overlap, without repeating text.")
+    separator: str = option("\n\n", "What stands between two passages.")
+    gap: str | None = option(None, "A mark between two passages of one source, such as [...].")
+    header: Header | None = option(
+        None,
+        "A line above each passage, which may hold {number}, {source}, {page}, {start}, {end} and {rank}.",
+        "writes it",
     )
 
     def __post_init__(self) -> None:
-        _check_count("k", self.k)
-        _check_count("fetch_k", self.fetch_k)
-        _check_count("token_budget", self.token_budget)
+        check_count("k", self.k)
+        check_count("fetch_k", self.fetch_k)
+        check_count("token_budget", self.token_budget)
         if self.k is not None and self.fetch_k is not None and self.fetch_k < self.k:
             raise OptionError(f"fetch_k must be at least k, got fetch_k={self.fetch_k} and k={self.k}", self.fetch_k)
         if not callable(self.count_tokens):
             raise OptionError(
                 f"count_tokens must be a function of a text, got {self.count_tokens!r}", self.count_tokens
             )
-        _check_choice("order", self.order, get_args(Order))
+        check_choice("order", self.order, get_args(Order))
         if type(self.seed) is not int:
             raise OptionError(f"seed must be a whole number, got {self.seed!r}", self.seed)
         if not callable(self.source_order):
-            _check_choice("source_order", self.source_order, get_args(SourceOrderName), " or a function")
-        _check_choice("missing_position", self.missing_position, get_args(MissingPosition))
+            check_choice("source_order", self.source_order, get_args(SourceOrderName), " or a function")
+        check_choice("missing_position", self.missing_position, get_args(MissingPosition))
         check_key("source_key", self.source_key)
         check_key("position_key", self.position_key)
-        if type(self.stitch) is not bool:
-            raise OptionError(f"stitch must be True or False, got {self.stitch!r}", self.stitch)
-        if not isinstance(self.separator, str):
-            raise OptionError(f"separator must be a string, got {self.separator!r}", self.separator)
-        if self.gap is not None and not isinstance(self.gap, str):
-            raise OptionError(f"gap must be a string or None, got {self.gap!r}", self.gap)
+        check_bool("stitch", self.stitch)
+        check_text("separator", self.separator)
+        check_text("gap", self.gap, optional=True)
         _check_header(self.header)
 
 
@@ -111,25 +106,8 @@ def as_assembly(assembly: Assembly | None, options: dict[str, Any]) -> Assembly:
         raise OptionError(f"expected an oprag.Assembly, got {type(assembly).__name__}", assembly)
     if not options:
         return assembly
-    names = [field.name for field in dataclasses.fields(Assembly)]
-    for name in options:
-        if name not in names:
-            import difflib
-
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(names)}"
-            raise OptionError(f"unknown option {name!r}; {hint}", name)
+    check_names(options, (field.name for field in dataclasses.fields(Assembly)))
     return dataclasses.replace(assembly, **options)
-
-
-def _check_count(name: str, value: Any) -> None:
-    if value is not None and (type(value) is not int or value < 1):
-        raise OptionError(f"{name} must be a whole number from 1, or None, got {value!r}", value)
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...], also: str = "") -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise OptionError(f"{name} must be one of {', '.join(choices)}{also}, got {value!r}", value)
 
 
 def check_key(name: str, value: Any) -> None:

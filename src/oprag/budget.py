@@ -88,8 +88,8 @@ def _walk(
     counter = assembly.count_tokens
     between = SHOWN_SEPARATOR if show is not None else assembly.separator
     separator = count(between, counter) if between else 0
-    has_gaps = assembly.gap and assembly.order == "source" and show is None
-    gap = count(assembly.gap, counter) + separator if assembly.gap and has_gaps else 0
+    mark = assembly.gap if assembly.order == "source" and show is None else None
+    gap = count(mark, counter) + separator if mark else 0
     kept: list[Chunk] = []
     charged: list[int] = []
     dropped: list[Drop] = []

@@ -11,12 +11,17 @@
     ├── EmbeddingError (ValueError)         an embedder's vectors cannot be used
     ├── IndexFileError (ValueError)         a saved index cannot be read
     ├── InputFileError (OSError)            a text file cannot be read
+    ├── PromptError (ValueError)            a prompt template cannot be used, or wants a value that there is not
+    ├── ModelError (RuntimeError)           a call of the model failed
+    ├── SourceReadError (OSError)           the whole text of a source cannot be had
+    ├── SourceTooLongError (ValueError)     whole sources do not fit, and overflow="error"
     └── MissingExtraError (ImportError)     an optional dependency is not installed
 
     OpragWarning (UserWarning)
     ├── PositionWarning                     most chunks of a source have no position
     ├── SourceWarning                       chunks do not say which source they came from
     ├── RetrievalWarning                    the search brought fewer chunks than were asked for
+    ├── ModelWarning                        calls of the model failed and were skipped
     └── SerializationWarning                options that were functions could not be loaded
 
 `except OpragError` catches all of them. Each error also is the builtin that fits, and carries the value that it is
@@ -34,13 +39,18 @@ __all__ = [
     "MissingExtraError",
     "MissingPositionError",
     "MissingSourceError",
+    "ModelError",
+    "ModelWarning",
     "OpragError",
     "OpragWarning",
     "OptionError",
     "PositionWarning",
+    "PromptError",
     "QueryError",
     "RetrievalWarning",
     "SerializationWarning",
+    "SourceReadError",
+    "SourceTooLongError",
     "SourceWarning",
     "TokenizerError",
 ]
@@ -98,6 +108,22 @@ class InputFileError(OpragError, OSError):
     """A text file is missing, is a folder, cannot be opened, or is not UTF-8."""
 
 
+class PromptError(OpragError, ValueError):
+    """A prompt template lacks a field, has one that cannot be, or wants a value that there is not."""
+
+
+class ModelError(OpragError, RuntimeError):
+    """A call of the model failed; `value` is the call, and what the model's client raised is the cause."""
+
+
+class SourceReadError(OpragError, OSError):
+    """The whole text of a retrieved source cannot be read, or lies where it must not be read from."""
+
+
+class SourceTooLongError(OpragError, ValueError):
+    """Whole sources have more tokens than `source_token_budget`, and `overflow="error"`."""
+
+
 class MissingExtraError(OpragError, ImportError):
     """An optional dependency is needed and not installed.
 
@@ -124,6 +150,10 @@ class SourceWarning(OpragWarning):
 
 class RetrievalWarning(OpragWarning):
     """The wrapped retriever brought fewer chunks than `k`, so `k` had no effect."""
+
+
+class ModelWarning(OpragWarning):
+    """Calls of the model failed, and `on_error="skip"` went on without them."""
 
 
 class SerializationWarning(OpragWarning):

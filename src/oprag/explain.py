@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from oprag.chunk import Chunk, Span
 from oprag.rung import Rung
+from oprag.table import table
 
 if TYPE_CHECKING:
     from oprag.context import Context
@@ -28,7 +28,7 @@ _RUNGS = {
 def explain(context: Context) -> str:
     """The report behind `Context.explain`."""
     lines = [_summary(context), "", "sources"]
-    lines += _table(
+    lines += table(
         ["source", "chunks", "without position", "rung"],
         [
             [
@@ -41,7 +41,7 @@ def explain(context: Context) -> str:
         ],
     )
     lines += ["", "kept, in order"]
-    lines += _table(
+    lines += table(
         ["passage", "rank", "score", "source", "position", "span"],
         [
             [str(number), *_chunk_cells(chunk)]
@@ -51,7 +51,7 @@ def explain(context: Context) -> str:
     )
     if context.dropped:
         lines += ["", "dropped"]
-        lines += _table(
+        lines += table(
             ["rank", "score", "source", "position", "span", "reason", "detail"],
             [[*_chunk_cells(drop.chunk), drop.reason, drop.detail] for drop in context.dropped],
         )
@@ -100,16 +100,3 @@ def _key_text(key: tuple[object, ...]) -> str:
 def _span_text(span: Span) -> str:
     page = "" if span.page is None else f"p. {span.page}: "
     return f"{page}{span.start:,}–{span.end:,}"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    # Metadata can hold line breaks and control characters; in a table each cell stays on its line.
-    cells = [list(head), *([_printable(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    return [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-    ]
-
-
-def _printable(cell: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in cell)

@@ -33,8 +33,8 @@ def render(passages: Sequence[Passage], assembly: Assembly, show: Show | None = 
         return SHOWN_SEPARATOR.join(map(show, passages))
     parts: list[str] = []
     last: Passage | None = None
-    for passage in passages:
-        text = with_header(passage, assembly.header)
+    for number, passage in enumerate(passages, 1):
+        text = with_header(passage, assembly.header, number)
         if not text:
             continue
         if last is not None:
@@ -51,13 +51,13 @@ def _between(first: Passage, second: Passage, assembly: Assembly) -> str:
     return assembly.separator
 
 
-def with_header(passage: Passage, header: Header | None) -> str:
-    """The text of a passage under its header."""
-    above = header_of(passage, header)
+def with_header(passage: Passage, header: Header | None, number: int = 1) -> str:
+    """The text of a passage, the so-and-so-many-th of its context, under its header."""
+    above = header_of(passage, header, number)
     return f"{above}\n{passage.text}" if above else passage.text
 
 
-def header_of(passage: Passage, header: Header | None) -> str:
+def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
     """The line above a passage; empty when there is none.
 
     Raises:
@@ -72,6 +72,7 @@ def header_of(passage: Passage, header: Header | None) -> str:
         return above
     first, last = (passage.spans[0], passage.spans[-1]) if passage.spans else (None, None)
     return header.format(
+        number=number,
         source=passage.source or "",
         page="" if first is None or first.page is None else first.page,
         start="" if first is None else first.start,

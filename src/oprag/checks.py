@@ -1,0 +1,74 @@
+"""Declaring options once, and refusing wrong values in the same words everywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from oprag.errors import OptionError
+
+__all__ = ["check_bool", "check_choice", "check_count", "check_names", "check_text", "option"]
+
+
+def option(default: Any, description: str, function: str = "") -> Any:
+    """A dataclass field with its description, and what a function in its place does, in words for every surface."""
+    return dataclasses.field(default=default, metadata={"help": description, "function": function})
+
+
+def check_count(name: str, value: Any, *, optional: bool = True) -> None:
+    """Refuse what is no whole number from 1.
+
+    Raises:
+        OptionError: It is none, nor None where that is allowed.
+    """
+    if (value is None and optional) or (type(value) is int and value >= 1):
+        return
+    raise OptionError(f"{name} must be a whole number from 1{', or None' if optional else ''}, got {value!r}", value)
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str], also: str = "") -> None:
+    """Refuse what is not one of these words.
+
+    Raises:
+        OptionError: It is none of them.
+    """
+    choices = tuple(choices)
+    if not isinstance(value, str) or value not in choices:
+        raise OptionError(f"{name} must be one of {', '.join(choices)}{also}, got {value!r}", value)
+
+
+def check_bool(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False.
+
+    Raises:
+        OptionError: It is something else.
+    """
+    if type(value) is not bool:
+        raise OptionError(f"{name} must be True or False, got {value!r}", value)
+
+
+def check_text(name: str, value: Any, *, optional: bool = False) -> None:
+    """Refuse what is no string.
+
+    Raises:
+        OptionError: It is none, nor None where that is allowed.
+    """
+    if not isinstance(value, str) and not (optional and value is None):
+        raise OptionError(f"{name} must be a string{' or None' if optional else ''}, got {value!r}", value)
+
+
+def check_names(options: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Refuse an option that there is not, with the name that was probably meant.
+
+    Raises:
+        OptionError: A name is unknown.
+    """
+    names = tuple(names)
+    for name in options:
+        if name not in names:
+            import difflib
+
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(names)}"
+            raise OptionError(f"unknown option {name!r}; {hint}", name)

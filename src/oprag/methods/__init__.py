@@ -1,0 +1,47 @@
+"""The methods that make an answer of retrieved chunks: one body each, without I/O and without a framework.
+
+A method is a generator of effects (`Retrieve`, `Generate`, `Embed`, `ReadSources`, `Together`). `oprag.langchain` and
+`oprag.llama_index` drive it, sync and async; `register` adds one of your own.
+"""
+
+from oprag.methods.answer import Answer
+from oprag.methods.answering import answering
+from oprag.methods.citations import Citation
+from oprag.methods.comparison import Comparison
+from oprag.methods.completion import Call, Completion, Usage
+from oprag.methods.effects import Embed, Generate, ReadSources, Retrieve, Together
+from oprag.methods.message import Message, Prompt
+from oprag.methods.options import MethodOptions
+from oprag.methods.prompts import Prompts
+from oprag.methods.registry import method_names, register
+from oprag.methods.result import PassageAnswer, Result
+from oprag.methods.task import Task
+from oprag.methods.template import Template, TextTemplate
+from oprag.methods.units import units
+
+__all__ = [
+    "Answer",
+    "Call",
+    "Citation",
+    "Comparison",
+    "Completion",
+    "Embed",
+    "Generate",
+    "Message",
+    "MethodOptions",
+    "PassageAnswer",
+    "Prompt",
+    "Prompts",
+    "ReadSources",
+    "Result",
+    "Retrieve",
+    "Task",
+    "Template",
+    "TextTemplate",
+    "Together",
+    "Usage",
+    "answering",
+    "method_names",
+    "register",
+    "units",
+]

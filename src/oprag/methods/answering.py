@@ -1,0 +1,118 @@
+"""The way from a question to an answer around the body of a method: conversation, records, failures."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Generator
+from typing import Any
+
+from oprag.errors import ModelError, ModelWarning
+from oprag.methods.answer import Answer
+from oprag.methods.completion import Call, Completion, Usage
+from oprag.methods.effects import Body, Generate, Request
+from oprag.methods.registry import find_method
+from oprag.methods.replies import text_of
+from oprag.methods.result import Result
+from oprag.methods.task import Task
+from oprag.methods.together import Flat, flattened
+
+__all__ = ["Answering", "answering"]
+
+Answering = Generator[Request, Any, Answer]
+"""Yields what a driver has to do, and returns the answer."""
+
+_CUT_SHORT = {"length", "max_tokens", "max_output_tokens"}
+
+
+def answering(task: Task) -> Answering:
+    """Answer a question with the method of its options; a driver performs the requests.
+
+    Raises:
+        OptionError: The method is unknown.
+        ModelError: A call failed, and `on_error="raise"`, or the user has seen a part of its reply.
+    """
+    started = time.perf_counter()
+    calls: list[Call] = []
+    method = find_method(task.options.method)
+    notes: list[str] = []
+    standalone: str | None = None
+
+    def whole() -> Body:
+        nonlocal standalone
+        asked = task
+        if task.chat_history and task.options.condense:
+            (reply,) = yield Generate((task.prompt("condense"),))
+            standalone = text_of(reply, "condense").strip() or None
+            if standalone is None:
+                notes.append("the follow-up could not be made to stand by itself, so it was searched for as it is")
+            else:
+                asked = Task(standalone, task.options, task.assembly, task.choices, task.chat_history, task.inputs)
+        result: Result = yield from method.run(asked)
+        return result
+
+    result = yield from _recorded(flattened(whole()), task, calls)
+    failed = [call for call in calls if call.error is not None]
+    if failed:
+        notes.append(f"{len(failed)} of {len(calls)} calls failed and were skipped")
+        warnings.warn(f"{notes[-1]}; the first: {_described(failed[0], calls)}", ModelWarning, stacklevel=2)
+    if any(call.completion.finish_reason in _CUT_SHORT for call in calls):
+        notes.append("a reply was cut short at the model's limit of output tokens")
+    if not result.text.strip() and not failed:
+        notes.append("the model's reply was empty")
+    return Answer(
+        question=task.question,
+        text=result.text,
+        method=task.options.method,
+        contexts=result.contexts,
+        calls=tuple(calls),
+        parsed=result.parsed,
+        standalone_question=standalone,
+        route=result.route,
+        answers=result.answers,
+        passages=result.passages,
+        notes=(*result.notes, *notes),
+        seconds=time.perf_counter() - started,
+        cited=task.options.cite,
+    )
+
+
+def _recorded(body: Flat, task: Task, calls: list[Call]) -> Generator[Request, Any, Result]:
+    """The same requests, with every call of the model on record and failures dealt with."""
+    reply: Any = None
+    try:
+        while True:
+            try:
+                request = body.send(reply)
+            except StopIteration as stop:
+                result: Result = stop.value
+                return result
+            reply = yield request
+            if isinstance(request, Generate):
+                new = [
+                    Call(prompt, completion, _usage(prompt.text, completion, task))
+                    for prompt, completion in zip(request.prompts, reply, strict=True)
+                ]
+                calls += new
+                for call in new:
+                    if call.error is not None and (task.options.on_error == "raise" or call.completion.shown):
+                        raise ModelError(f"{_described(call, new)}", call) from call.error
+    finally:
+        body.close()
+
+
+def _usage(prompt: str, completion: Completion, task: Task) -> Usage:
+    """The model's own figures, or an estimate; nothing for a call that failed."""
+    if completion.usage is not None:
+        return completion.usage
+    if completion.error is not None:
+        return Usage()
+    return Usage(task.count(prompt), task.count(completion.text), estimated=True)
+
+
+def _described(call: Call, calls: list[Call]) -> str:
+    alike = [other for other in calls if other.step == call.step]
+    error = call.error
+    number = next(number for number, other in enumerate(alike, 1) if other is call)
+    which = f" ({number} of {len(alike)})" if len(alike) > 1 else ""
+    return f"the model call {call.step!r}{which} failed: {type(error).__name__}: {error}"

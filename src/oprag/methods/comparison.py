@@ -1,0 +1,80 @@
+"""Several methods over one retrieval, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from oprag.methods.answer import Answer
+from oprag.table import table
+
+__all__ = ["Comparison"]
+
+_COLUMNS = ("method", "calls", "tokens in", "tokens out", "seconds", "passages", "answer")
+
+
+@dataclass(frozen=True)
+class Comparison(Sequence[Answer]):
+    """The answers of several methods to one question; a table when it is printed or shown in a notebook.
+
+    Attributes:
+        question: The question.
+        answers: The answers, in the sequence of the methods.
+    """
+
+    question: str
+    answers: tuple[Answer, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a method: method, calls, tokens_in, tokens_out, estimated, seconds, passages, answer, notes.
+
+        Tokens are the model's own figures, or an estimate (`estimated`). Seconds are those of the model calls and of
+        everything around them but the retrieval, which the methods share. Passages are those that the model was given.
+        """
+        return [
+            {
+                "method": answer.method,
+                "calls": len(answer.calls),
+                "tokens_in": answer.usage.input_tokens,
+                "tokens_out": answer.usage.output_tokens,
+                "estimated": answer.usage.estimated,
+                "seconds": answer.seconds,
+                "passages": len(answer.passages),
+                "answer": answer.text,
+                "notes": list(answer.notes),
+            }
+            for answer in self.answers
+        ]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.answers[index]
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __str__(self) -> str:
+        return "\n".join([f"question: {self.question}", *table(_COLUMNS, self._cells())])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{column}</th>" for column in _COLUMNS)
+        rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in self._cells())
+        caption = f"<caption>{escape(self.question)}</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def _cells(self) -> Iterator[list[str]]:
+        for row in self.rows():
+            about = "~" if row["estimated"] else ""
+            yield [
+                row["method"],
+                str(row["calls"]),
+                f"{about}{row['tokens_in']:,}",
+                f"{about}{row['tokens_out']:,}",
+                f"{row['seconds']:.2f}",
+                str(row["passages"]),
+                " ".join(row["answer"].split()),
+            ]

@@ -1,0 +1,93 @@
+"""What came back from a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from oprag.methods.message import Prompt
+
+__all__ = ["Call", "Completion", "Usage"]
+
+
+class Usage(NamedTuple):
+    """The tokens of one call or of several.
+
+    Attributes:
+        input_tokens: The tokens that the model read.
+        output_tokens: The tokens that it wrote.
+        cached_tokens: The part of `input_tokens` that it had read before.
+        estimated: Whether any of it was counted here, since the model did not say.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    estimated: bool = False
+
+    def plus(self, other: Usage) -> Usage:
+        """Both together."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.estimated or other.estimated,
+        )
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A model's reply to one prompt.
+
+    Attributes:
+        text: The reply; JSON where the model gives objects; empty where the call failed.
+        parsed: The object, where the model gives objects (structured output).
+        error: Why the call failed, or None.
+        usage: The model's own count of tokens; None where it gives none.
+        seconds: How long the call took.
+        finish_reason: Why the model stopped, in its own word, such as "stop" or "length".
+        shown: Whether the user has seen a part of it, which cannot be taken back.
+    """
+
+    text: str = ""
+    parsed: Any = field(default=None, compare=False)
+    error: Exception | None = None
+    usage: Usage | None = None
+    seconds: float = field(default=0.0, compare=False)
+    finish_reason: str | None = None
+    shown: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the model, as it is recorded in an answer.
+
+    Attributes:
+        prompt: What was sent; `prompt.step` says what for.
+        completion: What came back.
+        usage: The tokens: the model's own figures, or an estimate that is marked as one.
+    """
+
+    prompt: Prompt
+    completion: Completion
+    usage: Usage
+
+    @property
+    def step(self) -> str:
+        """What the call was for."""
+        return self.prompt.step
+
+    @property
+    def reply(self) -> str:
+        """What came back."""
+        return self.completion.text
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.completion.seconds
+
+    @property
+    def error(self) -> Exception | None:
+        """Why it failed, or None."""
+        return self.completion.error

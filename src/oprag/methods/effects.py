@@ -1,0 +1,89 @@
+"""What a method may ask for. A method is a generator of these; whoever drives it sends back the results.
+
+So one body serves sync and async code, every framework, one question or many, live or cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from oprag.methods.message import Prompt
+
+if TYPE_CHECKING:
+    from oprag.methods.result import Result
+
+__all__ = ["Body", "Effect", "Embed", "Generate", "ReadSources", "Request", "Retrieve", "Together"]
+
+
+@dataclass(frozen=True)
+class Retrieve:
+    """Ask for the context of each question; gives a tuple of `Context`.
+
+    Attributes:
+        questions: The questions.
+    """
+
+    questions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Generate:
+    """Ask the model, all prompts at the same time; gives a tuple of `Completion`.
+
+    Attributes:
+        prompts: The prompts.
+        final: Whether the reply is the answer, so that its tokens may be streamed to the user.
+        hold: With `final`: whether the beginning of a reply may still turn out not to be the answer; nothing is shown
+            to the user as long as it says so.
+    """
+
+    prompts: tuple[Prompt, ...]
+    final: bool = False
+    hold: Callable[[str], bool] | None = None
+
+
+@dataclass(frozen=True)
+class Embed:
+    """Ask for vectors; gives a list of vectors for the questions and one for the texts.
+
+    Attributes:
+        questions: Texts to embed as questions.
+        texts: Texts to embed as documents.
+    """
+
+    questions: tuple[str, ...]
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ReadSources:
+    """Ask for the whole text of sources; gives a tuple of strings.
+
+    Attributes:
+        sources: The names of retrieved sources.
+    """
+
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Together:
+    """Run other bodies side by side; gives a tuple of their results.
+
+    Attributes:
+        bodies: The bodies, not yet started.
+    """
+
+    bodies: tuple[Body, ...]
+
+
+Request = Retrieve | Generate | Embed | ReadSources
+"""What a driver is asked for."""
+
+Effect = Request | Together
+"""What a body may yield."""
+
+Body = Generator[Effect, Any, "Result"]
+"""A method at work on one question."""

@@ -1,0 +1,27 @@
+"""The whole source, whatever was retrieved."""
+
+from __future__ import annotations
+
+from oprag.methods.effects import Body, Generate, Retrieve
+from oprag.methods.result import Result, nothing_found
+from oprag.methods.task import Task
+from oprag.methods.whole import whole_sources
+
+__all__ = ["long_context"]
+
+
+def long_context(task: Task) -> Body:
+    """Answer from the whole text of the retrieved sources; retrieval only finds which these are.
+
+    Calls: 1.
+
+    Raises:
+        SourceReadError: A source cannot be read.
+        SourceTooLongError: The sources do not fit `source_token_budget`, and `overflow="error"`.
+    """
+    (context,) = yield Retrieve((task.question,))
+    if not context.kept:
+        return nothing_found(task.options.empty_answer, context)
+    whole = yield from whole_sources(task, context)
+    (reply,) = yield Generate((task.prompt("answer", context=whole.text),), final=True)
+    return Result(reply.text, (context,), reply.parsed, whole.passages, notes=whole.notes)

@@ -1,0 +1,70 @@
+"""Every passage by itself, then one answer of the partial answers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from oprag.methods.effects import Body, Generate, Retrieve
+from oprag.methods.result import Result, nothing_found
+from oprag.methods.task import Task
+from oprag.methods.units import units
+
+__all__ = ["map_reduce"]
+
+_BETWEEN = "\n\n"
+
+
+def map_reduce(task: Task) -> Body:
+    """Answer from each passage independently, then make one answer of those.
+
+    Partial answers that have more than `collapse_tokens` together are first merged in groups of neighbours, round by
+    round, so their order is that of the context all the way.
+
+    Calls: n + 1 for n passages of at most `passage_tokens`, and one more for each group that is merged.
+    """
+    (context,) = yield Retrieve((task.question,))
+    passages = units(context, task.options.passage_tokens)
+    if not passages:
+        return nothing_found(task.options.empty_answer, context)
+    replies = yield Generate(
+        tuple(task.prompt("map", context=task.shown(passage, number)) for number, passage in enumerate(passages, 1))
+    )
+    partial = [reply.text for reply in replies if reply.error is None and reply.text.strip()]
+    if not partial:
+        return Result("", (context,), passages=passages, notes=("no passage gave a partial answer",))
+    partial = yield from _collapsed(task, partial)
+    (answer,) = yield Generate((task.prompt("reduce", answers=_BETWEEN.join(partial)),), final=True)
+    return Result(answer.text, (context,), answer.parsed, passages)
+
+
+def _collapsed(task: Task, partial: list[str]) -> Generator[Generate, Any, list[str]]:
+    """Merge neighbours until all of them fit into one prompt."""
+    while len(partial) > 1 and task.count(_BETWEEN.join(partial)) > task.collapse_tokens:
+        groups = _groups(task, partial)
+        merging = [group for group in groups if len(group) > 1]
+        replies = iter(
+            (yield Generate(tuple(task.prompt("collapse", answers=_BETWEEN.join(group)) for group in merging)))
+        )
+        merged: list[str] = []
+        for group in groups:
+            reply = next(replies) if len(group) > 1 else None
+            # What could not be merged goes on as it is: nothing is lost.
+            merged += [reply.text] if reply is not None and reply.error is None and reply.text.strip() else group
+        if len(merged) == len(partial):
+            break
+        partial = merged
+    return partial
+
+
+def _groups(task: Task, partial: Sequence[str]) -> list[list[str]]:
+    """Neighbours that fit into one prompt together; pairs where no two do, so that every round ends with fewer."""
+    groups: list[list[str]] = []
+    for text in partial:
+        if groups and task.count(_BETWEEN.join([*groups[-1], text])) <= task.collapse_tokens:
+            groups[-1].append(text)
+        else:
+            groups.append([text])
+    if len(groups) == len(partial):
+        return [list(partial[start : start + 2]) for start in range(0, len(partial), 2)]
+    return groups

@@ -1,0 +1,55 @@
+"""Every passage by itself, and the best answer wins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from oprag.methods.cosine import cosine
+from oprag.methods.effects import Body, Embed, Generate, Retrieve
+from oprag.methods.replies import rated, text_of
+from oprag.methods.result import PassageAnswer, Result, nothing_found
+from oprag.methods.task import Task
+from oprag.methods.units import units
+
+__all__ = ["map_rerank"]
+
+_NO_ANSWER = "no passage gave an answer"
+_NO_CONFIDENCE = "no confidence could be read, so this is the first answer in the order of the context"
+
+
+def map_rerank(task: Task) -> Body:
+    """Answer from each passage with a confidence; the best answer is the result, ties by the order of the context.
+
+    `score="cosine"` ranks by the cosine of question and answer in place of the model's confidence; Şakar and Emekci
+    (2024, doi 10.1017/nlp.2024.53) name both. An answer whose confidence cannot be read is out of the running; where
+    none can be read, the first answer stands, and a note says so.
+
+    Calls: n, the number of passages of at most `passage_tokens`.
+    """
+    (context,) = yield Retrieve((task.question,))
+    passages = units(context, task.options.passage_tokens)
+    if not passages:
+        return nothing_found(task.options.empty_answer, context)
+    replies = yield Generate(
+        tuple(task.prompt("rerank", context=task.shown(passage, number)) for number, passage in enumerate(passages, 1))
+    )
+    answers: list[PassageAnswer] = []
+    for passage, reply in zip(passages, replies, strict=True):
+        text, confidence = rated(text_of(reply, "map_rerank"))
+        answers.append(PassageAnswer(text, passage, confidence=confidence))
+    running = [number for number, answer in enumerate(answers) if answer.text]
+    notes: tuple[str, ...] = ()
+    if not running:
+        return Result("", (context,), passages=passages, answers=tuple(answers), notes=(_NO_ANSWER,))
+    if task.options.score == "cosine":
+        texts = tuple(answers[number].text for number in running)
+        (question,), vectors = yield Embed((task.question,), texts)
+        for number, vector in zip(running, vectors, strict=True):
+            answers[number] = replace(answers[number], cosine=cosine(question, vector))
+        best = max(running, key=lambda number: answers[number].cosine or 0.0)
+    elif readable := [number for number in running if answers[number].confidence is not None]:
+        best = max(readable, key=lambda number: answers[number].confidence or 0.0)
+    else:
+        best, notes = running[0], (_NO_CONFIDENCE,)
+    answers[best] = replace(answers[best], chosen=True)
+    return Result(answers[best].text, (context,), passages=passages, answers=tuple(answers), notes=notes)

@@ -1,0 +1,102 @@
+"""The options of the methods, declared once for every surface."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from oprag.assembly import Assembly
+from oprag.checks import check_bool, check_choice, check_count, check_names, check_text, option
+from oprag.errors import OptionError
+from oprag.methods.prompts import Prompts, as_prompts
+
+__all__ = ["COLLAPSE_TOKENS", "MethodOptions", "OnError", "Overflow", "RankBy", "as_options"]
+
+RankBy = Literal["confidence", "cosine"]
+Overflow = Literal["error", "truncate_middle", "truncate_end"]
+OnError = Literal["raise", "skip"]
+
+COLLAPSE_TOKENS = 8_192
+"""How many tokens the partial answers of `map_reduce` may have in one prompt where there is no token budget."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodOptions:
+    """How an answer is made of a context.
+
+    As in `Assembly`, the metadata of each field holds its description.
+
+    Raises:
+        OptionError: An option has a value that it cannot have.
+        PromptError: A prompt cannot be used.
+    """
+
+    method: str = option("stuff", "How the answer is made: a registered method.")
+    inner_method: str = option("stuff", "How step_down and reciprocal answer each of their questions.")
+    prompts: Prompts = option(Prompts(), "Prompts by the name of their step; the others are ours.")
+    passage_tokens: int = option(1_024, "The most tokens of a passage that is read by itself.")
+    collapse_tokens: int | None = option(
+        None, "The most tokens of partial answers in one prompt; the token budget by default, or 8,192 without one."
+    )
+    score: RankBy = option("confidence", "What map_rerank ranks by: the model's confidence, or the cosine.")
+    variants: int = option(4, "How many other questions step_down and reciprocal ask.")
+    answer_threshold: float = option(0.5, "The cosine with the question that reciprocal asks of an answer.")
+    source_token_budget: int | None = option(None, "The most tokens of whole sources that the model can read.")
+    overflow: Overflow = option(
+        "error", "What happens to whole sources that are longer: error, truncate_middle or truncate_end."
+    )
+    cite: bool = option(default=False, description="Number the passages, and ask for [1] behind each statement.")
+    condense: bool = option(default=True, description="Make a follow-up stand by itself before it is searched for.")
+    empty_answer: str = option(
+        "No passages were found for this question.", "The answer when nothing was retrieved; no call is made."
+    )
+    on_error: OnError = option("raise", "What a failed call does: raise, or skip (it is recorded in the answer).")
+    max_concurrency: int = option(8, "The most calls at the same time.")
+
+    def __post_init__(self) -> None:
+        for name in ("method", "inner_method"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not value:
+                raise OptionError(f"{name} must be the name of a method, got {value!r}", value)
+        object.__setattr__(self, "prompts", as_prompts(self.prompts))
+        for name in ("passage_tokens", "variants", "max_concurrency"):
+            check_count(name, getattr(self, name), optional=False)
+        check_count("collapse_tokens", self.collapse_tokens)
+        check_count("source_token_budget", self.source_token_budget)
+        check_choice("score", self.score, get_args(RankBy))
+        check_choice("overflow", self.overflow, get_args(Overflow))
+        check_choice("on_error", self.on_error, get_args(OnError))
+        threshold: Any = self.answer_threshold
+        if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not -1 <= threshold <= 1:
+            raise OptionError(f"answer_threshold must be a cosine, from -1 to 1, got {threshold!r}", threshold)
+        check_bool("cite", self.cite)
+        check_bool("condense", self.condense)
+        check_text("empty_answer", self.empty_answer)
+
+    def numbered(self, assembly: Assembly) -> Assembly:
+        """The assembly, with numbered passages where citations are asked for.
+
+        The number is part of the header, so that a token budget counts it.
+
+        Raises:
+            OptionError: The header is a function, which numbers nothing.
+        """
+        header = assembly.header
+        if not self.cite or (isinstance(header, str) and "{number}" in header):
+            return assembly
+        if callable(header):
+            raise OptionError("cite=True numbers the passages in their header, so that cannot be a function", header)
+        return dataclasses.replace(assembly, header=f"[{{number}}] {header or ''}".rstrip())
+
+
+def as_options(options: MethodOptions | None, changes: Mapping[str, Any]) -> MethodOptions:
+    """The options with these changed.
+
+    Raises:
+        OptionError: An option is unknown or has a value that it cannot have.
+        PromptError: A prompt cannot be used.
+    """
+    check_names(changes, (field.name for field in dataclasses.fields(MethodOptions)))
+    return dataclasses.replace(options or MethodOptions(), **changes)

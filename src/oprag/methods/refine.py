@@ -1,0 +1,35 @@
+"""One passage after the other, each improving the answer."""
+
+from __future__ import annotations
+
+from oprag.methods.completion import Completion
+from oprag.methods.effects import Body, Generate, Retrieve
+from oprag.methods.result import Result, nothing_found
+from oprag.methods.task import Task
+from oprag.methods.units import units
+
+__all__ = ["refine"]
+
+
+def refine(task: Task) -> Body:
+    """Answer from the first passage, then improve the answer with each further one, in the order of the context.
+
+    A reply that is empty, or a failed call that is skipped, leaves the answer as it was.
+
+    Calls: n, the number of passages of at most `passage_tokens`.
+    """
+    (context,) = yield Retrieve((task.question,))
+    passages = units(context, task.options.passage_tokens)
+    if not passages:
+        return nothing_found(task.options.empty_answer, context)
+    answer = Completion()
+    for number, passage in enumerate(passages, 1):
+        shown = task.shown(passage, number)
+        if answer.text:
+            prompt = task.prompt("refine", existing_answer=answer.text, context=shown)
+        else:
+            prompt = task.prompt("answer", context=shown)
+        (reply,) = yield Generate((prompt,), final=number == len(passages))
+        if reply.error is None and reply.text.strip():
+            answer = reply
+    return Result(answer.text, (context,), answer.parsed, passages)

@@ -1,0 +1,137 @@
+"""Methods by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from importlib import import_module
+from typing import Literal, NamedTuple, get_args
+
+from oprag.errors import OptionError
+from oprag.methods.effects import Body
+from oprag.methods.options import MethodOptions
+from oprag.methods.task import Task
+
+__all__ = ["Method", "MethodFunction", "Need", "check_needs", "find_method", "method_names", "register"]
+
+MethodFunction = Callable[[Task], Body]
+Need = Literal["embeddings", "read_source"]
+
+
+class Method(NamedTuple):
+    """A registered method.
+
+    Attributes:
+        run: Makes the body for a task.
+        needs: What it cannot do without: "embeddings" (it yields `Embed`), "read_source" (it yields `ReadSources`).
+        nests: Whether it runs `inner_method`.
+    """
+
+    run: MethodFunction
+    needs: frozenset[Need] = frozenset()
+    nests: bool = False
+
+
+# Each is a file of its own, loaded when it is first used.
+_OURS: dict[str, tuple[frozenset[Need], bool]] = {
+    "stuff": (frozenset(), False),
+    "map_reduce": (frozenset(), False),
+    "refine": (frozenset(), False),
+    "map_rerank": (frozenset(), False),
+    "step_down": (frozenset(), True),
+    "reciprocal": (frozenset({"embeddings"}), True),
+    "long_context": (frozenset({"read_source"}), False),
+    "self_route": (frozenset({"read_source"}), False),
+}
+_registered: dict[str, Method] = {}
+
+
+def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (), nests: bool = False) -> None:
+    """Add a method, to be used by its name on every surface.
+
+    Args:
+        name: Its name.
+        method: A generator function of a `Task` that yields effects and returns a `Result`.
+        needs: What it cannot do without; checked when a chain or an engine is made.
+        nests: Whether it runs the body of `inner_method`.
+
+    Raises:
+        OptionError: The name is taken or empty, `method` is no function, or a need is unknown.
+
+    Example:
+        >>> from oprag.methods import Generate, Result, Retrieve
+        >>> def twice(task):
+        ...     "Ask, then ask to check the answer."
+        ...     (context,) = yield Retrieve((task.question,))
+        ...     (draft,) = yield Generate((task.prompt("answer", context=context.text),))
+        ...     checked = task.prompt("refine", existing_answer=draft.text, context=context.text)
+        ...     (answer,) = yield Generate((checked,), final=True)
+        ...     return Result(answer.text, (context,))
+        >>> register("twice", twice)
+        >>> "twice" in method_names()
+        True
+    """
+    if not name:
+        raise OptionError("a method needs a name", name)
+    if name in _OURS or _registered.get(name, Method(method)).run is not method:
+        raise OptionError(f"there already is a method {name!r}", name)
+    if not callable(method):
+        raise OptionError(f"a method must be a generator function of a Task, got {method!r}", method)
+    unknown = set(needs) - set(get_args(Need))
+    if unknown:
+        raise OptionError(f"a method can need {' and '.join(get_args(Need))}, got {', '.join(sorted(unknown))}", needs)
+    _registered[name] = Method(method, frozenset(needs), nests)
+
+
+def method_names() -> list[str]:
+    """The names of all methods, ours first."""
+    return [*_OURS, *_registered]
+
+
+def find_method(name: str) -> Method:
+    """The method of this name.
+
+    Raises:
+        OptionError: There is none.
+    """
+    if name in _OURS:
+        needs, nests = _OURS[name]
+        return Method(getattr(import_module(f"oprag.methods.{name}"), name), needs, nests)
+    try:
+        return _registered[name]
+    except (KeyError, TypeError):
+        raise OptionError(f"unknown method {name!r}; there are {', '.join(method_names())}", name) from None
+
+
+def check_needs(options: MethodOptions, *, embeddings: bool, read_source: bool) -> None:
+    """Refuse a method that cannot work with what there is, before anything is spent.
+
+    Args:
+        options: The options.
+        embeddings: Whether there are embeddings.
+        read_source: Whether whole sources can be read.
+
+    Raises:
+        OptionError: A method is unknown, cannot stand inside another one, or lacks what it needs.
+    """
+    method = find_method(options.method)
+    wanted = [(options.method, method.needs)]
+    if method.nests:
+        inner = find_method(options.inner_method)
+        if inner.nests:
+            raise OptionError(
+                f"inner_method={options.inner_method!r} would ask further questions without end; use another one",
+                options.inner_method,
+            )
+        wanted.append((options.inner_method, inner.needs))
+    used = [name for name, _ in wanted]
+    if "map_rerank" in used and options.score == "cosine" and not embeddings:
+        raise OptionError('score="cosine" needs embeddings=', options.score)
+    for name, needs in wanted:
+        if "embeddings" in needs and not embeddings:
+            raise OptionError(f"method {name!r} needs embeddings=, to compare answers with the question", name)
+        if "read_source" in needs and not read_source:
+            raise OptionError(
+                f"method {name!r} reads whole sources, and needs read_source=: a folder, a mapping of source names to "
+                "texts, or a function of the name",
+                name,
+            )

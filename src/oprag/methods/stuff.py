@@ -1,0 +1,21 @@
+"""The whole context in one prompt."""
+
+from __future__ import annotations
+
+from oprag.methods.effects import Body, Generate, Retrieve
+from oprag.methods.result import Result, nothing_found
+from oprag.methods.task import Task
+
+__all__ = ["stuff"]
+
+
+def stuff(task: Task) -> Body:
+    """Answer from the whole context at once (OP-RAG, Yu, Xu and Akkiraju 2024, where the context is in source order).
+
+    Calls: 1.
+    """
+    (context,) = yield Retrieve((task.question,))
+    if not context.kept:
+        return nothing_found(task.options.empty_answer, context)
+    (reply,) = yield Generate((task.prompt("answer", context=context.text),), final=True)
+    return Result(reply.text, (context,), reply.parsed, context.passages)

@@ -1,0 +1,100 @@
+"""What a method works on: one question, and the options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from string import ascii_uppercase
+from types import MappingProxyType
+from typing import Any
+
+from oprag.assembly import Assembly
+from oprag.errors import QueryError
+from oprag.methods.message import Message, Prompt
+from oprag.methods.options import COLLAPSE_TOKENS, MethodOptions
+from oprag.methods.prompts import ALIASES
+from oprag.question import check_question
+from oprag.render import with_header
+from oprag.stitch import Passage
+from oprag.tokens import count
+
+__all__ = ["Task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One question to answer.
+
+    Attributes:
+        question: The question.
+        options: How to answer it.
+        assembly: How its contexts are made; counts tokens, and writes headers.
+        choices: The answers to choose from, for a multiple-choice question.
+        chat_history: What was said before.
+        inputs: Other values that prompts may use.
+
+    Raises:
+        QueryError: The question is empty or no string, or the choices are no list of at most 26 strings.
+    """
+
+    question: str
+    options: MethodOptions = field(default_factory=MethodOptions)
+    assembly: Assembly = field(default_factory=Assembly)
+    choices: tuple[str, ...] = ()
+    chat_history: tuple[Message, ...] = ()
+    inputs: Mapping[str, Any] = MappingProxyType({})
+
+    def __post_init__(self) -> None:
+        check_question(self.question)
+        choices: Any = self.choices
+        if not isinstance(choices, tuple) or not all(isinstance(choice, str) for choice in choices):
+            raise QueryError(f"choices must be strings, got {choices!r}", choices)
+        if len(choices) > len(ascii_uppercase):
+            raise QueryError(f"there can be at most {len(ascii_uppercase)} choices, got {len(choices)}", choices)
+
+    def asking(self, question: str) -> Task:
+        """A task for another question of the same user; the choices and the conversation belong to this one."""
+        return replace(self, question=question, choices=(), chat_history=())
+
+    def prompt(self, step: str, **values: Any) -> Prompt:
+        """The prompt of a step, with these values in its fields beside those that every prompt may have.
+
+        Raises:
+            PromptError: The template wants a value that there is not.
+        """
+        prompts = self.options.prompts
+        instruction = prompts.choice_instruction if self.choices else prompts.instruction
+        if self.options.cite:
+            instruction = f"{instruction} {prompts.cite_instruction}"
+        known: dict[str, Any] = {
+            "question": self._question(),
+            "instruction": instruction,
+            "chat_history": self.chat_history,
+            "choices": self._choices(),
+            **values,
+        }
+        for name, others in ALIASES.items():
+            if name in known:
+                for other in others:
+                    known.setdefault(other, known[name])
+        template = getattr(prompts, step)
+        return Prompt(template.messages({**self.inputs, **known}), step)
+
+    def shown(self, passage: Passage, number: int) -> str:
+        """A passage as it stands in a prompt by itself, under its header."""
+        return with_header(passage, self.assembly.header, number)
+
+    def count(self, text: str) -> int:
+        """The tokens of a text, by the assembly's counter."""
+        return count(text, self.assembly.count_tokens)
+
+    @property
+    def collapse_tokens(self) -> int:
+        """The most tokens of partial answers in one prompt."""
+        return self.options.collapse_tokens or self.assembly.token_budget or COLLAPSE_TOKENS
+
+    def _question(self) -> str:
+        return f"{self.question}\n{self._choices()}" if self.choices else self.question
+
+    def _choices(self) -> str:
+        return "\n".join(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, self.choices, strict=False))

@@ -1,0 +1,93 @@
+"""Cutting a context into the passages that a model reads one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from oprag.chunk import Chunk, Span
+from oprag.context import Context
+from oprag.stitch import Passage, stitch
+from oprag.tokens import TokenCounter, count
+
+__all__ = ["units"]
+
+
+def units(context: Context, passage_tokens: int) -> tuple[Passage, ...]:
+    """The passages of a context, in order, none longer than this.
+
+    Stitched runs are cut at chunk borders; a chunk that is too long by itself is cut at white space, and its parts
+    follow each other in the order of the text.
+
+    Args:
+        context: The context.
+        passage_tokens: The most tokens of a passage, by the counter of the context's assembly.
+
+    Raises:
+        TokenizerError: The counter gave no usable count.
+    """
+    assembly = context.assembly
+    counter = assembly.count_tokens
+    found: list[Passage] = []
+    for passage in context.passages:
+        if count(passage.text, counter) <= passage_tokens:
+            found.append(passage)
+            continue
+        for group in _groups(passage.chunks, passage_tokens, assembly.separator, counter):
+            for part in stitch(group, assembly.separator):
+                found += _cut(part, passage_tokens, counter)
+    return tuple(passage for passage in found if passage.text and not passage.text.isspace())
+
+
+def _groups(chunks: Iterable[Chunk], most: int, separator: str, counter: TokenCounter) -> Iterator[list[Chunk]]:
+    """Neighbours that fit into one passage together."""
+    group: list[Chunk] = []
+    total = 0
+    for chunk in chunks:
+        tokens = count(chunk.text, counter)
+        if group and total + tokens > most:
+            # Chunks that overlap have fewer tokens together than one by one; counting the joined text is the slow way.
+            joined = count(separator.join(part.text for part in stitch([*group, chunk], separator)), counter)
+            if joined > most:
+                yield group
+                group, total = [], 0
+            else:
+                total = joined - tokens
+        group.append(chunk)
+        total += tokens
+    if group:
+        yield group
+
+
+def _cut(passage: Passage, most: int, counter: TokenCounter) -> Iterator[Passage]:
+    """A passage that is too long, in parts that begin where the one before ends."""
+    text = passage.text
+    span = passage.spans[0] if len(passage.spans) == 1 and _true(passage) else None
+    start = 0
+    while start < len(text):
+        end = _end(text, start, most, counter)
+        spans = () if span is None else (Span(span.start + start, span.start + end, span.page),)
+        yield Passage(text[start:end], passage.chunks, passage.spans if (start, end) == (0, len(text)) else spans)
+        start = end
+
+
+def _true(passage: Passage) -> bool:
+    """Whether the span says how long the text is, so that parts of it can be given theirs."""
+    return passage.spans[0].end - passage.spans[0].start == len(passage.text)
+
+
+def _end(text: str, start: int, most: int, counter: TokenCounter) -> int:
+    """Where the part that starts here ends: behind the last white space that keeps it short enough."""
+    if count(text[start:], counter) <= most:
+        return len(text)
+    low, high = start + 1, len(text)
+    # The longest part that fits. Counters need not be monotone to the last token, so the result is checked by none.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if count(text[start:middle], counter) <= most:
+            low = middle
+        else:
+            high = middle
+    for end in range(low, start, -1):
+        if text[end - 1].isspace() and not text[start:end].isspace():
+            return end
+    return low

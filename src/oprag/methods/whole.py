@@ -1,0 +1,92 @@
+"""Whole sources as one text that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
+
+from oprag.chunk import Chunk, Span
+from oprag.context import Context
+from oprag.errors import SourceReadError, SourceTooLongError
+from oprag.methods.effects import ReadSources
+from oprag.methods.task import Task
+from oprag.stitch import Passage
+
+__all__ = ["Whole", "whole_sources"]
+
+_CUT = "\n[...]\n"
+
+
+class Whole(NamedTuple):
+    """Whole sources, ready for a prompt.
+
+    Attributes:
+        text: All of them, one behind the other.
+        passages: One for each, as citations name them.
+        notes: What was left out, if anything was.
+    """
+
+    text: str
+    passages: tuple[Passage, ...]
+    notes: tuple[str, ...]
+
+
+def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, Whole]:
+    """Ask for the sources of a context, in the context's order, and make them fit `source_token_budget`.
+
+    Raises:
+        SourceReadError: A kept chunk does not say which source it came from.
+        SourceTooLongError: They are too long, and `overflow="error"`.
+    """
+    names: list[str] = []
+    for chunk in context.kept:
+        if chunk.source is None:
+            raise SourceReadError(
+                "a retrieved chunk does not say which source it came from, so its whole source cannot be read", chunk
+            )
+        if chunk.source not in names:
+            names.append(chunk.source)
+    texts = yield ReadSources(tuple(names))
+    passages = tuple(_passage(name, text) for name, text in zip(names, texts, strict=True))
+    text = task.assembly.separator.join(task.shown(passage, number) for number, passage in enumerate(passages, 1))
+    budget = task.options.source_token_budget
+    if budget is None or (tokens := task.count(text)) <= budget:
+        return Whole(text, passages, ())
+    if task.options.overflow == "error":
+        raise SourceTooLongError(
+            f"the whole of {_listed(names)} has {tokens:,} tokens, source_token_budget={budget:,}; use "
+            'overflow="truncate_middle" or "truncate_end", or a method that reads passages',
+            names,
+        )
+    cut = _cut(text, budget, task)
+    note = f"whole sources had {tokens:,} tokens, of which {task.count(cut):,} were read ({task.options.overflow})"
+    return Whole(cut, passages, (note,))
+
+
+def _passage(name: str, text: str) -> Passage:
+    span = Span(0, len(text))
+    return Passage(text, (Chunk(text, 0, source=name, span=span),), (span,))
+
+
+def _cut(text: str, budget: int, task: Task) -> str:
+    """The longest beginning, or beginning and end of equal length, that fits."""
+    low, high = 0, len(text)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if task.count(_shortened(text, middle, task.options.overflow)) <= budget:
+            low = middle
+        else:
+            high = middle
+    return _shortened(text, low, task.options.overflow)
+
+
+def _shortened(text: str, length: int, overflow: str) -> str:
+    if overflow == "truncate_end":
+        return text[:length]
+    # As LongBench cuts; a mark says that something is missing.
+    first = length - length // 2
+    return text[:first] + _CUT + text[len(text) - length // 2 :]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"source {names[0]!r}" if len(names) == 1 else f"{len(names)} sources"
