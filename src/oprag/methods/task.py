@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from string import ascii_uppercase
-from types import MappingProxyType
 from typing import Any
 
 from oprag.assembly import Assembly
@@ -42,7 +41,7 @@ class Task:
     assembly: Assembly = field(default_factory=Assembly)
     choices: tuple[str, ...] = ()
     chat_history: tuple[Message, ...] = ()
-    inputs: Mapping[str, Any] = MappingProxyType({})
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_question(self.question)
