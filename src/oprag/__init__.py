@@ -1,8 +1,6 @@
 """Order-preserving retrieval-augmented generation (OP-RAG, arXiv 2409.01666)."""
 
-import importlib
-from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oprag._version import __version__
 from oprag.arrange import arrange
@@ -34,6 +32,7 @@ from oprag.errors import (
     SourceWarning,
     TokenizerError,
 )
+from oprag.lazy import loader, shown_in
 from oprag.place import SourceReport
 from oprag.rung import Position, Rung
 from oprag.select import Drop
@@ -107,24 +106,12 @@ if TYPE_CHECKING:
     from oprag.split import TokenWindow, split_tokens
 
 
-def _shown_here(public: Any) -> Any:
-    """Users see one place in tracebacks and reprs, whatever module a name lives in."""
-    if isinstance(public, type | FunctionType):
-        public.__module__ = __name__
-    return public
-
-
 for _name in __all__:
     if _name not in _LOADED_LATER:
-        _shown_here(globals()[_name])
+        shown_in(__name__, globals()[_name])
 del _name
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LOADED_LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = _shown_here(getattr(importlib.import_module(_LOADED_LATER[name]), name))
-    return globals()[name]
+__getattr__ = loader(__name__, _LOADED_LATER)
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,17 @@ from oprag.source import SourceKey
 from oprag.stitch import Passage
 from oprag.tokens import TokenCounter, approximate_tokens
 
-__all__ = ["HEADER_FIELDS", "PAPER", "Assembly", "Header", "MissingPosition", "Order", "SourceOrder", "as_assembly"]
+__all__ = [
+    "HEADER_FIELDS",
+    "OP_RAG_16K",
+    "PAPER",
+    "Assembly",
+    "Header",
+    "MissingPosition",
+    "Order",
+    "SourceOrder",
+    "as_assembly",
+]
 
 Order = Literal["source", "rank", "reverse", "edges", "random"]
 SourceOrderName = Literal["best", "best_last", "total", "natural"]
@@ -143,3 +153,6 @@ def _check_header(header: Any) -> None:
 
 PAPER = Assembly(k=128, separator="")
 """The setting of the OP-RAG paper (arXiv 2409.01666), to be used with `split_tokens(size=128)`."""
+
+OP_RAG_16K = {"k": 128, "token_budget": 16_384}
+"""What stands in place of the defaults of `Assembly` where a store or an index is searched: the paper's OP-RAG-16K."""

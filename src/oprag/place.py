@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,10 +10,16 @@ from oprag.errors import PositionWarning, SourceWarning
 from oprag.position import PositionKey, find_positions
 from oprag.rung import Rung
 from oprag.source import SourceKey, source_of
+from oprag.warn import warn
 
 __all__ = ["Placed", "SourceReport", "group_by_source", "place", "warn_about"]
 
 
+_TORN = (
+    "the chunks of a source are linked in several runs, and nothing tells how these stand to each other; the "
+    "best-ranked run comes first"
+)
+_VAGUE = "more than half of the retrieved chunks of a source have no position, so their order is unknown"
 _WAYS_OUT = (
     "stamp positions at ingestion (stamp_positions for LangChain, StampPositions for LlamaIndex), find them afterwards "
     "with locate_positions(chunks, source_texts), or name the metadata key that gives them with position_key=..."
@@ -96,43 +100,22 @@ def warn_about(placed: Placed) -> None:
     """Warn once when the order of the source is mostly unknown, and say what to do about it."""
     unnamed = sum(report.source is None for report in placed.sources)
     if unnamed and len(placed.chunks) > 1:
-        warnings.warn(
+        warn(
             f"{unnamed} of {len(placed.chunks)} chunks do not say which source they came from, so each counts as a "
             f"source of its own and keeps its rank (metadata keys seen: {_keys_seen(placed.chunks)}); name it with "
             "source_key=..., or with stamp_positions(documents, source=...) at ingestion",
             SourceWarning,
-            stacklevel=_outside(),
         )
+    torn = {report.source for report in placed.sources if report.runs > 1}
     vague = {
         report.source
         for report in placed.sources
         if 1 < report.chunks < 2 * report.missing and report.source is not None
     }
-    torn = {report.source for report in placed.sources if report.runs > 1}
-    if torn:
-        seen = _keys_seen([chunk for chunk in placed.chunks if chunk.source in torn])
-        warnings.warn(
-            "the chunks of a source are linked in several runs, and nothing tells how these stand to each other; the "
-            f"best-ranked run comes first (metadata keys seen: {seen}); {_WAYS_OUT}",
-            PositionWarning,
-            stacklevel=_outside(),
-        )
-    elif vague:
-        seen = _keys_seen([chunk for chunk in placed.chunks if chunk.source in vague])
-        warnings.warn(
-            "more than half of the retrieved chunks of a source have no position, so their order is unknown (metadata "
-            f"keys seen: {seen}); {_WAYS_OUT}",
-            PositionWarning,
-            stacklevel=_outside(),
-        )
-
-
-def _outside() -> int:
-    """The stack level, for `warnings.warn` in the caller of this, of the first frame outside this package."""
-    level, frame = 1, sys._getframe(1)  # noqa: SLF001
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "oprag":
-        level, frame = level + 1, frame.f_back
-    return level
+    if torn or vague:
+        what = _TORN if torn else _VAGUE
+        seen = _keys_seen([chunk for chunk in placed.chunks if chunk.source in (torn or vague)])
+        warn(f"{what} (metadata keys seen: {seen}); {_WAYS_OUT}", PositionWarning)
 
 
 def _read_alike(group: Sequence[Chunk]) -> bool:

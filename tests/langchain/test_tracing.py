@@ -146,9 +146,9 @@ async def test_the_config_of_a_context_reaches_the_wrapped_retriever(store, runs
     retriever = OrderPreservingRetriever(retriever=store.as_retriever())
     retriever.get_context(QUESTION, config={"callbacks": [runs], "tags": ["call"]})
     await retriever.aget_context(QUESTION, config={"callbacks": [runs], "tags": ["call"]})
-    assert [run["name"] for run in runs.started] == ["VectorStoreRetriever"] * 2
+    assert [run["name"] for run in runs.started] == ["OrderPreservingRetriever", "VectorStoreRetriever"] * 2
     assert all("call" in run["tags"] for run in runs.started)
-    assert len(runs.ended) == 2
+    assert len(runs.ended) == 4
 
 
 async def test_events_stream_the_documents_in_order(store):

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from oprag._version import __version__
+from oprag.assembly import OP_RAG_16K
 from oprag.build import build_context
 from oprag.cli.demo import QUESTION, show_demo
 from oprag.cli.options import AssemblyOptions, assembly_options
@@ -32,7 +33,7 @@ app = typer.Typer(
 
 
 @app.command()
-@assembly_options(k=128, token_budget=16_384)
+@assembly_options(**OP_RAG_16K)
 def context(
     options: AssemblyOptions,
     files: Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8; - reads standard input.")],

@@ -1,5 +1,7 @@
 """Order-preserving retrieval for LangChain: documents in, documents out."""
 
+from typing import TYPE_CHECKING
+
 from oprag.errors import MissingExtraError
 
 try:
@@ -11,5 +13,18 @@ from oprag.langchain.compressor import OrderPreservingCompressor
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.stamp import stamp_positions
+from oprag.lazy import loader
 
-__all__ = ["OrderPreservingCompressor", "OrderPreservingRetriever", "chunks_of", "stamp_positions"]
+if TYPE_CHECKING:
+    from oprag.langchain.chain import OrderPreservingChain
+
+__all__ = [
+    "OrderPreservingChain",
+    "OrderPreservingCompressor",
+    "OrderPreservingRetriever",
+    "chunks_of",
+    "stamp_positions",
+]
+
+# Who only retrieves needs none of the methods.
+__getattr__ = loader(__name__, {"OrderPreservingChain": "oprag.langchain.chain"})

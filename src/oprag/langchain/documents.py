@@ -7,13 +7,15 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from oprag.assembly import Assembly
 from oprag.chunk import Chunk
 from oprag.context import Context, chunk_to_dict
-from oprag.errors import ChunkError
+from oprag.errors import ChunkError, RetrievalWarning
 from oprag.report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.values import finite
+from oprag.warn import warn
 
-__all__ = ["chunks_of", "documents_of"]
+__all__ = ["chunks_of", "documents_of", "found_chunks"]
 
 
 def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> list[Chunk]:
@@ -39,18 +41,48 @@ def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> l
     return chunks
 
 
+def found_chunks(found: Any, assembly: Assembly, *, wraps: bool) -> list[Chunk]:
+    """What a search brought, as chunks.
+
+    Args:
+        found: Documents, and their scores where the search gave them.
+        assembly: The options.
+        wraps: Whether a retriever brought it, which decides itself how much it searches for.
+
+    Raises:
+        ChunkError: It is no list of documents.
+    """
+    documents, scores = found
+    if not isinstance(documents, list | tuple):
+        raise ChunkError(
+            f"the wrapped retriever must give a list of documents, got {type(documents).__name__}", documents
+        )
+    chunks = chunks_of(documents, scores)
+    if wraps and assembly.k is not None and 0 < len(chunks) < assembly.k:
+        warn(
+            f"k={assembly.k}, but the wrapped retriever brought {len(chunks)} documents; let it search for more",
+            RetrievalWarning,
+        )
+    return chunks
+
+
 def _reranked(document: Document) -> float | None:
     """The score that LangChain's rerankers leave in the metadata."""
     metadata: Any = document.metadata
     return finite(metadata.get("relevance_score")) if isinstance(metadata, Mapping) else None
 
 
-def documents_of(context: Context, *, annotate: bool) -> list[Document]:
+def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[Document]:
     """The documents of a context, in order.
 
     Without stitching and annotation these are the documents that were given, the same objects.
+
+    Args:
+        context: The context.
+        annotate: Whether to give copies that say how they were placed.
+        stitch: Whether to give one document a passage; as the context was made by default.
     """
-    if context.assembly.stitch:
+    if context.assembly.stitch if stitch is None else stitch:
         return [
             Document(
                 passage.text,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -14,25 +13,27 @@ from langchain_core.runnables.config import patch_config
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, model_validator
 
-from oprag.assembly import Assembly
+from oprag.assembly import OP_RAG_16K, Assembly, as_assembly
 from oprag.build import build_context
-from oprag.chunk import Chunk
 from oprag.context import Context
-from oprag.errors import ChunkError, OptionError, RetrievalWarning
+from oprag.errors import OptionError
 from oprag.fields import AssemblyFields
-from oprag.langchain.documents import chunks_of, documents_of
+from oprag.langchain.documents import documents_of, found_chunks
 from oprag.langchain.search import Found, SearchType, asearch, search
 from oprag.langchain.wrapped import takes_filter, unwrapped
 from oprag.question import check_question
 
 __all__ = ["OrderPreservingRetriever"]
 
-# The paper's OP-RAG-16K: 128 chunks of 128 tokens.
-_STORE_DEFAULTS = {"k": 128, "token_budget": 16_384}
 
-# What `invoke` was called with: LangChain hands only callbacks to `_get_relevant_documents`, but a wrapped retriever
-# may be configured for each user, and without that configuration it would search what belongs to others.
-_config: ContextVar[RunnableConfig | None] = ContextVar("config", default=None)
+@dataclass
+class _Request:
+    """What LangChain does not hand on to `_get_relevant_documents`, and what it does not hand back."""
+
+    # A wrapped retriever may be configured for each user; without that it would search what belongs to others.
+    config: RunnableConfig | None
+    assembly: Assembly | None = None
+    context: Context | None = None
 
 
 class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
@@ -86,7 +87,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
                 )
             values["search_kwargs"] = {name: value for name, value in search_kwargs.items() if name != "k"}
             values["k"] = search_kwargs["k"]
-        return _STORE_DEFAULTS | values
+        return OP_RAG_16K | values
 
     @model_validator(mode="after")
     def _check_what_is_wrapped(self) -> Self:
@@ -112,6 +113,11 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
             )
         return self
 
+    @property
+    def assembly(self) -> Assembly:
+        """The options as an `Assembly`, for the context: its text is stitched, whatever `stitch` says."""
+        return self._assembly(stitch=True)
+
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """The documents for a question, in the order of their source.
 
@@ -125,19 +131,11 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
             BudgetError: Documents were found, and not one fits `token_budget`.
             OptionError: The wrapped retriever takes no filter, or `k` has a value that it cannot have.
         """
-        token = _config.set(config)
-        try:
-            return super().invoke(input, config, **kwargs)
-        finally:
-            _config.reset(token)
+        return super().invoke(input, config, request=_Request(config), **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """As `invoke`, async."""
-        token = _config.set(config)
-        try:
-            return await super().ainvoke(input, config, **kwargs)
-        finally:
-            _config.reset(token)
+        return await super().ainvoke(input, config, request=_Request(config), **kwargs)
 
     def get_context(
         self,
@@ -146,24 +144,27 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         k: int | None = None,
         filter: Any = None,
         config: RunnableConfig | None = None,
+        assembly: Assembly | None = None,
     ) -> Context:
         """The context for a question: passages, what was dropped and why, tokens and text.
 
-        The text is stitched, whatever `stitch` says about the documents.
+        The text is stitched, whatever `stitch` says about the documents. In traces it is a run of this retriever.
 
         Args:
             query: The question.
             k: In place of the retriever's own.
             filter: Handed to the vector store, or to the wrapped retriever if that takes one.
             config: Handed to the wrapped retriever.
+            assembly: In place of all options of the retriever.
 
         Raises:
             QueryError: The question is empty or no string.
             BudgetError: Documents were found, and not one fits `token_budget`.
             OptionError: The wrapped retriever takes no filter, or `k` has a value that it cannot have.
         """
-        assembly = self._assembly_for(query, k, stitch=True)
-        return self._build(self._fetch(query, assembly, filter, config), assembly)
+        request = _Request(config, assembly or self.assembly)
+        super().invoke(query, config, request=request, k=k, filter=filter)
+        return _filled_in(request)
 
     async def aget_context(
         self,
@@ -172,10 +173,12 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         k: int | None = None,
         filter: Any = None,
         config: RunnableConfig | None = None,
+        assembly: Assembly | None = None,
     ) -> Context:
         """As `get_context`, async."""
-        assembly = self._assembly_for(query, k, stitch=True)
-        return self._build(await self._afetch(query, assembly, filter, config), assembly)
+        request = _Request(config, assembly or self.assembly)
+        await super().ainvoke(query, config, request=request, k=k, filter=filter)
+        return _filled_in(request)
 
     def _get_relevant_documents(
         self,
@@ -184,10 +187,12 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         run_manager: CallbackManagerForRetrieverRun,
         k: int | None = None,
         filter: Any = None,
+        request: _Request | None = None,
     ) -> list[Document]:
-        assembly = self._assembly_for(query, k)
-        found = self._fetch(query, assembly, filter, patch_config(_config.get(), callbacks=run_manager.get_child()))
-        return documents_of(self._build(found, assembly), annotate=self.annotate)
+        request = request or _Request(None)
+        assembly = self._assembly_for(query, k, request)
+        found = self._fetch(query, assembly, filter, patch_config(request.config, callbacks=run_manager.get_child()))
+        return self._documents(found, assembly, request)
 
     async def _aget_relevant_documents(
         self,
@@ -196,15 +201,21 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         run_manager: AsyncCallbackManagerForRetrieverRun,
         k: int | None = None,
         filter: Any = None,
+        request: _Request | None = None,
     ) -> list[Document]:
-        assembly = self._assembly_for(query, k)
-        config = patch_config(_config.get(), callbacks=run_manager.get_child())
-        found = await self._afetch(query, assembly, filter, config)
-        return documents_of(self._build(found, assembly), annotate=self.annotate)
+        request = request or _Request(None)
+        assembly = self._assembly_for(query, k, request)
+        config = patch_config(request.config, callbacks=run_manager.get_child())
+        return self._documents(await self._afetch(query, assembly, filter, config), assembly, request)
 
-    def _assembly_for(self, query: str, k: int | None, **changes: Any) -> Assembly:
+    def _assembly_for(self, query: str, k: int | None, request: _Request) -> Assembly:
         check_question(query)
-        return self._assembly(**changes, **({} if k is None else {"k": k}))
+        return as_assembly(request.assembly or self._assembly(), {} if k is None else {"k": k})
+
+    def _documents(self, found: Found, assembly: Assembly, request: _Request) -> list[Document]:
+        context = build_context(found_chunks(found, assembly, wraps=self.vectorstore is None), assembly)
+        request.context = context
+        return documents_of(context, annotate=self.annotate)
 
     def _fetch(self, query: str, assembly: Assembly, filter: Any, config: RunnableConfig | None) -> Found:
         if self.vectorstore is not None:
@@ -234,23 +245,9 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
             )
         return {"filter": filter}
 
-    def _build(self, found: Found, assembly: Assembly) -> Context:
-        documents, scores = found
-        if not isinstance(documents, list | tuple):
-            raise ChunkError(
-                f"the wrapped retriever must give a list of documents, got {type(documents).__name__}", documents
-            )
-        chunks: list[Chunk] = chunks_of(documents, scores)
-        if self.vectorstore is None and assembly.k is not None and len(chunks) < assembly.k and chunks:
-            warnings.warn(
-                f"k={assembly.k}, but the wrapped retriever brought {len(chunks)} documents; let it search for more",
-                RetrievalWarning,
-                stacklevel=2,
-            )
-        return build_context(chunks, assembly)
-
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """What tracing shows: the store and the embedding model that are wrapped."""
+        kwargs.pop("request", None)
         params = super()._get_ls_params(**kwargs)
         if self.vectorstore is not None:
             inner = self.vectorstore.as_retriever()._get_ls_params(**kwargs)  # noqa: SLF001
@@ -259,3 +256,8 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         else:
             return params
         return {**inner, **params}
+
+
+def _filled_in(request: _Request) -> Context:
+    assert request.context is not None  # noqa: S101 - set by a search that has not raised
+    return request.context

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from oprag.errors import ModelError, ModelWarning
 from oprag.methods.answer import Answer
 from oprag.methods.completion import Call, Completion, Usage
 from oprag.methods.effects import Body, Generate, Request
+from oprag.methods.message import Prompt
 from oprag.methods.registry import find_method
 from oprag.methods.replies import text_of
 from oprag.methods.result import Result
 from oprag.methods.task import Task
 from oprag.methods.together import Flat, flattened
+from oprag.warn import warn
 
 __all__ = ["Answering", "answering"]
 
@@ -55,7 +56,7 @@ def answering(task: Task) -> Answering:
     failed = [call for call in calls if call.error is not None]
     if failed:
         notes.append(f"{len(failed)} of {len(calls)} calls failed and were skipped")
-        warnings.warn(f"{notes[-1]}; the first: {_described(failed[0], calls)}", ModelWarning, stacklevel=2)
+        warn(f"{notes[-1]}; the first: {_described(failed[0], [call.prompt for call in calls])}", ModelWarning)
     if any(call.completion.finish_reason in _CUT_SHORT for call in calls):
         notes.append("a reply was cut short at the model's limit of output tokens")
     if not result.text.strip() and not failed:
@@ -89,14 +90,16 @@ def _recorded(body: Flat, task: Task, calls: list[Call]) -> Generator[Request, A
                 return result
             reply = yield request
             if isinstance(request, Generate):
+                # None stands for a prompt that was not sent any more, since another one had failed.
                 new = [
                     Call(prompt, completion, _usage(prompt.text, completion, task))
                     for prompt, completion in zip(request.prompts, reply, strict=True)
+                    if completion is not None
                 ]
                 calls += new
                 for call in new:
                     if call.error is not None and (task.options.on_error == "raise" or call.completion.shown):
-                        raise ModelError(f"{_described(call, new)}", call) from call.error
+                        raise ModelError(_described(call, request.prompts), call) from call.error
     finally:
         body.close()
 
@@ -110,9 +113,8 @@ def _usage(prompt: str, completion: Completion, task: Task) -> Usage:
     return Usage(task.count(prompt), task.count(completion.text), estimated=True)
 
 
-def _described(call: Call, calls: list[Call]) -> str:
-    alike = [other for other in calls if other.step == call.step]
-    error = call.error
-    number = next(number for number, other in enumerate(alike, 1) if other is call)
+def _described(call: Call, prompts: Sequence[Prompt]) -> str:
+    alike = [prompt for prompt in prompts if prompt.step == call.step]
+    number = next(number for number, prompt in enumerate(alike, 1) if prompt is call.prompt)
     which = f" ({number} of {len(alike)})" if len(alike) > 1 else ""
-    return f"the model call {call.step!r}{which} failed: {type(error).__name__}: {error}"
+    return f"the model call {call.step!r}{which} failed: {type(call.error).__name__}: {call.error}"

@@ -32,6 +32,9 @@ class Retrieve:
 class Generate:
     """Ask the model, all prompts at the same time; gives a tuple of `Completion`.
 
+    A reply that failed has an `error` and an empty text; with `on_error="raise"` the question ends there, before the
+    body gets it.
+
     Attributes:
         prompts: The prompts.
         final: Whether the reply is the answer, so that its tokens may be streamed to the user.

@@ -9,7 +9,7 @@ from typing import Any
 
 from oprag.errors import OptionError, SourceReadError
 
-__all__ = ["ReadSource", "SourceReader", "as_reader"]
+__all__ = ["ReadSource", "SourceReader", "as_reader", "read_with"]
 
 ReadSource = Callable[[str], str] | Mapping[str, str] | str | os.PathLike[str]
 """Where whole sources come from: a function of the name, a mapping of names to texts, or a folder."""
@@ -81,3 +81,14 @@ def _file_text(folder: Path, name: str) -> str:
         raise SourceReadError(
             f"source {name!r} is not UTF-8 text; give read_source= a function that reads it", name
         ) from error
+
+
+def read_with(reader: SourceReader | None, name: str) -> str:
+    """The whole text of a source.
+
+    Raises:
+        SourceReadError: It cannot be read, or there is nothing to read it with.
+    """
+    if reader is None:
+        raise SourceReadError(f"source {name!r} cannot be read, since there is no read_source=", name)
+    return reader(name)

@@ -1,0 +1,148 @@
+"""What a chain is made of, and how it answers; `oprag.langchain.chain` is its public side."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Self
+
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
+from langchain_core.runnables.utils import AddableDict
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
+
+from oprag.checks import check_text
+from oprag.errors import OptionError
+from oprag.fields import OPTIONS, AssemblyFields
+from oprag.langchain.asking import Asked, Shower, limit_of, merged, question_in, task_of
+from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Parts, check_embeddings
+from oprag.langchain.batch import enter_batch
+from oprag.langchain.messages import as_template
+from oprag.langchain.retriever import OrderPreservingRetriever
+from oprag.langchain.wrapping import order_preserving, takes_all_inputs, with_inputs
+from oprag.method_fields import MethodFields
+from oprag.methods.answer import Answer
+from oprag.methods.options import MethodOptions
+from oprag.methods.prompts import as_prompts
+from oprag.methods.registry import check_needs
+from oprag.methods.sources import ReadSource, SourceReader, as_reader
+
+__all__ = ["AnsweringChain", "Inputs"]
+
+Inputs = dict[str, Any] | str
+
+# LangChain hands a run to whoever has a parameter of that name; its children are told by the config.
+Run = Any
+Kept = list[Answer] | None
+
+
+class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, dict[str, Any]]):
+    """The parts of a chain, checked when it is made, and its work on one question."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+
+    llm: SkipValidation[Runnable[Any, Any]]
+    retriever: SkipValidation[Any]
+    embeddings: SkipValidation[Any] = None
+    read_source: SkipValidation[ReadSource | None] = Field(default=None, exclude=True, repr=False)
+    input_key: SkipValidation[str] = "input"
+    output_key: SkipValidation[str] = "answer"
+    documents_key: SkipValidation[str | None] = "context"
+    _retriever: OrderPreservingRetriever = PrivateAttr()
+    _options: MethodOptions = PrivateAttr()
+    _reader: SourceReader | None = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        if not isinstance(self.llm, Runnable):
+            raise OptionError(f"llm must be a LangChain model, got {type(self.llm).__name__}", self.llm)
+        check_text("input_key", self.input_key)
+        check_text("output_key", self.output_key)
+        check_text("documents_key", self.documents_key, optional=True)
+        if len({self.input_key, self.output_key, self.documents_key}) < 3:
+            raise OptionError("input_key, output_key and documents_key must differ", self.output_key)
+        check_embeddings(self.embeddings)
+        self._reader = as_reader(self.read_source)
+        self._retriever = order_preserving(
+            self.retriever, {name: getattr(self, name) for name in (*OPTIONS, "annotate")}
+        )
+        self._options = self._changed()
+        return self
+
+    def _invoke(self, given: Any, run_manager: Run, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
+        inputs = question_in(given, self.input_key)
+        shower = self._shower(inputs)
+        for shown in self._asked(inputs, config).shown(streaming=False):
+            shower.piece(shown)
+        return shower.output(kept)
+
+    async def _ainvoke(self, given: Any, run_manager: Run, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
+        enter_batch()
+        inputs = question_in(given, self.input_key)
+        shower = self._shower(inputs)
+        async for shown in self._asked(inputs, config).ashown(streaming=False):
+            shower.piece(shown)
+        return shower.output(kept)
+
+    def _stream(self, given: Iterator[Any], run_manager: Run, config: RunnableConfig) -> Iterator[dict[str, Any]]:
+        inputs = question_in(merged(given), self.input_key)
+        shower = self._shower(inputs)
+        yield AddableDict(inputs)
+        for shown in self._asked(inputs, config).shown(streaming=True):
+            if (piece := shower.piece(shown)) is not None:
+                yield piece
+
+    async def _astream(
+        self, given: AsyncIterator[Any], run_manager: Run, config: RunnableConfig
+    ) -> AsyncIterator[dict[str, Any]]:
+        inputs = question_in(merged([piece async for piece in given]), self.input_key)
+        shower = self._shower(inputs)
+        yield AddableDict(inputs)
+        async with aclosing(self._asked(inputs, config).ashown(streaming=True)) as all_shown:  # type: ignore[type-var]
+            async for shown in all_shown:
+                if (piece := shower.piece(shown)) is not None:
+                    yield piece
+
+    def _compare(
+        self, inputs: Any, run_manager: Run, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
+    ) -> dict[str, Any]:
+        asked = [self._asked(inputs, config, one) for one in options]
+        for one in asked:
+            # One retrieval for all, and before the clock runs.
+            one.parts.found.update(asked[0].parts.found)
+            LangChainBackend(**vars(one.parts)).retrieve(one.task.question)
+            kept += [shown for shown in one.shown(streaming=False) if isinstance(shown, Answer)]
+        return {answer.method: answer.text for answer in kept}
+
+    async def _acompare(
+        self, inputs: Any, run_manager: Run, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
+    ) -> dict[str, Any]:
+        asked = [self._asked(inputs, config, one) for one in options]
+        for one in asked:
+            one.parts.found.update(asked[0].parts.found)
+            await AsyncLangChainBackend(**vars(one.parts)).retrieve(one.task.question)
+            kept += [shown async for shown in one.ashown(streaming=False) if isinstance(shown, Answer)]
+        return {answer.method: answer.text for answer in kept}
+
+    def _asked(self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions | None = None) -> Asked:
+        options = options or self._options
+        retriever = self._retriever
+        if takes_all_inputs(retriever):
+            # Such a chain deals with the conversation itself.
+            retriever = with_inputs(retriever, inputs, self.input_key)
+            options = replace(options, condense=False)
+        assembly = options.numbered(retriever.assembly)
+        parts = Parts(self.llm, retriever, assembly, self.embeddings, self._reader, config)
+        return Asked(task_of(inputs, self.input_key, options, parts), parts, limit_of(config, options))
+
+    def _shower(self, inputs: dict[str, Any]) -> Shower:
+        retriever = self._retriever
+        return Shower(inputs, self.output_key, self.documents_key, stitch=retriever.stitch, annotate=retriever.annotate)
+
+    def _changed(self, **changes: Any) -> MethodOptions:
+        """The options of the method, some of them changed, checked against what there is."""
+        prompts = as_prompts(self.prompts, as_template)
+        options = self._method_options(prompts=prompts, **changes)
+        check_needs(options, embeddings=self.embeddings is not None, read_source=self._reader is not None)
+        options.numbered(self._retriever.assembly)
+        return options

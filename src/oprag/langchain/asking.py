@@ -1,0 +1,173 @@
+"""From the input of a chain to a question at work."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.utils import AddableDict
+
+from oprag.errors import QueryError
+from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Parts
+from oprag.langchain.documents import documents_of
+from oprag.langchain.messages import history_of
+from oprag.methods.answer import Answer
+from oprag.methods.answering import answering
+from oprag.methods.drive import Shown, adrive, drive
+from oprag.methods.options import MethodOptions
+from oprag.methods.task import Task
+from oprag.side_by_side import Limit
+
+__all__ = ["Asked", "Shower", "limit_of", "merged", "question_in", "shared_limit", "task_of"]
+
+shared_limit: ContextVar[Limit | None] = ContextVar("shared_limit", default=None)
+"""The limit of the batch that a question belongs to: four questions with four calls each would make sixteen."""
+
+
+def limit_of(config: RunnableConfig, options: MethodOptions) -> Limit:
+    """How many calls a question may make at the same time: the caller's number in place of the chain's."""
+    return shared_limit.get() or Limit(config.get("max_concurrency") or options.max_concurrency)
+
+
+def question_in(given: Any, key: str) -> dict[str, Any]:
+    """The input of a chain as a mapping; a plain string is the question.
+
+    Raises:
+        QueryError: It is neither, or has no question.
+    """
+    if isinstance(given, str):
+        return {key: given}
+    if not isinstance(given, Mapping):
+        raise QueryError(f"the input must be a question or a mapping with {key!r}, got {type(given).__name__}", given)
+    if key not in given:
+        raise QueryError(f"the input has no {key!r}; it has {', '.join(map(str, given)) or 'nothing'}", given)
+    return dict(given)
+
+
+def merged(pieces: Iterable[Any]) -> Any:
+    """An input that came in pieces, as an earlier step of a chain streams them."""
+    whole: Any = None
+    for piece in pieces:
+        if whole is None:
+            whole = piece
+        elif isinstance(whole, Mapping) and isinstance(piece, Mapping):
+            whole = AddableDict(whole) + AddableDict(piece)
+        else:
+            whole += piece
+    return whole
+
+
+def task_of(inputs: Mapping[str, Any], key: str, options: MethodOptions, parts: Parts) -> Task:
+    """The question and what belongs to it.
+
+    Raises:
+        QueryError: The question is empty, or what belongs to it is not what it should be.
+    """
+    choices = inputs.get("choices") or ()
+    if isinstance(choices, str):
+        raise QueryError(f"choices must be strings, got the string {choices!r}", choices)
+    return Task(
+        inputs[key],
+        options,
+        parts.assembly,
+        choices=tuple(choices),
+        chat_history=history_of(inputs.get("chat_history")),
+        inputs=inputs,
+    )
+
+
+@dataclass
+class Asked:
+    """A question at work.
+
+    Attributes:
+        task: The question and how to answer it.
+        parts: What answering takes.
+        limit: How many calls may be made at the same time.
+    """
+
+    task: Task
+    parts: Parts
+    limit: Limit
+
+    def shown(self, *, streaming: bool) -> Iterator[Shown]:
+        """Contexts, pieces and the answer, from threads."""
+        backend = LangChainBackend(**vars(self.parts))
+        return drive(answering(self.task), backend, self.limit, streaming=streaming, stop_early=self._stop_early)
+
+    def ashown(self, *, streaming: bool) -> AsyncIterator[Shown]:
+        """Contexts, pieces and the answer, from tasks."""
+        backend = AsyncLangChainBackend(**vars(self.parts))
+        return adrive(answering(self.task), backend, self.limit, streaming=streaming, stop_early=self._stop_early)
+
+    @property
+    def _stop_early(self) -> bool:
+        return self.task.options.on_error == "raise"
+
+
+class Shower:
+    """A chain's output, whole or in pieces, made of what a driver shows.
+
+    Args:
+        inputs: The input of the chain.
+        output_key: The key of the answer.
+        documents_key: The key of the documents; None leaves them out.
+        stitch: Whether the documents are whole passages.
+        annotate: Whether they are copies that say how they were placed.
+    """
+
+    def __init__(
+        self, inputs: Mapping[str, Any], output_key: str, documents_key: str | None, *, stitch: bool, annotate: bool
+    ) -> None:
+        self.answer: Answer | None = None
+        self._inputs = inputs
+        self._output_key = output_key
+        self._documents_key = documents_key
+        self._stitch = stitch
+        self._annotate = annotate
+        self._documents: list[Document] = []
+        self._streamed = self._searched = False
+
+    def piece(self, shown: Shown) -> AddableDict | None:
+        """What this adds to the output, if anything."""
+        if isinstance(shown, str):
+            self._streamed = True
+            return AddableDict({self._output_key: shown})
+        if isinstance(shown, Answer):
+            self.answer = shown
+            return None if self._streamed else AddableDict({self._output_key: _value(shown)})
+        new = self._new(documents_of(shown, annotate=self._annotate, stitch=self._stitch))
+        first, self._searched = not self._searched, True
+        self._documents += new
+        if self._documents_key is None or not (new or first):
+            return None
+        return AddableDict({self._documents_key: new})
+
+    def output(self, kept: list[Answer] | None = None) -> dict[str, Any]:
+        """All of it; the answer itself goes into the list, if there is one."""
+        assert self.answer is not None  # noqa: S101 - the last thing that a driver shows
+        if kept is not None:
+            kept.append(self.answer)
+        output = dict(self._inputs)
+        if self._documents_key is not None:
+            output[self._documents_key] = self._documents
+        return output | {self._output_key: _value(self.answer)}
+
+    def _new(self, documents: list[Document]) -> list[Document]:
+        """The documents that no earlier context had: other questions find the same ones again."""
+        if not self._documents:
+            return documents
+        known = set(map(_identity, self._documents))
+        return [document for document in documents if _identity(document) not in known]
+
+
+def _value(answer: Answer) -> Any:
+    return answer.text if answer.parsed is None else answer.parsed
+
+
+def _identity(document: Document) -> tuple[Any, ...]:
+    return document.id, document.page_content, str(document.metadata)

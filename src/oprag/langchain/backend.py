@@ -1,0 +1,195 @@
+"""What methods ask for, done with LangChain's models, retrievers and embeddings."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from oprag.assembly import Assembly
+from oprag.context import Context
+from oprag.errors import OptionError
+from oprag.langchain.messages import completion_of, finish_reason_of, prompt_value, usage_of
+from oprag.langchain.retriever import OrderPreservingRetriever
+from oprag.methods.completion import Completion, Usage
+from oprag.methods.message import Prompt
+from oprag.methods.sources import SourceReader, read_with
+
+__all__ = ["AsyncLangChainBackend", "LangChainBackend", "Parts", "check_embeddings"]
+
+
+@dataclass
+class Parts:
+    """What answering one question takes, and the run that its calls belong to.
+
+    Attributes:
+        llm: The model.
+        retriever: The retriever.
+        assembly: How contexts are made.
+        embeddings: LangChain's `Embeddings` or an `oprag.Embedder`, if there are any.
+        reader: Reads whole sources, if they can be read.
+        config: The config of the chain's run, which the calls belong to.
+        found: Contexts by their question; what is in it is not searched for again.
+    """
+
+    llm: Runnable[Any, Any]
+    retriever: OrderPreservingRetriever
+    assembly: Assembly
+    embeddings: Any
+    reader: SourceReader | None
+    config: RunnableConfig
+    found: dict[str, Context] = field(default_factory=dict)
+
+
+class LangChainBackend(Parts):
+    """The calls, in threads."""
+
+    def retrieve(self, question: str) -> Context:
+        """The context of a question."""
+        if question not in self.found:
+            self.found[question] = self.retriever.get_context(question, assembly=self.assembly, config=self.config)
+        return self.found[question]
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """The model's reply, or its error."""
+        started = time.perf_counter()
+        try:
+            reply = self.llm.invoke(prompt_value(prompt), _named(self.config, prompt))
+        except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
+            return Completion(error=error, seconds=time.perf_counter() - started)
+        return completion_of(reply, time.perf_counter() - started)
+
+    def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
+        """The pieces of the model's reply, and then all of it."""
+        collected = _Collected()
+        try:
+            with closing(self.llm.stream(prompt_value(prompt), _named(self.config, prompt))) as chunks:  # type: ignore[type-var]
+                for chunk in chunks:
+                    if text := collected.add(chunk):
+                        yield text
+        except Exception as error:  # noqa: BLE001
+            yield collected.completion(error)
+        else:
+            yield collected.completion()
+
+    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """A vector for each question, and one for each text."""
+        return _embed(self.embeddings, questions, texts)
+
+    def read(self, source: str) -> str:
+        """The whole text of a source."""
+        return read_with(self.reader, source)
+
+
+class AsyncLangChainBackend(Parts):
+    """The calls, async."""
+
+    async def retrieve(self, question: str) -> Context:
+        """The context of a question."""
+        if question not in self.found:
+            context = await self.retriever.aget_context(question, assembly=self.assembly, config=self.config)
+            self.found[question] = context
+        return self.found[question]
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """The model's reply, or its error."""
+        started = time.perf_counter()
+        try:
+            reply = await self.llm.ainvoke(prompt_value(prompt), _named(self.config, prompt))
+        except Exception as error:  # noqa: BLE001
+            return Completion(error=error, seconds=time.perf_counter() - started)
+        return completion_of(reply, time.perf_counter() - started)
+
+    async def stream(self, prompt: Prompt) -> AsyncIterator[str | Completion]:
+        """The pieces of the model's reply, and then all of it."""
+        collected = _Collected()
+        try:
+            async with aclosing(self.llm.astream(prompt_value(prompt), _named(self.config, prompt))) as chunks:  # type: ignore[type-var]
+                async for chunk in chunks:
+                    if text := collected.add(chunk):
+                        yield text
+        except Exception as error:  # noqa: BLE001
+            yield collected.completion(error)
+        else:
+            yield collected.completion()
+
+    async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """A vector for each question, and one for each text."""
+        embeddings = self.embeddings
+        if hasattr(embeddings, "embed_questions"):
+            return await asyncio.to_thread(_embed, embeddings, questions, texts)
+        vectors = await asyncio.gather(*map(embeddings.aembed_query, questions))
+        return vectors, await embeddings.aembed_documents(list(texts))
+
+    async def read(self, source: str) -> str:
+        """The whole text of a source."""
+        return await asyncio.to_thread(read_with, self.reader, source)
+
+
+class _Collected:
+    """The chunks of a streamed reply, put together."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._texts: list[str] = []
+        self._usage: Usage | None = None
+        self._finish_reason: str | None = None
+        self._object: Any = None
+
+    def add(self, chunk: Any) -> str:
+        """The text of one more chunk."""
+        if isinstance(chunk, BaseMessage):
+            # Providers give usage in parts that add up. Adding messages would do it too, in quadratic time.
+            usage = usage_of(chunk)
+            if usage is not None:
+                self._usage = usage if self._usage is None else self._usage.plus(usage)
+            self._finish_reason = finish_reason_of(chunk) or self._finish_reason
+            text = str(chunk.text)
+        elif isinstance(chunk, str):
+            text = str(chunk)
+        else:
+            # Structured output comes as ever larger parts of one object; the last one is whole.
+            self._object = chunk
+            return ""
+        self._texts.append(text)
+        return text
+
+    def completion(self, error: Exception | None = None) -> Completion:
+        """All of it."""
+        seconds = time.perf_counter() - self._started
+        if error is not None:
+            return Completion(error=error, seconds=seconds, usage=self._usage)
+        if self._object is not None:
+            return completion_of(self._object, seconds)
+        return Completion("".join(self._texts), usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
+
+
+def _named(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:
+    """The config for a call: its run has the name of the step."""
+    return {**config, "run_name": prompt.step}
+
+
+def _embed(embeddings: Any, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+    if hasattr(embeddings, "embed_questions"):
+        return embeddings.embed_questions(questions), embeddings.embed_documents(texts)
+    return [embeddings.embed_query(question) for question in questions], embeddings.embed_documents(list(texts))
+
+
+def check_embeddings(embeddings: Any) -> None:
+    """Refuse what cannot embed.
+
+    Raises:
+        OptionError: It has no `embed_documents`, with `embed_query` or `embed_questions`.
+    """
+    if embeddings is None or (
+        hasattr(embeddings, "embed_documents")
+        and (hasattr(embeddings, "embed_query") or hasattr(embeddings, "embed_questions"))
+    ):
+        return
+    raise OptionError(f"embeddings must be LangChain embeddings, got {type(embeddings).__name__}", embeddings)

@@ -1,0 +1,59 @@
+"""The arguments of `RetrievalQA.from_chain_type`, as options of our chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oprag.errors import OptionError
+
+__all__ = ["classic_options"]
+
+_PROMPTS = {
+    "stuff": {"prompt": "answer"},
+    "map_reduce": {"question_prompt": "map", "combine_prompt": "reduce", "collapse_prompt": "collapse"},
+    "refine": {"question_prompt": "answer", "refine_prompt": "refine"},
+    "map_rerank": {"prompt": "rerank"},
+}
+_CONFIG = ("callbacks", "tags", "metadata")
+# Names of variables are told from the templates themselves, and what these chains print is in the traces of ours.
+_WITHOUT_EFFECT = (
+    "verbose",
+    "document_variable_name",
+    "combine_document_variable_name",
+    "map_reduce_document_variable_name",
+    "initial_response_name",
+    "return_intermediate_steps",
+    "rank_key",
+    "answer_key",
+)
+
+
+def classic_options(
+    chain_type: str, chain_type_kwargs: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What stands in the arguments, as fields of the chain and as a config.
+
+    Args:
+        chain_type: The chain type.
+        chain_type_kwargs: What belongs to it.
+        options: What else was given.
+
+    Raises:
+        OptionError: An argument has no counterpart.
+    """
+    prompts = dict(options.get("prompts") or {})
+    fields: dict[str, Any] = {"method": chain_type}
+    names = _PROMPTS.get(chain_type, {"prompt": "answer"})
+    for name, value in chain_type_kwargs.items():
+        if name in names:
+            prompts |= {names[name]: value} if value is not None else {}
+        elif name == "token_max":
+            fields["collapse_tokens"] = value
+        elif name not in _WITHOUT_EFFECT:
+            known = ", ".join((*names, "token_max"))
+            hint = "; use header= for what stands above each passage" if name == "document_prompt" else ""
+            raise OptionError(f"chain_type_kwargs: {name} has no counterpart here, there are {known}{hint}", name)
+    config = {name: options[name] for name in _CONFIG if options.get(name)}
+    fields |= {name: value for name, value in options.items() if name not in (*_CONFIG, *_WITHOUT_EFFECT)}
+    return fields | ({"prompts": prompts} if prompts else {}), config

@@ -1,0 +1,186 @@
+"""LangChain's messages, prompt templates and models' replies, in the words of the methods and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.prompt_values import ChatPromptValue
+from langchain_core.prompts import BasePromptTemplate
+from pydantic import BaseModel
+
+from oprag.errors import PromptError, QueryError
+from oprag.methods.completion import Completion, Usage
+from oprag.methods.message import Message, Prompt, Role, as_text
+
+__all__ = [
+    "LangChainTemplate",
+    "as_template",
+    "completion_of",
+    "finish_reason_of",
+    "history_of",
+    "prompt_value",
+    "usage_of",
+]
+
+_CLASSES: dict[Role, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "human": "user",
+    "user": "user",
+    "ai": "assistant",
+    "assistant": "assistant",
+}
+
+
+class _PromptValue(ChatPromptValue):
+    """A prompt for any LangChain model: messages, and for models that complete texts our own text of them."""
+
+    text: str
+
+    def to_string(self) -> str:
+        return self.text
+
+
+def prompt_value(prompt: Prompt) -> ChatPromptValue:
+    """A prompt as input of a LangChain model."""
+    return _PromptValue(messages=_messages(prompt.messages), text=prompt.text)
+
+
+def _messages(messages: Iterable[Message]) -> list[BaseMessage]:
+    return [_CLASSES[message.role](content=message.content) for message in messages]
+
+
+class LangChainTemplate:
+    """A LangChain prompt template as a `Template`.
+
+    Args:
+        template: Any prompt template; a `MessagesPlaceholder("chat_history")` gets messages, a plain field gets text.
+    """
+
+    def __init__(self, template: BasePromptTemplate[Any]) -> None:
+        self.template = template
+        optional = getattr(template, "optional_variables", [])
+        self.fields = frozenset([*template.input_variables, *optional, *template.partial_variables])
+
+    def messages(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
+        """The messages, with these values in the fields.
+
+        Raises:
+            PromptError: A value that is needed is missing, or a message holds more than text.
+        """
+        placeholders = self.template.input_types
+        given = {
+            name: _field(values[name], as_messages=name in placeholders)
+            for name in self.fields - set(self.template.partial_variables)
+            if name in values
+        }
+        missing = [name for name in self.template.input_variables if name not in given]
+        if missing:
+            raise PromptError(
+                f"the prompt wants {', '.join(f'{{{name}}}' for name in missing)}, which has no value here; there are "
+                f"{', '.join(sorted(values))}",
+                self.template,
+            )
+        return tuple(message_of(message) for message in self.template.format_prompt(**given).to_messages())
+
+
+def as_template(template: Any) -> LangChainTemplate:
+    """A LangChain prompt template as a `Template`.
+
+    Raises:
+        PromptError: It is none.
+    """
+    if not isinstance(template, BasePromptTemplate):
+        raise PromptError(f"a prompt must be a string or a prompt template, got {type(template).__name__}", template)
+    return LangChainTemplate(template)
+
+
+def _field(value: Any, *, as_messages: bool) -> Any:
+    if isinstance(value, tuple) and all(isinstance(part, Message) for part in value):
+        return _messages(value) if as_messages else as_text(value)
+    return value
+
+
+def message_of(message: BaseMessage) -> Message:
+    """A LangChain message as ours.
+
+    Raises:
+        PromptError: It is neither of the system, the user nor the assistant, or holds more than text.
+    """
+    role = _ROLES.get(getattr(message, "role", message.type))
+    if role is None:
+        raise PromptError(f"a prompt can hold messages of system, user and assistant, got {message.type}", message)
+    content = message.content
+    if not isinstance(content, str) and any(
+        not isinstance(block, str) and block.get("type") != "text" for block in content
+    ):
+        raise PromptError("a prompt can hold text only", message)
+    return Message(role, str(message.text))
+
+
+def history_of(history: Any) -> tuple[Message, ...]:
+    """A conversation, in any of the forms that LangChain's chains take: messages, pairs of texts, roles and texts.
+
+    Raises:
+        QueryError: It is none of them.
+    """
+    if history is None:
+        return ()
+    if isinstance(history, str) or not isinstance(history, Iterable):
+        raise QueryError(f"chat_history must be a list of messages or of pairs of texts, got {history!r}", history)
+    return tuple(message for turn in history for message in _turn(turn))
+
+
+def _turn(turn: Any) -> tuple[Message, ...]:
+    if isinstance(turn, Message):
+        return (turn,)
+    if isinstance(turn, BaseMessage):
+        # Calls of tools and their results were never said.
+        return (Message(_ROLES[turn.type], str(turn.text)),) if turn.type in _ROLES and turn.text else ()
+    if isinstance(turn, Mapping) and _ROLES.get(turn.get("role", "")) and isinstance(turn.get("content"), str):
+        return (Message(_ROLES[turn["role"]], turn["content"]),)
+    if isinstance(turn, tuple | list) and len(turn) == 2 and all(isinstance(part, str) for part in turn):
+        first, second = turn
+        if role := _ROLES.get(first):
+            return (Message(role, second),)
+        return Message("user", first), Message("assistant", second)
+    raise QueryError(f"chat_history must be a list of messages or of pairs of texts, got {turn!r} in it", turn)
+
+
+def completion_of(reply: Any, seconds: float) -> Completion:
+    """A model's reply: a message, a text, or the object of a model with structured output."""
+    if isinstance(reply, str):
+        return Completion(str(reply), seconds=seconds)
+    if isinstance(reply, BaseMessage):
+        return Completion(
+            str(reply.text), usage=usage_of(reply), seconds=seconds, finish_reason=finish_reason_of(reply)
+        )
+    raw = reply.get("raw") if isinstance(reply, dict) else None
+    usage = usage_of(raw) if isinstance(raw, BaseMessage) else None
+    return Completion(_as_json(reply), reply, usage=usage, seconds=seconds)
+
+
+def _as_json(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def usage_of(message: BaseMessage) -> Usage | None:
+    """The model's own count of tokens, where it gave one."""
+    usage = getattr(message, "usage_metadata", None)
+    if not usage:
+        return None
+    details = usage.get("input_token_details") or {}
+    return Usage(usage["input_tokens"], usage["output_tokens"], details.get("cache_read") or 0)
+
+
+def finish_reason_of(message: BaseMessage) -> str | None:
+    """Why the model stopped, in its own word."""
+    about = message.response_metadata
+    reason = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
+    return reason if isinstance(reason, str) else None

@@ -1,0 +1,64 @@
+"""Making an `OrderPreservingRetriever` of whatever retriever a chain is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableLambda, RunnableSequence
+from langchain_core.vectorstores import VectorStore
+
+from oprag.assembly import Assembly
+from oprag.errors import OptionError
+from oprag.langchain.retriever import OrderPreservingRetriever
+from oprag.langchain.wrapped import unwrapped
+
+__all__ = ["order_preserving", "takes_all_inputs", "with_inputs"]
+
+_DEFAULTS = {field.name: field.default for field in fields(Assembly)} | {"stitch": False, "annotate": False}
+
+
+def order_preserving(retriever: Any, options: Mapping[str, Any]) -> OrderPreservingRetriever:
+    """The retriever itself where it is ours, else one around it.
+
+    Args:
+        retriever: Any retriever, runnable that retrieves, or vector store.
+        options: The options of the assembly, `stitch` and `annotate`, as the chain has them.
+
+    Raises:
+        OptionError: It is none of these, or it is ours and there are options that it does not have.
+    """
+    given = {name: value for name, value in options.items() if value != _DEFAULTS[name]}
+    if isinstance(retriever, OrderPreservingRetriever):
+        if given:
+            raise OptionError(
+                f"the retriever is an OrderPreservingRetriever with options of its own; set {', '.join(given)} there",
+                given,
+            )
+        return retriever
+    if isinstance(retriever, VectorStore):
+        return OrderPreservingRetriever(vectorstore=retriever, **given)
+    if not isinstance(retriever, Runnable):
+        raise OptionError(f"retriever must be a LangChain retriever, got {type(retriever).__name__}", retriever)
+    return OrderPreservingRetriever(retriever=retriever, **given)
+
+
+def takes_all_inputs(retriever: OrderPreservingRetriever) -> bool:
+    """Whether what is wrapped is no retriever but a chain, such as one of `create_history_aware_retriever`.
+
+    As in LangChain's `create_retrieval_chain`, that gets all inputs, and not the question alone.
+    """
+    inner = retriever.retriever
+    return inner is not None and not any(isinstance(one, BaseRetriever) for one in unwrapped(inner))
+
+
+def with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any], key: str) -> OrderPreservingRetriever:
+    """The retriever for one question of a chain, whose wrapped chain gets the inputs beside each question."""
+    assert retriever.retriever is not None  # noqa: S101 - asked before
+
+    def all_inputs(question: str) -> dict[str, Any]:
+        return {**inputs, key: question}
+
+    return retriever.model_copy(update={"retriever": RunnableSequence(RunnableLambda(all_inputs), retriever.retriever)})

@@ -1,0 +1,175 @@
+import os
+import sys
+from types import MappingProxyType
+
+import pytest
+
+from oprag import OptionError, SourceReadError
+from oprag.methods.sources import as_reader
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    inside = tmp_path / "docs"
+    (inside / "deep").mkdir(parents=True)
+    (inside / "a.txt").write_text("äöü {x}\n", encoding="utf-8")
+    (inside / "deep" / "b.txt").write_text("deep", encoding="utf-8")
+    return inside
+
+
+def test_a_file_of_the_folder(folder):
+    read = as_reader(folder)
+    assert read is not None
+    assert read("a.txt") == "äöü {x}\n"
+    assert read("deep/b.txt") == "deep"
+    assert read("deep/../a.txt") == "äöü {x}\n"
+    assert read("./a.txt") == "äöü {x}\n"
+    assert read(str(folder / "a.txt")) == "äöü {x}\n"
+
+
+def test_a_name_that_begins_with_the_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    read = as_reader("docs")
+    assert read is not None
+    assert read("docs/a.txt") == read("a.txt") == "äöü {x}\n"
+    (folder / "docs").mkdir()
+    (folder / "docs" / "a.txt").write_text("nearer", encoding="utf-8")
+    assert read("docs/a.txt") == "nearer"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../secret.txt", "deep/../../secret.txt", "..", "../docs-old/x", "/etc/passwd", "//etc/passwd", "../docs/../secret.txt"],
+)
+def test_nothing_outside_of_the_folder_is_read(folder, name):
+    read = as_reader(folder)
+    assert read is not None
+    with pytest.raises(SourceReadError, match="lies outside") as caught:
+        read(name)
+    assert caught.value.value == name
+
+
+def test_an_absolute_path_outside_of_the_folder(folder):
+    read = as_reader(folder)
+    assert read is not None
+    with pytest.raises(SourceReadError, match="lies outside"):
+        read(str(folder.parent / "secret.txt"))
+
+
+def test_a_folder_beside_whose_name_begins_alike_is_outside(folder):
+    beside = folder.parent / "docs2"
+    beside.mkdir()
+    (beside / "x.txt").write_text("secret", encoding="utf-8")
+    read = as_reader(folder)
+    assert read is not None
+    with pytest.raises(SourceReadError, match="lies outside"):
+        read("../docs2/x.txt")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize("to_folder", [False, True])
+def test_links_do_not_lead_out_of_the_folder(folder, to_folder):
+    target = folder.parent if to_folder else folder.parent / "secret.txt"
+    (folder / "link").symlink_to(target)
+    read = as_reader(folder)
+    assert read is not None
+    with pytest.raises(SourceReadError, match="lies outside"):
+        read("link/secret.txt" if to_folder else "link")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_links_inside_of_the_folder_work(folder):
+    (folder / "link").symlink_to(folder / "a.txt")
+    (folder.parent / "way").symlink_to(folder)
+    (folder / "one").symlink_to("two")
+    (folder / "two").symlink_to("one")
+    for where in (folder, folder.parent / "way"):
+        read = as_reader(where)
+        assert read is not None
+        assert read("link") == "äöü {x}\n"
+        with pytest.raises(SourceReadError):
+            read("one")
+
+
+@pytest.mark.parametrize(
+    "name", ["lost.txt", "", ".", "deep", "a.txt/x", "x\0y", "\ud800", "a" * 5_000, "a/" * 3_000, "~/a.txt", "a.TXT\n", "*"]
+)
+def test_what_is_no_file_is_named(folder, name):
+    read = as_reader(folder)
+    assert read is not None
+    with pytest.raises(SourceReadError) as caught:
+        read(name)
+    assert caught.value.value == name
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+def test_a_pipe_is_no_file(folder):
+    os.mkfifo(folder / "pipe")
+    read = as_reader(folder)
+    assert read is not None
+    with pytest.raises(SourceReadError, match="there is no file"):
+        read("pipe")
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfea\x00", b"\x80", "ä".encode("latin-1")])
+def test_what_is_not_utf_8_is_refused(folder, data):
+    (folder / "bad.txt").write_bytes(data)
+    read = as_reader(folder)
+    assert read is not None
+    with pytest.raises(SourceReadError, match="not UTF-8"):
+        read("bad.txt")
+
+
+def test_a_byte_order_mark_is_no_text(folder):
+    (folder / "mark.txt").write_bytes(b"\xef\xbb\xbfone")
+    read = as_reader(folder)
+    assert read is not None
+    assert read("mark.txt") == "one"
+
+
+def test_a_mapping():
+    read = as_reader(MappingProxyType({"a": "A", "empty": "", "wrong": 5}))  # type: ignore[arg-type]
+    assert read is not None
+    assert (read("a"), read("empty")) == ("A", "")
+    with pytest.raises(SourceReadError, match="no text for source 'b': it gave nothing"):
+        read("b")
+    with pytest.raises(SourceReadError, match="it gave int"):
+        read("wrong")
+
+
+def test_a_function():
+    read = as_reader(str.upper)
+    assert read is not None
+    assert read("a") == "A"
+    for given in (None, b"bytes", 5):
+        broken = as_reader(lambda name, given=given: given)
+        assert broken is not None
+        with pytest.raises(SourceReadError, match="'a'"):
+            broken("a")
+
+
+def test_what_a_function_raises_comes_through():
+    def reader(name):
+        raise PermissionError(name)
+
+    read = as_reader(reader)
+    assert read is not None
+    with pytest.raises(PermissionError):
+        read("a")
+
+
+def test_nothing_given():
+    assert as_reader(None) is None
+
+
+@pytest.mark.parametrize("given", ["no-such-folder", "", 5, ["a"], b"docs"])
+def test_what_reads_nothing_is_refused(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OptionError, match="read_source"):
+        as_reader(given)
+
+
+def test_a_file_is_no_folder(folder):
+    with pytest.raises(OptionError, match="folder that is there"):
+        as_reader(folder / "a.txt")
