@@ -18,7 +18,7 @@ from oprag.position import PositionKey
 from oprag.source import SourceKey
 from oprag.tokens import TokenCounter, approximate_tokens
 
-__all__ = ["OPTIONS", "AssemblyFields", "callables"]
+__all__ = ["OPTIONS", "AssemblyFields", "callables", "given_options"]
 
 OPTIONS = tuple(field.name for field in fields(Assembly))
 
@@ -63,6 +63,12 @@ class AssemblyFields(BaseModel):
         if type(self.annotate) is not bool:
             raise OptionError(f"annotate must be True or False, got {self.annotate!r}", self.annotate)
         return as_assembly(None, {name: getattr(self, name) for name in OPTIONS} | changes)
+
+
+def given_options(model: AssemblyFields) -> dict[str, Any]:
+    """The options that are not what they are by default, `annotate` included."""
+    fields = type(model).model_fields
+    return {name: value for name in (*OPTIONS, "annotate") if (value := getattr(model, name)) != fields[name].default}
 
 
 def callables(model: AssemblyFields, names: Iterable[str] = OPTIONS) -> list[str]:

@@ -105,7 +105,8 @@ class World:
         chosen = MethodOptions(**options)
         self.assembly = chosen.numbered(assembly or Assembly())
         task = Task(question, chosen, self.assembly, choices, chat_history, inputs or {})
-        return self.drive(answering(task))
+        answer: Answer = self.drive(answering(task))
+        return answer
 
     def result(self, body: Body) -> Result:
         """What a body returns."""

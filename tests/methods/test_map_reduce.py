@@ -1,4 +1,5 @@
 import re
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_a_model_that_never_shortens_comes_to_an_end():
 @pytest.mark.parametrize("reply", ["", " \n", ConnectionError("gone")])
 def test_what_cannot_be_merged_goes_on_as_it_is(reply):
     world = World(parts(4), map=found_in, collapse=reply, reduce="Done.")
-    options = {"method": "map_reduce", "collapse_tokens": 20, "assembly": WORDS, "on_error": "skip"}
+    options: dict[str, Any] = {"method": "map_reduce", "collapse_tokens": 20, "assembly": WORDS, "on_error": "skip"}
     if isinstance(reply, Exception):
         with pytest.warns(ModelWarning):
             answer = world.answer(**options)
@@ -119,6 +120,29 @@ def test_markers_of_partial_answers_lead_to_their_passages():
 
 
 def test_merging_is_asked_to_keep_the_markers():
-    world = World(parts(4), map=found_in)
-    world.answer(method="map_reduce", cite=True, collapse_tokens=20, assembly=WORDS)
-    assert "[1]" in world.texts("collapse")[0]
+    prompts = []
+    for cite in (False, True):
+        world = World(parts(4), map=found_in)
+        world.answer(method="map_reduce", cite=cite, collapse_tokens=20, assembly=WORDS)
+        prompts.append(world.texts("collapse")[0])
+    assert prompts[0] != prompts[1]
+
+
+def test_collapsing_takes_linear_time():
+    def work(count: int) -> float:
+        counted: list[int] = []
+
+        def counter(text: str) -> int:
+            counted.append(len(text))
+            return words(text)
+
+        world = World(parts(count), map="word " * 50, collapse="short")
+        world.answer(
+            method="map_reduce",
+            collapse_tokens=25 * count,
+            assembly=Assembly(count_tokens=counter),
+            prompts={"map": "{context}{question}", "collapse": "{answers}{question}"},
+        )
+        return sum(counted) / count
+
+    assert work(320) < 2 * work(40)

@@ -84,7 +84,9 @@ def test_all_calls_failed():
 
 def test_the_cosine_ranks_in_place_of_the_confidence():
     vectors = {"near": [1.0, 0.1], "far": [0.0, 1.0], "What?": [1.0, 0.0]}
-    world = World(parts(4), rerank=["far\nConfidence: 99", "", "near", "near\nConfidence: 5"], embed=vectors.__getitem__)
+    world = World(
+        parts(4), rerank=["far\nConfidence: 99", "", "near", "near\nConfidence: 5"], embed=vectors.__getitem__
+    )
     answer = world.answer("What?", method="map_rerank", score="cosine")
     assert world.of(Embed) == [Embed(("What?",), ("far", "near", "near"))]
     assert answer.text == "near"

@@ -32,7 +32,7 @@ def test_there_is_a_prompt_for_every_step():
 def test_a_prompt_without_a_field_that_its_step_needs_is_refused(step, field):
     text = " ".join(f"{{{other}}}" for other in STEPS[step] if other != field)
     with pytest.raises(PromptError, match=rf"the {step} prompt has no \{{{field}\}}; it has "):
-        MethodOptions(prompts={step: text})
+        as_prompts({step: text})
 
 
 def test_a_prompt_without_any_field_is_refused():

@@ -255,7 +255,21 @@ def test_an_answer_is_shown_within_a_few_letters(reply):
 hostile = st.lists(
     st.one_of(
         st.sampled_from(
-            ["unanswerable", "UNANSWERABLE", "unans", "werable", "answer:", "Answer", ":", "\n", " ", "**", '"', ".", "#"]
+            [
+                "unanswerable",
+                "UNANSWERABLE",
+                "unans",
+                "werable",
+                "answer:",
+                "Answer",
+                ":",
+                "\n",
+                " ",
+                "**",
+                '"',
+                ".",
+                "#",
+            ]
         ),
         st.text(max_size=3),
     ),
@@ -282,7 +296,9 @@ def test_once_excluded_a_refusal_never_comes_back(reply):
     st.sampled_from(["", ".", '"', "**", ".**", "!", "\n", ". The text does not tell.", "\n\nNothing is said."]),
 )
 def test_refusals_of_any_case(before, capitals, behind):
-    word = "".join(letter.upper() if capital else letter for letter, capital in zip("unanswerable", capitals, strict=True))
+    word = "".join(
+        letter.upper() if capital else letter for letter, capital in zip("unanswerable", capitals, strict=True)
+    )
     reply = before + word + behind
     assert is_refusal(reply)
     assert all(may_be_refusal(reply[:end]) for end in range(len(reply) + 1))
@@ -335,7 +351,10 @@ def test_questions_stand_a_line_each_without_repetitions():
 
 
 def test_without_question_marks_every_line_counts():
-    assert questions_of("Some questions:\nName the ship\nName the captain.", 4) == ("Name the ship", "Name the captain.")
+    assert questions_of("Some questions:\nName the ship\nName the captain.", 4) == (
+        "Name the ship",
+        "Name the captain.",
+    )
 
 
 @pytest.mark.parametrize("reply", ["", "\n \n", "---\n***", "Here are some:", "x" * 1_001 + "?", "?\n!?\n…"])

@@ -1,6 +1,7 @@
 import os
 import sys
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,15 @@ def test_a_name_that_begins_with_the_folder(folder, monkeypatch):
 
 @pytest.mark.parametrize(
     "name",
-    ["../secret.txt", "deep/../../secret.txt", "..", "../docs-old/x", "/etc/passwd", "//etc/passwd", "../docs/../secret.txt"],
+    [
+        "../secret.txt",
+        "deep/../../secret.txt",
+        "..",
+        "../docs-old/x",
+        "/etc/passwd",
+        "//etc/passwd",
+        "../docs/../secret.txt",
+    ],
 )
 def test_nothing_outside_of_the_folder_is_read(folder, name):
     read = as_reader(folder)
@@ -82,18 +91,25 @@ def test_links_do_not_lead_out_of_the_folder(folder, to_folder):
 def test_links_inside_of_the_folder_work(folder):
     (folder / "link").symlink_to(folder / "a.txt")
     (folder.parent / "way").symlink_to(folder)
-    (folder / "one").symlink_to("two")
-    (folder / "two").symlink_to("one")
     for where in (folder, folder.parent / "way"):
         read = as_reader(where)
         assert read is not None
         assert read("link") == "äöü {x}\n"
-        with pytest.raises(SourceReadError):
-            read("one")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_circle_of_links_is_no_file(folder):
+    (folder / "one").symlink_to("two")
+    (folder / "two").symlink_to("one")
+    read = as_reader(folder)
+    assert read is not None
+    with pytest.raises(SourceReadError, match="'one'"):
+        read("one")
 
 
 @pytest.mark.parametrize(
-    "name", ["lost.txt", "", ".", "deep", "a.txt/x", "x\0y", "\ud800", "a" * 5_000, "a/" * 3_000, "~/a.txt", "a.TXT\n", "*"]
+    "name",
+    ["lost.txt", "", ".", "deep", "a.txt/x", "x\0y", "\ud800", "a" * 5_000, "a/" * 3_000, "~/a.txt", "a.TXT\n", "*"],
 )
 def test_what_is_no_file_is_named(folder, name):
     read = as_reader(folder)
@@ -129,7 +145,7 @@ def test_a_byte_order_mark_is_no_text(folder):
 
 
 def test_a_mapping():
-    read = as_reader(MappingProxyType({"a": "A", "empty": "", "wrong": 5}))  # type: ignore[arg-type]
+    read = as_reader(MappingProxyType[str, Any]({"a": "A", "empty": "", "wrong": 5}))
     assert read is not None
     assert (read("a"), read("empty")) == ("A", "")
     with pytest.raises(SourceReadError, match="no text for source 'b': it gave nothing"):

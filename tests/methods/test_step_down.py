@@ -2,7 +2,7 @@ import pytest
 
 from oprag import ModelError, ModelWarning, OptionError
 from oprag.methods import Completion, Generate, Retrieve
-from tests.methods.helpers import QUESTION, World, numbers, parts
+from tests.methods.helpers import QUESTION, Reply, World, numbers, parts
 
 VARIANTS = [f"What is {number}?" for number in range(6)]
 
@@ -127,7 +127,7 @@ def test_variants_whose_answers_are_all_empty():
 
 
 def test_a_failed_inner_call_is_skipped_or_named():
-    replies = ["First.", OSError("gone"), "Third."]
+    replies: list[Reply] = ["First.", OSError("gone"), "Third."]
     with pytest.warns(ModelWarning, match=r"'answer' \(2 of 3\)"):
         answer = World(parts(1), variants=lines(3), answer=replies).answer(
             method="step_down", variants=3, on_error="skip"

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_valid
 
 from oprag.checks import check_text
 from oprag.errors import OptionError
-from oprag.fields import OPTIONS, AssemblyFields
+from oprag.fields import AssemblyFields, given_options
 from oprag.langchain.asking import Asked, Shower, limit_of, merged, question_in, task_of
 from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Parts, check_embeddings
 from oprag.langchain.batch import enter_batch
@@ -63,9 +63,7 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
             raise OptionError("input_key, output_key and documents_key must differ", self.output_key)
         check_embeddings(self.embeddings)
         self._reader = as_reader(self.read_source)
-        self._retriever = order_preserving(
-            self.retriever, {name: getattr(self, name) for name in (*OPTIONS, "annotate")}
-        )
+        self._retriever = order_preserving(self.retriever, given_options(self))
         self._options = self._changed()
         return self
 

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnableSequence
 from langchain_core.vectorstores import VectorStore
 
-from oprag.assembly import Assembly
 from oprag.errors import OptionError
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.wrapped import unwrapped
 
 __all__ = ["order_preserving", "takes_all_inputs", "with_inputs"]
 
-_DEFAULTS = {field.name: field.default for field in fields(Assembly)} | {"stitch": False, "annotate": False}
 
-
-def order_preserving(retriever: Any, options: Mapping[str, Any]) -> OrderPreservingRetriever:
+def order_preserving(retriever: Any, given: Mapping[str, Any]) -> OrderPreservingRetriever:
     """The retriever itself where it is ours, else one around it.
 
     Args:
         retriever: Any retriever, runnable that retrieves, or vector store.
-        options: The options of the assembly, `stitch` and `annotate`, as the chain has them.
+        given: The options of the retriever that the chain was given.
 
     Raises:
         OptionError: It is none of these, or it is ours and there are options that it does not have.
     """
-    given = {name: value for name, value in options.items() if value != _DEFAULTS[name]}
     if isinstance(retriever, OrderPreservingRetriever):
         if given:
             raise OptionError(

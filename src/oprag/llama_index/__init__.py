@@ -1,5 +1,7 @@
 """Order-preserving retrieval for LlamaIndex: nodes in, nodes out."""
 
+from typing import TYPE_CHECKING
+
 from oprag.errors import MissingExtraError
 
 try:
@@ -7,9 +9,22 @@ try:
 except ImportError as error:
     raise MissingExtraError("oprag.llama_index", "llama-index") from error
 
+from oprag.lazy import loader
 from oprag.llama_index.nodes import chunks_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.stamp import StampPositions
 
-__all__ = ["OrderPreservingPostprocessor", "OrderPreservingRetriever", "StampPositions", "chunks_of"]
+if TYPE_CHECKING:
+    from oprag.llama_index.query_engine import OrderPreservingQueryEngine
+
+__all__ = [
+    "OrderPreservingPostprocessor",
+    "OrderPreservingQueryEngine",
+    "OrderPreservingRetriever",
+    "StampPositions",
+    "chunks_of",
+]
+
+# Who only retrieves needs none of the methods.
+__getattr__ = loader(__name__, {"OrderPreservingQueryEngine": "oprag.llama_index.query_engine"})

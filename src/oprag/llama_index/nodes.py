@@ -93,14 +93,20 @@ def prompted(passage: Passage, *, stitched: bool) -> str:
     )
 
 
-def nodes_of(context: Context, *, annotate: bool) -> list[NodeWithScore]:
+def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[NodeWithScore]:
     """The nodes of a context, in order.
 
     Without stitching and annotation these are the nodes that were given, the same objects.
+
+    Args:
+        context: The context.
+        annotate: Whether to give copies that say how they were placed.
+        stitch: Whether to give one node a passage; as the context was made by default.
     """
-    if annotate and not context.assembly.stitch:
+    stitched = context.assembly.stitch if stitch is None else stitch
+    if annotate and not stitched:
         return [_annotated(chunk) for chunk in context.kept]
-    return [scored for passage in context.passages for scored in _nodes_of(passage, stitched=context.assembly.stitch)]
+    return [scored for passage in context.passages for scored in _nodes_of(passage, stitched=stitched)]
 
 
 def _nodes_of(passage: Passage, *, stitched: bool) -> list[NodeWithScore]:

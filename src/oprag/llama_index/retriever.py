@@ -11,6 +11,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
+from oprag.assembly import Assembly
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.fields import OPTIONS, AssemblyFields
@@ -61,6 +62,11 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
                 self.retriever,
             )
         return self
+
+    @property
+    def assembly(self) -> Assembly:
+        """The options as an `Assembly`, for the context: its text is stitched, whatever `stitch` says."""
+        return self._assembly(stitch=True)
 
     def get_context(self, query: str | QueryBundle) -> Context:
         """The context for a question: passages, what was dropped and why, tokens and text.

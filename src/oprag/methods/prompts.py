@@ -9,7 +9,7 @@ from typing import Any
 from oprag.errors import OptionError, PromptError
 from oprag.methods.template import Template, TextTemplate
 
-__all__ = ["ALIASES", "Prompts", "as_prompts"]
+__all__ = ["ALIASES", "STEPS", "Prompts", "as_prompts"]
 
 ALIASES = {
     "context": ("context_str", "context_msg", "text"),
@@ -35,6 +35,8 @@ _NEEDED = {
     "route": ("context", "question"),
     "condense": ("chat_history", "question"),
 }
+STEPS = tuple(_NEEDED)
+"""The names of the prompts that are templates."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,19 +133,24 @@ class Prompts:
                 _check_fields(field.name, value)
 
 
-def as_prompts(given: Prompts | Mapping[str, Any] | None, convert: Callable[[Any], Template] | None = None) -> Prompts:
-    """Our prompts with these in their place.
+def as_prompts(
+    given: Prompts | Mapping[str, Any] | None,
+    convert: Callable[[Any], Template] | None = None,
+    others: Prompts | None = None,
+) -> Prompts:
+    """Prompts with these in their place.
 
     Args:
         given: All prompts, or some by name: strings, templates, or those of a framework.
         convert: Makes a template of what is neither a string nor a template.
+        others: Those that are not given; ours by default.
 
     Raises:
         OptionError: There is no prompt of that name.
         PromptError: A prompt is none, or lacks a field without which its step makes no sense.
     """
     if given is None:
-        return Prompts()
+        return others or Prompts()
     if isinstance(given, Prompts):
         return given
     if not isinstance(given, Mapping):
@@ -152,7 +159,7 @@ def as_prompts(given: Prompts | Mapping[str, Any] | None, convert: Callable[[Any
     for name in given:
         if name not in names:
             raise OptionError(f"there is no prompt {name!r}; there are {', '.join(names)}", name)
-    return replace(Prompts(), **{name: _as_value(name, value, convert) for name, value in given.items()})
+    return replace(others or Prompts(), **{name: _as_value(name, value, convert) for name, value in given.items()})
 
 
 def _as_value(name: str, value: Any, convert: Callable[[Any], Template] | None) -> Any:

@@ -1,0 +1,139 @@
+"""What a query engine is made of; `oprag.llama_index.query_engine` is its public side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self, TypeVar
+
+from llama_index.core import Settings
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.llms import LLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
+from llama_index.core.schema import NodeWithScore
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
+
+from oprag.assembly import Assembly
+from oprag.checks import check_bool
+from oprag.errors import OptionError
+from oprag.fields import AssemblyFields, given_options
+from oprag.llama_index.backend import Parts, embeds
+from oprag.llama_index.messages import as_template, history_of, shown_template
+from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
+from oprag.llama_index.response import Responding
+from oprag.llama_index.retriever import OrderPreservingRetriever
+from oprag.method_fields import MethodFields
+from oprag.methods.options import MethodOptions
+from oprag.methods.prompts import STEPS, as_prompts
+from oprag.methods.registry import check_needs
+from oprag.methods.sources import ReadSource, SourceReader, as_reader
+from oprag.methods.task import Task
+from oprag.side_by_side import Limit
+
+__all__ = ["AnsweringEngine"]
+
+Backend = TypeVar("Backend", bound=Parts)
+
+
+class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
+    """The parts of a query engine, checked when it is made."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+
+    llm: SkipValidation[LLM] = Field(default_factory=lambda: Settings.llm)
+    retriever: SkipValidation[BaseRetriever]
+    node_postprocessors: SkipValidation[Sequence[BaseNodePostprocessor]] = ()
+    embeddings: SkipValidation[Any] = None
+    read_source: SkipValidation[ReadSource | None] = Field(default=None, exclude=True, repr=False)
+    streaming: SkipValidation[bool] = False
+    callback_manager: SkipValidation[CallbackManager] = Field(
+        default_factory=lambda: Settings.callback_manager, exclude=True
+    )
+    _options: MethodOptions = PrivateAttr()
+    _assembled: Assembly = PrivateAttr()
+    _reader: SourceReader | None = PrivateAttr()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_the_default(cls, values: Any) -> Any:
+        defaults = ("llm", "callback_manager", "node_postprocessors")
+        return {name: value for name, value in dict(values).items() if value is not None or name not in defaults}
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        for name, value, kind in (("llm", self.llm, LLM), ("retriever", self.retriever, BaseRetriever)):
+            if not isinstance(value, kind):
+                raise OptionError(f"{name} must be a LlamaIndex {kind.__name__}, got {type(value).__name__}", value)
+        if any(isinstance(one, OrderPreservingPostprocessor) for one in self.node_postprocessors):
+            raise OptionError(
+                "the engine puts the nodes in order itself; leave OrderPreservingPostprocessor out of "
+                "node_postprocessors, and give its options to the engine",
+                self.node_postprocessors,
+            )
+        if self.embeddings is not None and not embeds(self.embeddings):
+            given_type = type(self.embeddings).__name__
+            raise OptionError(f"embeddings must be a LlamaIndex embedding model, got {given_type}", self.embeddings)
+        check_bool("streaming", self.streaming)
+        if isinstance(self.retriever, OrderPreservingRetriever):
+            if given := given_options(self):
+                raise OptionError(
+                    "the retriever is an OrderPreservingRetriever with options of its own; "
+                    f"set {', '.join(given)} there",
+                    given,
+                )
+            self._assembled = self.retriever.assembly
+        else:
+            self._assembled = self._assembly(stitch=True)
+        self._reader = as_reader(self.read_source)
+        self._options = self._changed()
+        return self
+
+    def _changed(self, **changes: Any) -> MethodOptions:
+        """The options of the method, some of them changed, checked against what there is."""
+        options = self._method_options(prompts=as_prompts(self.prompts, as_template), **changes)
+        check_needs(options, embeddings=self.embeddings is not None, read_source=self._reader is not None)
+        options.numbered(self._assembled)
+        return options
+
+    def _parts(self, kind: type[Backend], options: MethodOptions) -> Backend:
+        """What one question takes."""
+        # An OrderPreservingRetriever would hand on its nodes in order, and their ranks would be lost.
+        given = self.retriever
+        retriever = given.retriever if isinstance(given, OrderPreservingRetriever) else given
+        assembly = options.numbered(self._assembled)
+        return kind(self.llm, retriever, self.node_postprocessors, assembly, self.embeddings, self._reader)
+
+    def _get_prompts(self) -> PromptDictType:
+        return {name: shown_template(getattr(self._options.prompts, name)) for name in STEPS}
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        known = {name: prompt for name, prompt in prompts.items() if name in STEPS}
+        self.prompts = as_prompts(known, as_template, self._options.prompts)
+        self._options = self._changed()
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {}
+
+    @property
+    def _stop_early(self) -> bool:
+        return self.on_error == "raise"
+
+    def _limit(self) -> Limit:
+        return Limit(self.max_concurrency)
+
+    def _task(
+        self,
+        question: str,
+        options: MethodOptions,
+        parts: Parts,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+    ) -> Task:
+        return Task(question, options, parts.assembly, choices=tuple(choices), chat_history=history_of(chat_history))
+
+    def _responding(self, more: Sequence[NodeWithScore] = ()) -> Responding:
+        """What makes the response, with the nodes as the retriever or the engine is asked to give them."""
+        ours = self.retriever if isinstance(self.retriever, OrderPreservingRetriever) else self
+        return Responding(stitch=ours.stitch, annotate=ours.annotate, more=more)

@@ -1,0 +1,227 @@
+"""What methods ask for, done with LlamaIndex's models, retrievers and embeddings."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
+from llama_index.core.llms.structured_llm import StructuredLLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from oprag.assembly import Assembly
+from oprag.build import build_context
+from oprag.context import Context
+from oprag.llama_index.messages import chat_messages, part, usage_of
+from oprag.llama_index.nodes import chunks_of
+from oprag.methods.completion import Completion, Usage
+from oprag.methods.message import Prompt
+from oprag.methods.sources import SourceReader, read_with
+
+__all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts", "embeds"]
+
+
+@dataclass
+class Parts:
+    """What answering one question takes.
+
+    Attributes:
+        llm: The model.
+        retriever: The retriever, best nodes first.
+        postprocessors: What its nodes go through before they are ordered.
+        assembly: How contexts are made.
+        embeddings: The embedding model, or an `oprag.Embedder`, if there is one.
+        reader: Reads whole sources, if they can be read.
+        found: Contexts by their question; what is in it is not searched for again.
+    """
+
+    llm: LLM
+    retriever: BaseRetriever
+    postprocessors: Sequence[BaseNodePostprocessor]
+    assembly: Assembly
+    embeddings: BaseEmbedding | Any
+    reader: SourceReader | None
+    found: dict[str, Context] = field(default_factory=dict)
+
+    def context(self, nodes: list[NodeWithScore]) -> Context:
+        """The context of these nodes, best first."""
+        return build_context(chunks_of(nodes), self.assembly)
+
+    def completion(self, response: Any, started: float) -> Completion:
+        """A whole reply."""
+        text = response.text if hasattr(response, "text") else response.message.content
+        return Completion(
+            text or "",
+            response.raw if isinstance(self.llm, StructuredLLM) else None,
+            usage=usage_of(response),
+            seconds=time.perf_counter() - started,
+            finish_reason=_finish_reason(response),
+        )
+
+
+class LlamaIndexBackend(Parts):
+    """The calls, in threads."""
+
+    def find(self, query: QueryBundle) -> Context:
+        """The context of a query."""
+        nodes = self.retriever.retrieve(query)
+        for postprocessor in self.postprocessors:
+            nodes = postprocessor.postprocess_nodes(nodes, query_bundle=query)
+        return self.context(nodes)
+
+    def retrieve(self, question: str) -> Context:
+        """The context of a question."""
+        if question not in self.found:
+            self.found[question] = self.find(QueryBundle(question))
+        return self.found[question]
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """The model's reply, or its error."""
+        started = time.perf_counter()
+        try:
+            if self.llm.metadata.is_chat_model:
+                return self.completion(self.llm.chat(chat_messages(prompt)), started)
+            return self.completion(self.llm.complete(prompt.text), started)
+        except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
+            return Completion(error=error, seconds=time.perf_counter() - started)
+
+    def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
+        """The pieces of the model's reply, and then all of it."""
+        collected = _Collected(self.llm)
+        try:
+            chat = self.llm.metadata.is_chat_model
+            responses: Iterator[Any] = (
+                self.llm.stream_chat(chat_messages(prompt)) if chat else self.llm.stream_complete(prompt.text)
+            )
+            for response in responses:
+                if text := collected.add(response):
+                    yield text
+        except Exception as error:  # noqa: BLE001
+            yield collected.completion(error)
+        else:
+            yield collected.completion()
+
+    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """A vector for each question, and one for each text."""
+        return _embed(self.embeddings, questions, texts)
+
+    def read(self, source: str) -> str:
+        """The whole text of a source."""
+        return read_with(self.reader, source)
+
+
+class AsyncLlamaIndexBackend(Parts):
+    """The calls, async."""
+
+    async def find(self, query: QueryBundle) -> Context:
+        """The context of a query."""
+        nodes = await self.retriever.aretrieve(query)
+        for postprocessor in self.postprocessors:
+            nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=query)
+        return self.context(nodes)
+
+    async def retrieve(self, question: str) -> Context:
+        """The context of a question."""
+        if question not in self.found:
+            self.found[question] = await self.find(QueryBundle(question))
+        return self.found[question]
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """The model's reply, or its error."""
+        started = time.perf_counter()
+        try:
+            if self.llm.metadata.is_chat_model:
+                return self.completion(await self.llm.achat(chat_messages(prompt)), started)
+            return self.completion(await self.llm.acomplete(prompt.text), started)
+        except Exception as error:  # noqa: BLE001
+            return Completion(error=error, seconds=time.perf_counter() - started)
+
+    async def stream(self, prompt: Prompt) -> AsyncIterator[str | Completion]:
+        """The pieces of the model's reply, and then all of it."""
+        collected = _Collected(self.llm)
+        try:
+            chat = self.llm.metadata.is_chat_model
+            responses: AsyncIterator[Any] = (
+                await self.llm.astream_chat(chat_messages(prompt))
+                if chat
+                else await self.llm.astream_complete(prompt.text)
+            )
+            async for response in responses:
+                if text := collected.add(response):
+                    yield text
+        except Exception as error:  # noqa: BLE001
+            yield collected.completion(error)
+        else:
+            yield collected.completion()
+
+    async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """A vector for each question, and one for each text."""
+        embeddings = self.embeddings
+        if not isinstance(embeddings, BaseEmbedding):
+            return await asyncio.to_thread(_embed, embeddings, questions, texts)
+        vectors = await asyncio.gather(*map(embeddings.aget_query_embedding, questions))
+        return vectors, await embeddings.aget_text_embedding_batch(list(texts))
+
+    async def read(self, source: str) -> str:
+        """The whole text of a source."""
+        return await asyncio.to_thread(read_with, self.reader, source)
+
+
+class _Collected:
+    """The chunks of a streamed reply, put together."""
+
+    def __init__(self, llm: LLM) -> None:
+        self._started = time.perf_counter()
+        self._structured = isinstance(llm, StructuredLLM)
+        self._texts: list[str] = []
+        self._usage: Usage | None = None
+        self._finish_reason: str | None = None
+        self._last: Any = None
+
+    def add(self, response: Any) -> str:
+        """The text of one more chunk."""
+        self._usage = usage_of(response) or self._usage
+        self._finish_reason = _finish_reason(response) or self._finish_reason
+        self._last = response
+        if self._structured:
+            # Ever larger parts of one object; the last one is whole.
+            return ""
+        text = response.delta or ""
+        self._texts.append(text)
+        return text
+
+    def completion(self, error: Exception | None = None) -> Completion:
+        """All of it."""
+        seconds = time.perf_counter() - self._started
+        if error is not None:
+            return Completion(error=error, seconds=seconds, usage=self._usage)
+        text = "".join(self._texts)
+        parsed = None
+        if self._structured and self._last is not None:
+            text, parsed = getattr(self._last, "text", None) or str(self._last.message.content), self._last.raw
+        return Completion(text, parsed, usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
+
+
+def _embed(embeddings: Any, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+    if not isinstance(embeddings, BaseEmbedding):
+        return embeddings.embed_questions(questions), embeddings.embed_documents(texts)
+    embed_question: Callable[[str], Any] = embeddings.get_query_embedding
+    return list(map(embed_question, questions)), embeddings.get_text_embedding_batch(list(texts))
+
+
+def embeds(embeddings: Any) -> bool:
+    """Whether it is an embedding model of LlamaIndex or an `oprag.Embedder`; asked without loading NumPy."""
+    ours = hasattr(embeddings, "embed_questions") and hasattr(embeddings, "embed_documents")
+    return ours or isinstance(embeddings, BaseEmbedding)
+
+
+def _finish_reason(response: Any) -> str | None:
+    choices = part(getattr(response, "raw", None), "choices")
+    reason = part(choices[0], "finish_reason") if choices else None
+    return reason if isinstance(reason, str) else None

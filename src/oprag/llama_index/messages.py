@@ -1,0 +1,140 @@
+"""LlamaIndex's messages, prompt templates and models' replies, in the words of the methods and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate
+from llama_index.core.prompts.rich import RichPromptTemplate
+
+from oprag.errors import PromptError, QueryError
+from oprag.methods.completion import Usage
+from oprag.methods.message import Message, Prompt, Role, as_text
+from oprag.methods.template import Template, TextTemplate
+
+__all__ = ["LlamaIndexTemplate", "as_template", "chat_messages", "history_of", "part", "shown_template", "usage_of"]
+
+_ROLES: dict[MessageRole, Role] = {
+    MessageRole.SYSTEM: "system",
+    MessageRole.DEVELOPER: "system",
+    MessageRole.USER: "user",
+    MessageRole.ASSISTANT: "assistant",
+}
+_INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
+_OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
+
+
+def chat_messages(prompt: Prompt) -> list[ChatMessage]:
+    """A prompt as input of a LlamaIndex chat model."""
+    return [ChatMessage(role=message.role, content=message.content) for message in prompt.messages]
+
+
+class LlamaIndexTemplate:
+    """A LlamaIndex prompt template as a `Template`.
+
+    Args:
+        template: Any prompt template; its variables may be mapped, and some of them may be set.
+    """
+
+    def __init__(self, template: BasePromptTemplate) -> None:
+        self.template = template
+        # What a user maps to another name is asked for by the name that the user's template has for us.
+        mapped = {new: old for old, new in (template.template_var_mappings or {}).items()}
+        functions = set(template.function_mappings or {})
+        self.fields = frozenset(mapped.get(name, name) for name in _variables(template)) | functions
+
+    def messages(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
+        """The messages, with these values in the fields.
+
+        Raises:
+            PromptError: A value that is needed is missing, or a message holds more than text.
+        """
+        set_before = {*self.template.kwargs, *(self.template.function_mappings or {})}
+        missing = sorted(self.fields - set(values) - set_before)
+        if missing:
+            raise PromptError(
+                f"the prompt wants {', '.join(f'{{{name}}}' for name in missing)}, which has no value here; there are "
+                f"{', '.join(sorted(values))}",
+                self.template,
+            )
+        given: dict[str, Any] = {name: _text(value) for name, value in values.items() if name in self.fields}
+        return tuple(_message_of(message) for message in self.template.format_messages(**given))
+
+
+def _variables(template: BasePromptTemplate) -> set[str]:
+    found = set(template.template_vars)
+    return found | (set(template.kwargs) if isinstance(template, RichPromptTemplate) else set())
+
+
+def as_template(template: Any) -> LlamaIndexTemplate:
+    """A LlamaIndex prompt template as a `Template`.
+
+    Raises:
+        PromptError: It is none.
+    """
+    if not isinstance(template, BasePromptTemplate):
+        raise PromptError(f"a prompt must be a string or a prompt template, got {type(template).__name__}", template)
+    return LlamaIndexTemplate(template)
+
+
+def shown_template(template: Template) -> BasePromptTemplate:
+    """A template as LlamaIndex lists it."""
+    if isinstance(template, LlamaIndexTemplate):
+        return template.template
+    if isinstance(template, TextTemplate):
+        texts: list[tuple[Role, str]] = [("system", template.system)] if template.system is not None else []
+        messages = [ChatMessage(role=role, content=text) for role, text in [*texts, ("user", template.user)]]
+        return ChatPromptTemplate(message_templates=messages)
+    raise PromptError(f"{type(template).__name__} cannot be shown as a LlamaIndex prompt", template)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple) and all(isinstance(part, Message) for part in value):
+        return as_text(value)
+    return str(value)
+
+
+def _message_of(message: ChatMessage) -> Message:
+    role = _ROLES.get(message.role)
+    if role is None:
+        raise PromptError(f"a prompt can hold messages of system, user and assistant, got {message.role}", message)
+    if any(block.block_type != "text" for block in message.blocks):
+        raise PromptError("a prompt can hold text only", message)
+    return Message(role, message.content or "")
+
+
+def usage_of(response: Any) -> Usage | None:
+    """The model's own count of tokens, where it gave one; integrations leave it in several places."""
+    raw = getattr(response, "raw", None)
+    for place in (part(raw, "usage"), part(raw, "usage_metadata"), getattr(response, "additional_kwargs", None), raw):
+        read, written = _first(place, _INPUT), _first(place, _OUTPUT)
+        if read is not None and written is not None:
+            details = part(place, "prompt_tokens_details") or part(place, "input_tokens_details")
+            return Usage(read, written, _first(details, ("cached_tokens",)) or 0)
+    return None
+
+
+def part(holder: Any, name: str) -> Any:
+    """An item of a mapping or an attribute of an object, None where there is none."""
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def _first(holder: Any, names: tuple[str, ...]) -> int | None:
+    return next((value for name in names if isinstance(value := part(holder, name), int)), None)
+
+
+def history_of(history: Any) -> tuple[Message, ...]:
+    """A conversation, as LlamaIndex's chat messages; calls of tools and their results were never said.
+
+    Raises:
+        QueryError: Something is no chat message.
+    """
+    messages: list[Message] = []
+    for message in history:
+        if not isinstance(message, ChatMessage):
+            raise QueryError(f"chat_history must be chat messages, got {type(message).__name__} in it", message)
+        if message.role in _ROLES and message.content:
+            messages.append(Message(_ROLES[message.role], message.content))
+    return tuple(messages)

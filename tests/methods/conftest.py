@@ -1,0 +1,17 @@
+"""What several tests of the methods use."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from oprag.methods import register, registry
+
+
+@pytest.fixture
+def registered() -> Iterator[Callable[..., Any]]:
+    """Registers methods that are gone behind the test."""
+    before = dict(registry._registered)
+    yield register
+    registry._registered.clear()
+    registry._registered.update(before)

@@ -1,0 +1,115 @@
+import dataclasses
+
+import pytest
+
+from oprag import OptionError, PromptError
+from oprag.methods import MethodOptions, Prompts
+from oprag.methods.options import as_options
+
+WRONG = {
+    "method": ["", None, 5, ("stuff",)],
+    "inner_method": ["", None, 5],
+    "passage_tokens": [0, -1, 1.5, "5", None, True],
+    "collapse_tokens": [0, -1, 1.5, "5", False],
+    "score": ["cosinus", "", None, 5, ["cosine"]],
+    "variants": [0, -1, 2.0, "4", None, True],
+    "answer_threshold": [1.1, -1.1, "0.5", None, True, float("nan"), float("inf")],
+    "source_token_budget": [0, -1, 1.5, "5", True],
+    "overflow": ["truncate", "", None, 5],
+    "cite": [None, 1, "yes"],
+    "condense": [None, 0, "no"],
+    "empty_answer": [None, 5, b"x"],
+    "on_error": ["ignore", "", None, 5],
+    "max_concurrency": [0, -1, 1.5, "8", None, True],
+}
+RIGHT = {
+    "method": ["stuff", "my_own"],
+    "inner_method": ["refine"],
+    "passage_tokens": [1, 4_096],
+    "collapse_tokens": [None, 1],
+    "score": ["confidence", "cosine"],
+    "variants": [1, 9],
+    "answer_threshold": [-1, 0, 1, 0.25],
+    "source_token_budget": [None, 1],
+    "overflow": ["error", "truncate_middle", "truncate_end"],
+    "cite": [True, False],
+    "condense": [True, False],
+    "empty_answer": ["", "Nothing."],
+    "on_error": ["raise", "skip"],
+    "max_concurrency": [1, 128],
+}
+
+
+def pairs(options):
+    return [(name, value) for name, values in options.items() for value in values]
+
+
+def test_every_option_is_here():
+    names = {field.name for field in dataclasses.fields(MethodOptions)} - {"prompts"}
+    assert names == set(WRONG) == set(RIGHT)
+
+
+@pytest.mark.parametrize(("name", "value"), pairs(WRONG))
+def test_wrong_values_are_refused(name, value):
+    with pytest.raises(OptionError, match=f"^{name} must be") as caught:
+        MethodOptions(**{name: value})
+    assert caught.value.value is value
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "value"), pairs(RIGHT))
+def test_right_values_are_taken(name, value):
+    assert getattr(MethodOptions(**{name: value}), name) == value
+
+
+def test_prompts_are_made_of_a_mapping():
+    options = MethodOptions(prompts={"answer": "{context} {question}"})  # type: ignore[arg-type]
+    assert isinstance(options.prompts, Prompts)
+    assert options.prompts.map == Prompts().map
+    with pytest.raises(PromptError):
+        MethodOptions(prompts={"answer": "{question}"})  # type: ignore[arg-type]
+    with pytest.raises(OptionError):
+        MethodOptions(prompts=["answer"])  # type: ignore[arg-type]
+
+
+def test_defaults():
+    options = MethodOptions()
+    assert (options.method, options.inner_method, options.variants, options.answer_threshold) == (
+        "stuff",
+        "stuff",
+        4,
+        0.5,
+    )
+    assert (options.passage_tokens, options.collapse_tokens, options.max_concurrency) == (1_024, None, 8)
+    assert (options.score, options.overflow, options.on_error) == ("confidence", "error", "raise")
+
+
+def test_every_option_is_described():
+    for field in dataclasses.fields(MethodOptions):
+        assert field.metadata["help"].endswith("."), field.name
+
+
+def test_options_are_given_by_name_and_do_not_change():
+    with pytest.raises(TypeError):
+        MethodOptions("refine")  # type: ignore[call-arg]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        MethodOptions().method = "refine"  # type: ignore[misc]
+    assert hash(MethodOptions(variants=2)) == hash(MethodOptions(variants=2))
+    assert MethodOptions(variants=2) == MethodOptions(variants=2)
+
+
+def test_changing_options():
+    changed = as_options(MethodOptions(variants=2), {"cite": True})
+    assert (changed.variants, changed.cite) == (2, True)
+    assert as_options(None, {}) == MethodOptions()
+
+
+@pytest.mark.parametrize(("name", "hint"), [("varaints", "did you mean 'variants'"), ("zzz", "expected one of method")])
+def test_an_unknown_option_is_refused(name, hint):
+    with pytest.raises(OptionError, match=f"unknown option '{name}'; {hint}"):
+        as_options(None, {name: 1})
+
+
+def test_a_wrong_change_is_refused():
+    with pytest.raises(OptionError, match="variants must be"):
+        as_options(None, {"variants": 0})
