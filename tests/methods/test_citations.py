@@ -77,15 +77,19 @@ def test_page_and_span(spans, page, span):
 
 
 def test_renumbering():
-    assert renumbered("a [1] b [2, 3]; [x] (1) 1", 10) == "a [11] b [12, 13]; [x] (1) 1"
-    assert renumbered("a [1]", 0) == "a [1]"
+    assert renumbered("a [1] b [2, 3]; [x] (1) 1", 10, 3) == "a [11] b [12, 13]; [x] (1) 1"
+    assert renumbered("a [1]", 0, 1) == "a [1]"
+
+
+def test_a_number_that_leads_nowhere_is_kept_but_leads_nowhere_in_the_other_text_either():
+    assert renumbered("in [1999], [0] and [2, 9] [1]", 5, 2) == "in (1999), (0) and (2, 9) [6]"
 
 
 @given(st.lists(st.integers(1, 5), max_size=5), st.lists(st.integers(1, 7), max_size=5))
 def test_texts_can_stand_side_by_side(first, second):
     together = passages(12)
     text = "".join(f"a[{number}]" for number in first)
-    behind = renumbered("".join(f"b[{number}]" for number in second), 5)
+    behind = renumbered("".join(f"b[{number}]" for number in second), 5, 7)
     found = citations_in(text + behind, together)
     assert [citation.passage for citation in found] == [together[number - 1] for number in first] + [
         together[number + 4] for number in second
@@ -98,5 +102,5 @@ def test_texts_can_stand_side_by_side(first, second):
 def test_a_model_that_runs_wild_takes_no_time(text):
     started = time.process_time()
     assert citations_in(text, passages(3)) == ()
-    assert renumbered(text, 1) == text
+    assert renumbered(text, 1, 3) == text
     assert time.process_time() - started < 0.5

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import ModelError, ModelWarning, OptionError
+from oprag import Chunk, ModelError, ModelWarning, OptionError
 from oprag.methods import Completion, Generate, Retrieve
 from tests.methods.helpers import QUESTION, Reply, World, numbers, parts
 
@@ -184,3 +184,12 @@ def test_a_number_in_brackets_that_names_no_passage_does_not_become_another_numb
     answer = world.answer(method="step_down", variants=2, cite=True)
     assert answer.answers[1].text.startswith("Second [3]")
     assert "2001" not in answer.answers[1].text
+
+
+@pytest.mark.parametrize("inner", ["refine", "map_reduce", "map_rerank"])
+def test_what_an_inner_method_says_when_there_is_nothing_to_read_is_no_answer(inner):
+    blank = [Chunk(" \n", 0, metadata={"source": "blank", "start_index": 0})]
+    world = World({QUESTION: parts(1), VARIANTS[0]: blank}, variants=lines(1))
+    answer = world.answer(method="step_down", inner_method=inner, variants=1)
+    assert answer.answers == ()
+    assert "aggregate" not in world.steps

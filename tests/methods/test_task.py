@@ -75,6 +75,10 @@ def test_numbers_stand_in_the_header():
     assert MethodOptions().numbered(Assembly(header="From {source}")).header == "From {source}"
 
 
+def test_braces_in_a_header_are_no_number():
+    assert MethodOptions(cite=True).numbered(Assembly(header="{{number}}")).header == "[{number}] {{number}}"
+
+
 def test_a_header_function_numbers_nothing():
     with pytest.raises(OptionError, match="cite=True"):
         MethodOptions(cite=True).numbered(Assembly(header=lambda passage: "x"))

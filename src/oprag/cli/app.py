@@ -6,19 +6,22 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from oprag._version import __version__
-from oprag.assembly import OP_RAG_16K
+from oprag.assembly import OP_RAG_16K, Assembly
 from oprag.build import build_context
+from oprag.cli.ask import LOCAL, Model, make_chain, show_answer, show_comparison, stream_answer
 from oprag.cli.demo import QUESTION, show_demo
-from oprag.cli.options import AssemblyOptions, assembly_options
+from oprag.cli.local_llm import LOCAL_DEFAULTS
+from oprag.cli.options import TypedOptions, typed_options
 from oprag.cli.reading import read_sources
 from oprag.cli.show import error_console, safe, show_context
 from oprag.cli.working import embed_sources
 from oprag.errors import OpragError, OpragWarning, OptionError
+from oprag.methods.options import MethodOptions
 from oprag.question import check_question
 
 __all__ = ["app"]
@@ -33,9 +36,9 @@ app = typer.Typer(
 
 
 @app.command()
-@assembly_options(**OP_RAG_16K)
+@typed_options("options", Assembly, defaults=OP_RAG_16K)
 def context(
-    options: AssemblyOptions,
+    options: TypedOptions,
     files: Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8; - reads standard input.")],
     question: Annotated[str, typer.Argument(help="The question.")],
     chunk_size: Annotated[int, typer.Option(help="Tokens in a chunk.")] = 128,
@@ -49,17 +52,70 @@ def context(
     """Print the passages of FILES that fit a QUESTION, in the order of the document."""
     with _clear_errors():
         check_question(question)
-        assembly = options.assembly()
+        assembly = options.value()
         index = embed_sources(read_sources(files), chunk_size, chunk_overlap)
         result = build_context(index.search(question, assembly.fetch_k or assembly.k or len(index)), assembly)
         if as_json:
-            typer.echo(json.dumps({"question": question, **result.to_dict()}, ensure_ascii=False, indent=2))
+            echo_json({"question": question, **result.to_dict()})
         elif raw:
             typer.echo(result.text)
         else:
             show_context(result)
         if explain and not as_json:
             typer.echo(f"\n{result.explain()}")
+
+
+@app.command()
+@typed_options("options", Assembly, defaults={"k": None, "token_budget": None})
+@typed_options("how", MethodOptions, without=("prompts", "condense", "empty_answer"))
+def ask(
+    options: TypedOptions,
+    how: TypedOptions,
+    files: Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8; - reads standard input.")],
+    question: Annotated[str, typer.Argument(help="The question.")],
+    llm: Annotated[
+        str,
+        typer.Option(
+            help="PROVIDER:MODEL, as LangChain's init_chat_model takes it, such as openai:gpt-5-mini or "
+            f"ollama:llama3.2; {LOCAL} is a very small model that comes in a package. With it k is "
+            f"{LOCAL_DEFAULTS['k']} and token_budget {LOCAL_DEFAULTS['token_budget']:,} by default, else "
+            f"{OP_RAG_16K['k']} and {OP_RAG_16K['token_budget']:,}."
+        ),
+    ] = LOCAL,
+    base_url: Annotated[str | None, typer.Option(help="The address of a server with the provider's protocol.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="The temperature of the model.")] = None,
+    compare: Annotated[
+        str | None, typer.Option(help="Several methods with commas between them; prints a table of their answers.")
+    ] = None,
+    choice: Annotated[
+        list[str] | None, typer.Option(help="An answer to choose from; give it once for each of them.")
+    ] = None,
+    chunk_size: Annotated[int, typer.Option(help="Tokens in a chunk.")] = 128,
+    chunk_overlap: Annotated[int, typer.Option(help="Tokens that neighbouring chunks share.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print as well how the answer came to be.")] = False,
+) -> None:
+    """Answer a QUESTION about FILES, from their passages in the order of the document."""
+    with _clear_errors():
+        check_question(question)
+        model = Model(llm, base_url, temperature)
+        assembly = options.value(**model.defaults)
+        sources = read_sources(files)
+        chain = make_chain(model, sources, assembly, how, size=chunk_size, overlap=chunk_overlap)
+        if compare is not None:
+            comparison = chain.compare(question, [name.strip() for name in compare.split(",")])
+            if as_json:
+                echo_json([answer.to_dict() for answer in comparison])
+            else:
+                show_comparison(comparison)
+            return
+        if as_json:
+            echo_json(chain.answer(question, choices=choice or ()).to_dict())
+            return
+        answer = stream_answer(chain, question, choice or ())
+        show_answer(answer)
+        if explain:
+            typer.echo(f"\n{answer.explain()}")
 
 
 @app.command()
@@ -93,6 +149,11 @@ def _clear_errors() -> Iterator[None]:
             for warning in caught:
                 if issubclass(warning.category, OpragWarning):
                     _tell(f"Warning: {warning.message}", "yellow")
+
+
+def echo_json(value: Any) -> None:
+    """Print a value as JSON."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def _tell(message: str, style: str) -> None:

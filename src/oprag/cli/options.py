@@ -1,72 +1,82 @@
-"""Command-line options for every field of `Assembly`, made from the dataclass."""
+"""Command-line options for every field of a dataclass of options, made from the dataclass."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
 
-from oprag.assembly import Assembly
 from oprag.errors import OptionError
 from oprag.tokens import approximate_tokens
 
-__all__ = ["AssemblyOptions", "assembly_options"]
+__all__ = ["TypedOptions", "typed_options"]
 
-_NUMBERS = ("k", "fetch_k", "token_budget", "seed")
 _KEYS = ("source_key", "position_key")
 _TEXTS = ("separator", "gap", "header")
 _APPROXIMATE = "approximate"
 
 
 @dataclass(frozen=True)
-class AssemblyOptions:
-    """The options as they were typed.
+class TypedOptions:
+    """Options as they were typed.
 
     Attributes:
+        kind: The dataclass that they belong to.
         typed: The options by name, None where nothing was given and there is no default.
     """
 
+    kind: type
     typed: dict[str, Any]
 
-    def assembly(self) -> Assembly:
-        """The options as an `Assembly`.
+    def value(self, **defaults: Any) -> Any:
+        """The options as an object of their dataclass.
+
+        Args:
+            **defaults: What stands where nothing was typed.
 
         Raises:
             OptionError: An option has a value that it cannot have.
         """
-        return Assembly(**{name: _value(name, value) for name, value in self.typed.items() if value is not None})
+        typed = {name: _value(name, value) for name, value in self.typed.items() if value is not None}
+        return self.kind(**{**defaults, **typed})
 
 
-def assembly_options(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for every field of `Assembly`; they reach it as `options`.
+def typed_options(
+    name: str, kind: Any, *, defaults: Mapping[str, Any] | None = None, without: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for every field of a dataclass.
 
     Args:
-        **defaults: What this command puts in place of `Assembly`'s own defaults.
+        name: The parameter under which they reach the command, as `TypedOptions`.
+        kind: The dataclass; each field has a description in its metadata.
+        defaults: What this command puts in place of the dataclass's own defaults.
+        without: Fields that it has no option for.
     """
+    changed = defaults or {}
+    hints = typing.get_type_hints(kind)
+    generated = [
+        _parameter(field.name, hints[field.name], field.metadata["help"], changed.get(field.name, field.default))
+        for field in fields(kind)
+        if field.name not in without
+    ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        names = [field.name for field in fields(Assembly)]
-
         @wraps(command)
         def run(**arguments: Any) -> None:
-            typed = {name: arguments.pop(name) for name in names}
-            command(options=AssemblyOptions(typed), **arguments)
+            typed = {parameter.name: arguments.pop(parameter.name) for parameter in generated}
+            command(**{name: TypedOptions(kind, typed)}, **arguments)
 
-        hints = typing.get_type_hints(command, include_extras=True)
+        annotations = typing.get_type_hints(command, include_extras=True)
         own = [
-            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
-            for name, parameter in inspect.signature(command).parameters.items()
-            if name != "options"
-        ]
-        generated = [
-            _parameter(field.name, field.metadata["help"], defaults.get(field.name, field.default))
-            for field in fields(Assembly)
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotations[parameter.name])
+            for parameter in inspect.signature(command).parameters.values()
+            if parameter.name != name
         ]
         run.__signature__ = inspect.Signature([*own, *generated])  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *generated]}
@@ -75,7 +85,7 @@ def assembly_options(**defaults: Any) -> Callable[[Callable[..., None]], Callabl
     return decorate
 
 
-def _parameter(name: str, description: str, default: Any) -> inspect.Parameter:
+def _parameter(name: str, hint: Any, description: str, default: Any) -> inspect.Parameter:
     if name == "count_tokens":
         description += ' "local" is the tokenizer of the local embedder; or MODULE:FUNCTION.'
         default = _APPROXIMATE
@@ -84,7 +94,8 @@ def _parameter(name: str, description: str, default: Any) -> inspect.Parameter:
     elif name in _TEXTS:
         description += r" \n stands for a line break."
         default = default and default.replace("\n", r"\n")
-    kind: Any = int if name in _NUMBERS else bool if name == "stitch" else str
+    possible = {hint, *typing.get_args(hint)}
+    kind: Any = next((kind for kind in (bool, int, float) if kind in possible), str)
     annotation = Annotated[kind | None, typer.Option(help=description)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

@@ -17,8 +17,10 @@ from oprag.lazy import loader
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
+    from oprag.langchain.index import DocumentIndexRetriever
 
 __all__ = [
+    "DocumentIndexRetriever",
     "OrderPreservingChain",
     "OrderPreservingCompressor",
     "OrderPreservingRetriever",
@@ -26,5 +28,8 @@ __all__ = [
     "stamp_positions",
 ]
 
-# Who only retrieves needs none of the methods.
-__getattr__ = loader(__name__, {"OrderPreservingChain": "oprag.langchain.chain"})
+# Who only retrieves from a store needs none of these.
+__getattr__ = loader(
+    __name__,
+    {"DocumentIndexRetriever": "oprag.langchain.index", "OrderPreservingChain": "oprag.langchain.chain"},
+)

@@ -82,16 +82,19 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
             shower.piece(shown)
         return shower.output(kept)
 
-    def _stream(self, given: Iterator[Any], run_manager: Run, config: RunnableConfig) -> Iterator[dict[str, Any]]:
+    def _stream(
+        self, given: Iterator[Any], run_manager: Run, config: RunnableConfig, kept: Kept = None
+    ) -> Iterator[dict[str, Any]]:
         inputs = question_in(merged(given), self.input_key)
         shower = self._shower(inputs)
         yield AddableDict(inputs)
         for shown in self._asked(inputs, config).shown(streaming=True):
             if (piece := shower.piece(shown)) is not None:
                 yield piece
+        shower.output(kept)
 
     async def _astream(
-        self, given: AsyncIterator[Any], run_manager: Run, config: RunnableConfig
+        self, given: AsyncIterator[Any], run_manager: Run, config: RunnableConfig, kept: Kept = None
     ) -> AsyncIterator[dict[str, Any]]:
         inputs = question_in(merged([piece async for piece in given]), self.input_key)
         shower = self._shower(inputs)
@@ -100,6 +103,7 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
             async for shown in all_shown:
                 if (piece := shower.piece(shown)) is not None:
                     yield piece
+        shower.output(kept)
 
     def _compare(
         self, inputs: Any, run_manager: Run, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]

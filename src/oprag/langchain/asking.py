@@ -68,13 +68,11 @@ def task_of(inputs: Mapping[str, Any], key: str, options: MethodOptions, parts: 
         QueryError: The question is empty, or what belongs to it is not what it should be.
     """
     choices = inputs.get("choices") or ()
-    if isinstance(choices, str):
-        raise QueryError(f"choices must be strings, got the string {choices!r}", choices)
     return Task(
         inputs[key],
         options,
         parts.assembly,
-        choices=tuple(choices),
+        choices=choices,
         chat_history=history_of(inputs.get("chat_history")),
         inputs=inputs,
     )

@@ -145,11 +145,7 @@ class OrderPreservingChain(Batching, AnsweringChain):
         self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[dict[str, Any]]:
         """As `stream`, async."""
-
-        async def once() -> AsyncIterator[Inputs]:
-            yield input
-
-        return self.atransform(once(), config, **kwargs)
+        return self.atransform(_once(input), config, **kwargs)
 
     def transform(
         self, input: Iterator[Inputs], config: RunnableConfig | None = None, **kwargs: Any
@@ -208,6 +204,40 @@ class OrderPreservingChain(Batching, AnsweringChain):
         await self._acall_with_config(partial(self._ainvoke, kept=kept), inputs, config)
         return kept[0]
 
+    def stream_answer(
+        self,
+        question: str,
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+        config: RunnableConfig | None = None,
+        **inputs: Any,
+    ) -> Iterator[str | Answer]:
+        """As `answer`, but gives the pieces of the text as they are written, and the `Answer` last."""
+        kept: list[Answer] = []
+        given = iter([self._as_input(question, choices, chat_history, inputs)])
+        for piece in self._transform_stream_with_config(given, partial(self._stream, kept=kept), config):
+            if isinstance(text := piece.get(self.output_key), str):
+                yield text
+        yield kept[0]
+
+    async def astream_answer(
+        self,
+        question: str,
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+        config: RunnableConfig | None = None,
+        **inputs: Any,
+    ) -> AsyncIterator[str | Answer]:
+        """As `stream_answer`, async."""
+        kept: list[Answer] = []
+        given = _once(self._as_input(question, choices, chat_history, inputs))
+        async for piece in self._atransform_stream_with_config(given, partial(self._astream, kept=kept), config):
+            if isinstance(text := piece.get(self.output_key), str):
+                yield text
+        yield kept[0]
+
     def compare(self, question: str, methods: Sequence[str], *, config: RunnableConfig | None = None) -> Comparison:
         """Answer a question with several methods over one retrieval.
 
@@ -247,3 +277,7 @@ class OrderPreservingChain(Batching, AnsweringChain):
 def _refuse(kwargs: dict[str, Any]) -> None:
     if kwargs:
         raise OptionError(f"unknown arguments: {', '.join(kwargs)}; a chain takes its options when it is made", kwargs)
+
+
+async def _once(given: Inputs) -> AsyncIterator[Inputs]:
+    yield given

@@ -57,9 +57,9 @@ def answering(task: Task) -> Answering:
     if failed:
         notes.append(f"{len(failed)} of {len(calls)} calls failed and were skipped")
         warn(f"{notes[-1]}; the first: {_described(failed[0], [call.prompt for call in calls])}", ModelWarning)
-    if any(call.completion.finish_reason in _CUT_SHORT for call in calls):
+    if any((call.completion.finish_reason or "").casefold() in _CUT_SHORT for call in calls):
         notes.append("a reply was cut short at the model's limit of output tokens")
-    if not result.text.strip() and not failed:
+    if calls and not result.text.strip() and not failed:
         notes.append("the model's reply was empty")
     return Answer(
         question=task.question,

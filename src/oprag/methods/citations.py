@@ -47,11 +47,24 @@ def citations_in(text: str, passages: Sequence[Passage]) -> tuple[Citation, ...]
     )
 
 
-def renumbered(text: str, offset: int) -> str:
-    """The text with every number in a marker raised, so that it can stand beside a text with passages of its own."""
-    if not offset:
-        return text
-    return _MARKER.sub(lambda marker: re.sub(r"\d+", lambda number: str(int(number[0]) + offset), marker[0]), text)
+def renumbered(text: str, offset: int, most: int) -> str:
+    """The text with the numbers of its markers raised, so that it can stand beside a text with passages of its own.
+
+    A number that leads to no passage stays, but in other brackets: raised or not, it would lead to one of another text.
+
+    Args:
+        text: The text.
+        offset: How many numbered passages stand before those of this text.
+        most: How many passages this text has.
+    """
+
+    def raised(marker: re.Match[str]) -> str:
+        numbers = [int(number) for number in re.findall(r"\d+", marker[0])]
+        if not all(1 <= number <= most for number in numbers):
+            return f"({marker[1]})"
+        return f"[{', '.join(str(number + offset) for number in numbers)}]"
+
+    return _MARKER.sub(raised, text)
 
 
 def _citation(number: int, marker: re.Match[str], passage: Passage) -> Citation:

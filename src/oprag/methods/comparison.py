@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from oprag.methods.answer import Answer
-from oprag.table import table
+from oprag.table import printable, table
 
 __all__ = ["Comparison"]
 
@@ -55,7 +55,7 @@ class Comparison(Sequence[Answer]):
         return len(self.answers)
 
     def __str__(self) -> str:
-        return "\n".join([f"question: {self.question}", *table(_COLUMNS, self._cells())])
+        return "\n".join([f"question: {printable(self.question)}", *table(_COLUMNS, self._cells())])
 
     def __repr__(self) -> str:
         return str(self)

@@ -60,11 +60,16 @@ def _collapsed(task: Task, partial: list[str]) -> Generator[Generate, Any, list[
 def _groups(task: Task, partial: Sequence[str]) -> list[list[str]]:
     """Neighbours that fit into one prompt together; pairs where no two do, so that every round ends with fewer."""
     groups: list[list[str]] = []
+    total = 0
     for text in partial:
-        if groups and task.count(_BETWEEN.join([*groups[-1], text])) <= task.collapse_tokens:
+        # Each text with what stands before it, counted once; the whole of a group is never counted again.
+        tokens = task.count(f"{_BETWEEN}{text}")
+        if groups and total + tokens <= task.collapse_tokens:
             groups[-1].append(text)
+            total += tokens
         else:
             groups.append([text])
+            total = tokens
     if len(groups) == len(partial):
         return [list(partial[start : start + 2]) for start in range(0, len(partial), 2)]
     return groups

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from string import Formatter
 from typing import Any, Literal, get_args
 
 from oprag.assembly import Assembly
@@ -84,11 +85,15 @@ class MethodOptions:
             OptionError: The header is a function, which numbers nothing.
         """
         header = assembly.header
-        if not self.cite or (isinstance(header, str) and "{number}" in header):
+        if not self.cite or (isinstance(header, str) and _numbers(header)):
             return assembly
         if callable(header):
             raise OptionError("cite=True numbers the passages in their header, so that cannot be a function", header)
         return dataclasses.replace(assembly, header=f"[{{number}}] {header or ''}".rstrip())
+
+
+def _numbers(header: str) -> bool:
+    return any(name == "number" for _, name, _, _ in Formatter().parse(header))
 
 
 def as_options(options: MethodOptions | None, changes: Mapping[str, Any]) -> MethodOptions:

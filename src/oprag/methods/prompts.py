@@ -80,7 +80,8 @@ class Prompts:
     )
     collapse: Template = TextTemplate(
         "Partial answers, in the order of the text that they come from:\n\n{answers}\n\nQuestion: {question}\n"
-        "Merge them into one shorter partial answer that keeps every fact that matters for the question.",
+        "Merge them into one shorter partial answer that keeps every fact that matters for the question. "
+        "{cite_instruction}",
         _READER,
     )
     reduce: Template = TextTemplate(

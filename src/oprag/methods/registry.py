@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from importlib import import_module
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from oprag.errors import OptionError
 from oprag.methods.effects import Body
@@ -70,15 +70,18 @@ def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (),
         >>> "twice" in method_names()
         True
     """
-    if not name:
-        raise OptionError("a method needs a name", name)
+    given: Any = name
+    if not isinstance(given, str) or not given:
+        raise OptionError(f"the name of a method must be a string, got {name!r}", name)
     if name in _OURS or _registered.get(name, Method(method)).run is not method:
         raise OptionError(f"there already is a method {name!r}", name)
     if not callable(method):
         raise OptionError(f"a method must be a generator function of a Task, got {method!r}", method)
     unknown = set(needs) - set(get_args(Need))
     if unknown:
-        raise OptionError(f"a method can need {' and '.join(get_args(Need))}, got {', '.join(sorted(unknown))}", needs)
+        raise OptionError(
+            f"a method can need {' and '.join(get_args(Need))}, got {', '.join(sorted(map(str, unknown)))}", needs
+        )
     _registered[name] = Method(method, frozenset(needs), nests)
 
 
@@ -93,7 +96,8 @@ def find_method(name: str) -> Method:
     Raises:
         OptionError: There is none.
     """
-    if name in _OURS:
+    given: Any = name
+    if isinstance(given, str) and name in _OURS:
         needs, nests = _OURS[name]
         return Method(getattr(import_module(f"oprag.methods.{name}"), name), needs, nests)
     try:

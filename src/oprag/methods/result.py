@@ -46,6 +46,7 @@ class Result:
         answers: The answers that the answer was chosen or made from.
         route: Which way `self_route` went.
         notes: What a reader of the answer should know, such as that no confidence could be read.
+        empty: Whether there was nothing to read, so that the text is no answer of the model.
     """
 
     text: str
@@ -55,13 +56,14 @@ class Result:
     answers: tuple[PassageAnswer, ...] = ()
     route: Route | None = None
     notes: tuple[str, ...] = ()
+    empty: bool = False
 
     @property
     def found(self) -> bool:
         """Whether anything was retrieved."""
-        return any(context.kept for context in self.contexts)
+        return not self.empty and any(context.kept for context in self.contexts)
 
 
 def nothing_found(empty_answer: str, *contexts: Context) -> Result:
     """The result of every method when nothing was retrieved; no call is made for it."""
-    return Result(empty_answer, contexts, notes=("nothing was retrieved",))
+    return Result(empty_answer, contexts, notes=("nothing was retrieved",), empty=True)

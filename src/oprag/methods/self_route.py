@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oprag.methods.effects import Body, Generate, Retrieve
-from oprag.methods.replies import is_refusal, may_be_refusal
+from oprag.methods.replies import is_refusal, may_be_refusal, text_of
 from oprag.methods.result import Result, nothing_found
 from oprag.methods.task import Task
 from oprag.methods.whole import whole_sources
@@ -24,10 +24,11 @@ def self_route(task: Task) -> Body:
         SourceTooLongError: The sources do not fit `source_token_budget`, and `overflow="error"`.
     """
     (context,) = yield Retrieve((task.question,))
-    if not context.kept:
+    if not context.text.strip():
         return nothing_found(task.options.empty_answer, context)
     (reply,) = yield Generate((task.prompt("route", context=context.text),), final=True, hold=may_be_refusal)
-    if reply.text.strip() and not is_refusal(reply.text):
+    text = text_of(reply, "self_route")
+    if text.strip() and not is_refusal(text):
         return Result(reply.text, (context,), reply.parsed, context.passages, route="rag")
     whole = yield from whole_sources(task, context)
     (reply,) = yield Generate((task.prompt("answer", context=whole.text),), final=True)

@@ -34,7 +34,7 @@ def as_reader(read_source: ReadSource | None) -> SourceReader | None:
 
     elif isinstance(read_source, str | os.PathLike):
         folder = Path(read_source)
-        if not folder.is_dir():
+        if not str(read_source) or not folder.is_dir():
             raise OptionError(f"read_source must be a folder that is there, got {str(read_source)!r}", read_source)
 
         def read(name: str) -> Any:
@@ -65,12 +65,12 @@ def _file_text(folder: Path, name: str) -> str:
     root = folder.resolve()
     try:
         places = [(root / name).resolve(), Path(name).resolve()]
-    except (OSError, ValueError) as error:  # zero bytes, circles of links
+        inside = [place for place in places if place.is_relative_to(root)]
+        place = next((place for place in inside if place.is_file()), None)
+    except (OSError, ValueError, RuntimeError) as error:  # too long, zero bytes, circles of links
         raise SourceReadError(f"source {name!r} is no file name: {error}", name) from error
-    inside = [place for place in places if place.is_relative_to(root)]
     if not inside:
         raise SourceReadError(f"source {name!r} lies outside of the folder {str(folder)!r}", name)
-    place = next((place for place in inside if place.is_file()), None)
     if place is None:
         raise SourceReadError(f"there is no file {name!r} in {str(folder)!r}", name)
     try:

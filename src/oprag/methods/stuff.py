@@ -15,7 +15,7 @@ def stuff(task: Task) -> Body:
     Calls: 1.
     """
     (context,) = yield Retrieve((task.question,))
-    if not context.kept:
+    if not context.text.strip():
         return nothing_found(task.options.empty_answer, context)
     (reply,) = yield Generate((task.prompt("answer", context=context.text),), final=True)
     return Result(reply.text, (context,), reply.parsed, context.passages)

@@ -46,10 +46,14 @@ class Task:
     def __post_init__(self) -> None:
         check_question(self.question)
         choices: Any = self.choices
+        if isinstance(choices, list):
+            choices = tuple(choices)
+            object.__setattr__(self, "choices", choices)
         if not isinstance(choices, tuple) or not all(isinstance(choice, str) for choice in choices):
             raise QueryError(f"choices must be strings, got {choices!r}", choices)
         if len(choices) > len(ascii_uppercase):
             raise QueryError(f"there can be at most {len(ascii_uppercase)} choices, got {len(choices)}", choices)
+        object.__setattr__(self, "assembly", self.options.numbered(self.assembly))
 
     def asking(self, question: str) -> Task:
         """A task for another question of the same user; the choices and the conversation belong to this one."""
@@ -70,6 +74,7 @@ class Task:
             "instruction": instruction,
             "chat_history": self.chat_history,
             "choices": self._choices(),
+            "cite_instruction": prompts.cite_instruction if self.options.cite else "",
             **values,
         }
         for name, others in ALIASES.items():

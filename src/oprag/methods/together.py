@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from oprag.methods.effects import Body, Embed, Generate, ReadSources, Request, Retrieve, Together
+from oprag.methods.effects import Body, Effect, Embed, Generate, ReadSources, Request, Retrieve, Together
 from oprag.methods.result import Result
 
 __all__ = ["Flat", "flattened"]
@@ -24,6 +24,8 @@ def flattened(body: Body) -> Flat:
             except StopIteration as stop:
                 result: Result = stop.value
                 return result
+            if not isinstance(effect, Effect):
+                raise TypeError(f"a method must yield effects, such as Generate, got {effect!r}")
             reply = (yield from _side_by_side(effect.bodies)) if isinstance(effect, Together) else (yield effect)
     finally:
         body.close()

@@ -43,13 +43,15 @@ def _groups(chunks: Iterable[Chunk], most: int, separator: str, counter: TokenCo
     group: list[Chunk] = []
     total = 0
     for chunk in chunks:
-        tokens = count(chunk.text, counter)
+        # The separator stands between where the splitter stripped white space.
+        tokens = count(f"{separator}{chunk.text}" if group else chunk.text, counter)
         if group and total + tokens > most:
             # Chunks that overlap have fewer tokens together than one by one; counting the joined text is the slow way.
             joined = count(separator.join(part.text for part in stitch([*group, chunk], separator)), counter)
             if joined > most:
                 yield group
                 group, total = [], 0
+                tokens = count(chunk.text, counter)
             else:
                 total = joined - tokens
         group.append(chunk)
@@ -77,9 +79,12 @@ def _true(passage: Passage) -> bool:
 
 def _end(text: str, start: int, most: int, counter: TokenCounter) -> int:
     """Where the part that starts here ends: behind the last white space that keeps it short enough."""
-    if count(text[start:], counter) <= most:
-        return len(text)
-    low, high = start + 1, len(text)
+    low, high = start + 1, min(start + most, len(text))
+    # In leaps, so that no more of the rest is counted than the part is long.
+    while count(text[start:high], counter) <= most:
+        if high == len(text):
+            return high
+        low, high = high, min(start + 2 * (high - start), len(text))
     # The longest part that fits. Counters need not be monotone to the last token, so the result is checked by none.
     while high - low > 1:
         middle = (low + high) // 2

@@ -62,9 +62,14 @@ def answered_variants(task: Task) -> Generator[Effect, Any, Answered]:
         contexts += result.contexts
         notes += tuple(f"{question}: {note}" for note in result.notes)
         if result.found and result.text.strip():
-            answers.append(PassageAnswer(renumbered(result.text, len(passages)), question=question))
+            answers.append(PassageAnswer(_raised(task, result, len(passages)), question=question))
             passages += result.passages
     return Answered(tuple(contexts), tuple(answers), tuple(passages), notes)
+
+
+def _raised(task: Task, result: Result, offset: int) -> str:
+    # Without cite=True no passage has a number, and [1] is a part of the text.
+    return renumbered(result.text, offset, len(result.passages)) if task.options.cite else result.text
 
 
 def questions_and_answers(answers: Sequence[PassageAnswer]) -> str:

@@ -70,14 +70,17 @@ def _passage(name: str, text: str) -> Passage:
 
 def _cut(text: str, budget: int, task: Task) -> str:
     """The longest beginning, or beginning and end of equal length, that fits."""
+    overflow = task.options.overflow
+    if task.count(_CUT) > budget:
+        overflow = "truncate_end"  # there is no room for the mark
     low, high = 0, len(text)
     while high - low > 1:
         middle = (low + high) // 2
-        if task.count(_shortened(text, middle, task.options.overflow)) <= budget:
+        if task.count(_shortened(text, middle, overflow)) <= budget:
             low = middle
         else:
             high = middle
-    return _shortened(text, low, task.options.overflow)
+    return _shortened(text, low, overflow)
 
 
 def _shortened(text: str, length: int, overflow: str) -> str:

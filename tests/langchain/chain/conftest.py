@@ -88,8 +88,10 @@ class Model(BaseChatModel):
             self.running += 1
             self.peak = max(self.peak, self.running)
         try:
-            text = self.reply("\n".join(str(message.text) for message in messages))
-            yield from self._checked(number, text)
+            error = self.error(number)
+            if error is not None:
+                raise error
+            yield self.reply("\n".join(str(message.text) for message in messages))
         except (asyncio.CancelledError, GeneratorExit):
             self.cut_off += 1
             raise
@@ -97,12 +99,6 @@ class Model(BaseChatModel):
             with self._lock:
                 self.running -= 1
                 self.ended += 1
-
-    def _checked(self, number: int, text: str) -> Iterator[str]:
-        error = self.error(number)
-        if error is not None:
-            raise error
-        yield text
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         with self._call_of(messages) as text:
@@ -140,8 +136,9 @@ class Model(BaseChatModel):
             yield ChatGenerationChunk(message=AIMessageChunk(word))
         usage = self._usage(messages, text)
         if usage is not None:
-            first = UsageMetadata(input_tokens=usage["input_tokens"], output_tokens=0, total_tokens=0)
-            second = UsageMetadata(input_tokens=0, output_tokens=usage["output_tokens"], total_tokens=0)
+            read, written = usage["input_tokens"], usage["output_tokens"]
+            first = UsageMetadata(input_tokens=read, output_tokens=0, total_tokens=read)
+            second = UsageMetadata(input_tokens=0, output_tokens=written, total_tokens=written)
             yield ChatGenerationChunk(message=AIMessageChunk("", usage_metadata=first))
             yield ChatGenerationChunk(message=AIMessageChunk("", usage_metadata=second))
 

@@ -1,0 +1,153 @@
+"""Answering a question about files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table
+
+from oprag.assembly import OP_RAG_16K, Assembly
+from oprag.cli.local_llm import LOCAL_DEFAULTS, local_model
+from oprag.cli.options import TypedOptions
+from oprag.cli.show import console, error_console, safe
+from oprag.cli.working import embed_sources, local_embedder
+from oprag.errors import MissingExtraError, OptionError
+from oprag.methods.answer import Answer
+from oprag.methods.comparison import Comparison
+
+if TYPE_CHECKING:
+    from oprag.langchain.chain import OrderPreservingChain
+
+__all__ = ["LOCAL", "Model", "make_chain", "show_answer", "show_comparison", "stream_answer"]
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True)
+class Model:
+    """Which model answers.
+
+    Attributes:
+        name: "local", or PROVIDER:MODEL as LangChain's `init_chat_model` takes it.
+        base_url: The address of a server that speaks the provider's protocol.
+        temperature: The temperature, where one was given.
+    """
+
+    name: str
+    base_url: str | None = None
+    temperature: float | None = None
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """What stands in place of the defaults of `Assembly`."""
+        return LOCAL_DEFAULTS if self.name == LOCAL else OP_RAG_16K
+
+    def load(self) -> Any:
+        """The chat model.
+
+        Raises:
+            MissingExtraError: LangChain, or a piece of the local model, is not installed.
+            OptionError: LangChain knows no such model, or its provider's package or key is missing.
+        """
+        if self.name == LOCAL:
+            return local_model()
+        try:
+            from langchain.chat_models import init_chat_model
+        except ImportError as error:
+            raise MissingExtraError("oprag ask", "ask") from error
+        given = {"base_url": self.base_url, "temperature": self.temperature}
+        settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if self.base_url is not None and self.name.startswith("openai:"):
+            # Servers of one's own rarely want a key, but the client does.
+            settings |= {"api_key": os.environ.get("OPENAI_API_KEY", "-"), "stream_usage": True}
+        try:
+            return init_chat_model(self.name, **settings)
+        except Exception as error:
+            raise OptionError(f"cannot use the model {self.name!r}: {error}", self.name) from error
+
+
+def make_chain(
+    model: Model, sources: Mapping[str, str], assembly: Assembly, how: TypedOptions, *, size: int, overlap: int
+) -> OrderPreservingChain:
+    """A chain over an index of these sources.
+
+    Raises:
+        MissingExtraError: LangChain is not installed.
+        OptionError: An option has a value that it cannot have.
+    """
+    try:
+        from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
+    except MissingExtraError as error:
+        raise MissingExtraError("oprag ask", "ask") from error
+    llm = model.load()
+    index = embed_sources(sources, size, overlap)
+    found = DocumentIndexRetriever(index=index, k=assembly.fetch_k or assembly.k or len(index))
+    chain: OrderPreservingChain = OrderPreservingChain(
+        llm=llm,
+        retriever=OrderPreservingRetriever(retriever=found, **_changed(assembly, len(index))),
+        embeddings=local_embedder(),
+        read_source=sources,
+        **{name: value for name, value in how.typed.items() if value is not None},
+    )
+    return chain
+
+
+def _changed(assembly: Assembly, chunks: int) -> dict[str, Any]:
+    """The options for the retriever; a document with fewer chunks than k is no reason for a warning."""
+    options = {name: getattr(assembly, name) for name in asdict(assembly)}
+    return options | {"k": None if assembly.k is not None and assembly.k > chunks else assembly.k, "stitch": False}
+
+
+def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[str]) -> Answer:
+    """Print the answer as it is written."""
+    out = console()
+    for piece in chain.stream_answer(question, choices=choices):
+        if isinstance(piece, Answer):
+            out.print()
+            return piece
+        out.print(safe(piece), end="")
+    raise AssertionError("the answer comes last")
+
+
+def show_answer(answer: Answer) -> None:
+    """Print what the answer took, and its citations."""
+    for one in answer.citations:
+        span = "" if one.span is None else f", characters {one.span.start:,}–{one.span.end:,}"
+        console().print(f"[{one.number}] {safe(one.source or '(unknown source)')}{span}")
+    usage = answer.usage
+    about = " (estimated)" if usage.estimated else ""
+    route = f", route {answer.route}" if answer.route else ""
+    calls = "1 call" if len(answer.calls) == 1 else f"{len(answer.calls)} calls"
+    error_console().print(
+        f"── {answer.method}{route}: {calls}, {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{about}, "
+        f"{answer.seconds:.1f} s",
+        style="bold",
+        markup=False,
+        highlight=False,
+    )
+    for note in answer.notes:
+        error_console().print(f"Note: {safe(note)}", style="yellow", markup=False, highlight=False)
+
+
+def show_comparison(comparison: Comparison) -> None:
+    """Print several methods' answers as a table."""
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for column in ("method", "calls", "tokens in", "tokens out", "seconds", "passages"):
+        table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
+    table.add_column("answer")
+    for row in comparison.rows():
+        about = "~" if row["estimated"] else ""
+        table.add_row(
+            row["method"],
+            str(row["calls"]),
+            f"{about}{row['tokens_in']:,}",
+            f"{about}{row['tokens_out']:,}",
+            f"{row['seconds']:.1f}",
+            str(row["passages"]),
+            safe(row["answer"]).strip(),
+        )
+    console().print(table)

@@ -1,0 +1,53 @@
+"""Our own index as a LangChain retriever."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import ConfigDict, SkipValidation, model_validator
+
+from oprag.checks import check_count
+from oprag.errors import OptionError
+from oprag.question import check_question
+
+__all__ = ["DocumentIndexRetriever"]
+
+
+class DocumentIndexRetriever(BaseRetriever):
+    """Searches a `DocumentIndex`, best first; to be wrapped in an `OrderPreservingRetriever` or given to a chain.
+
+    Args:
+        index: The index.
+        k: How many documents to bring; 128 by default, as over a vector store.
+
+    Raises:
+        ValidationError: `index` is no `DocumentIndex`, or `k` has a value that it cannot have (pydantic's error).
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+
+    index: SkipValidation[Any]
+    k: SkipValidation[int] = 128
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not callable(getattr(self.index, "search", None)):
+            raise OptionError(f"index must be an oprag.DocumentIndex, got {type(self.index).__name__}", self.index)
+        check_count("k", self.k, optional=False)
+        return self
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002
+        k: int | None = None,
+    ) -> list[Document]:
+        check_question(query)
+        return [
+            Document(chunk.text, id=chunk.id, metadata={**chunk.metadata, "relevance_score": chunk.score})
+            for chunk in self.index.search(query, k or self.k)
+        ]
