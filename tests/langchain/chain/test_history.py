@@ -113,7 +113,7 @@ async def test_an_empty_standalone_question_is_not_searched_for():
     assert any("follow-up" in note for note in answer.notes)
 
 
-@pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
 async def test_under_runnable_with_message_history():
     """As LangChain documents it for `create_retrieval_chain`."""
     store: dict[str, InMemoryChatMessageHistory] = {}

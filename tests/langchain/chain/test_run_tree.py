@@ -169,10 +169,9 @@ async def test_the_chain_is_a_child_of_a_chain_around_it(collector):
         assert [one.name for one in root.child_runs[1].child_runs] == ["OrderPreservingRetriever", "answer"]
 
 
-@pytest.mark.parametrize("version", ["v1", "v2"])
-async def test_events(version: Any):
+async def test_events():
     chain = chain_of(Model(), count=2, method="map_reduce", max_concurrency=1)
-    events = [event async for event in chain.astream_events(QUESTION, version=version)]
+    events = [event async for event in chain.astream_events(QUESTION)]
     assert [event["name"] for event in events if event["event"] == "on_chat_model_start"] == ["map", "map", "reduce"]
     streamed = [event["data"]["chunk"] for event in events if event["event"] == "on_chain_stream"]
     assert [list(piece) for piece in streamed] == [["input"], ["context"], ["answer"], ["answer"]]
@@ -191,15 +190,6 @@ async def test_events_of_one_step_can_be_asked_for():
     chain = chain_of(Model(), count=2, method="map_reduce")
     events = [event async for event in chain.astream_events(QUESTION, include_names=["reduce"])]
     assert {event["name"] for event in events} == {"reduce"}
-
-
-async def test_logs_of_a_stream_hold_the_calls():
-    chain = chain_of(Model(), count=2)
-    patches = [patch async for patch in chain.astream_log(QUESTION)]
-    log = patches[0]
-    for patch in patches[1:]:
-        log = log + patch
-    assert "answer" in log.state["logs"]  # type: ignore[attr-defined]
 
 
 def test_the_model_keeps_its_own_name_where_it_has_one(collector):

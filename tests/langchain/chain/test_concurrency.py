@@ -1,0 +1,308 @@
+"""How many calls run at the same time, observed in the model itself."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+
+from oprag import ModelError
+from oprag.langchain import OrderPreservingChain
+from tests.langchain.chain.conftest import Found, Model, both_sides, by_step, chain_of, every_way, full_chain, run
+from tests.langchain.conftest import QUESTION, parts
+
+# Long enough that all that may run at the same time do, on a machine that has other work.
+SECONDS = 0.04
+
+seen_by: ContextVar[str] = ContextVar("seen_by", default="nobody")
+
+
+@every_way
+@pytest.mark.parametrize(
+    ("own", "config", "most"),
+    [
+        ({}, {}, 8),
+        ({}, {"max_concurrency": 12}, 12),
+        ({}, {"max_concurrency": 3}, 3),
+        ({}, {"max_concurrency": 1}, 1),
+        ({}, {"max_concurrency": None}, 8),
+        ({"max_concurrency": 2}, {}, 2),
+        ({"max_concurrency": 2}, {"max_concurrency": 5}, 5),
+        ({"max_concurrency": 5}, {"max_concurrency": 2}, 2),
+    ],
+    ids=str,
+)
+async def test_the_most_calls_of_a_question(way: str, own: dict[str, Any], config: Any, most: int):
+    model = Model(seconds=SECONDS)
+    await run(chain_of(model, count=14, method="map_reduce", **own), way, QUESTION, config)
+    assert model.peak == most
+    assert len(model.prompts) == 15
+
+
+@both_sides
+@pytest.mark.parametrize("most", [1, 3, 20])
+async def test_a_batch_has_one_limit_for_all_questions(is_async: bool, most: int):
+    model = Model(seconds=SECONDS)
+    chain = chain_of(model, count=4, method="map_reduce")
+    inputs = [f"{number}?" for number in range(5)]
+    config: Any = {"max_concurrency": most}
+    results = await chain.abatch(inputs, config) if is_async else chain.batch(inputs, config)
+    assert [result["input"] for result in results] == inputs
+    assert model.peak <= most
+    assert model.peak >= min(most, 4)
+    assert len(model.prompts) == 25
+
+
+@both_sides
+async def test_a_batch_with_a_config_for_each_question_has_one_limit(is_async: bool):
+    model = Model(seconds=SECONDS)
+    chain = chain_of(model, count=4, method="map_reduce")
+    configs: Any = [{"max_concurrency": 3, "tags": [str(number)]} for number in range(4)]
+    inputs = [f"{number}?" for number in range(4)]
+    _ = await chain.abatch(inputs, configs) if is_async else chain.batch(inputs, configs)
+    assert 2 <= model.peak <= 3
+
+
+@both_sides
+async def test_a_batch_as_completed_has_one_limit(is_async: bool):
+    model = Model(seconds=SECONDS)
+    chain = chain_of(model, count=4, method="map_reduce")
+    config: Any = {"max_concurrency": 3}
+    inputs: Any = [f"{number}?" for number in range(4)]
+    if is_async:
+        done = [number async for number, _ in chain.abatch_as_completed(inputs, config)]
+    else:
+        done = [number for number, _ in chain.batch_as_completed(inputs, config)]
+    assert sorted(done) == [0, 1, 2, 3]
+    assert model.peak <= 3
+
+
+@both_sides
+@pytest.mark.parametrize("kind", ["sequence", "map", "config", "retry"])
+async def test_a_batch_of_a_chain_around_it_has_one_limit(is_async: bool, kind: str):
+    model = Model(seconds=SECONDS)
+    chain = chain_of(model, count=4, method="map_reduce")
+    around: Any = {
+        "sequence": lambda: RunnablePassthrough() | chain,
+        "map": chain.map,
+        "config": lambda: chain.with_config(tags=["t"]),
+        "retry": chain.with_retry,
+    }[kind]()
+    inputs: Any = [f"{number}?" for number in range(4)]
+    config: Any = {"max_concurrency": 3}
+    if kind == "map":
+        _ = await around.ainvoke(inputs, config) if is_async else around.invoke(inputs, config)
+    else:
+        _ = await around.abatch(inputs, config) if is_async else around.batch(inputs, config)
+    assert model.peak <= 3
+    assert len(model.prompts) == 20
+
+
+@both_sides
+async def test_batches_one_after_the_other_have_limits_of_their_own(is_async: bool):
+    model = Model(seconds=SECONDS)
+    chain = chain_of(model, count=4, method="map_reduce")
+    peaks = []
+    for most in (1, 4):
+        config: Any = {"max_concurrency": most}
+        _ = await chain.abatch([QUESTION], config) if is_async else chain.batch([QUESTION], config)
+        peaks.append(model.peak)
+    await run(chain_of(model, count=10, method="map_reduce"), "ainvoke" if is_async else "invoke", QUESTION)
+    assert [*peaks, model.peak] == [1, 4, 8]
+
+
+@both_sides
+async def test_inner_questions_share_the_limit(is_async: bool):
+    model = Model(seconds=SECONDS, reply=by_step)
+    chain = full_chain(model, "step_down", inner_method="map_reduce", variants=2, count=6, max_concurrency=4)
+    await run(chain, "ainvoke" if is_async else "invoke", QUESTION)
+    assert model.peak == 4
+
+
+@every_way
+async def test_the_sequence_is_that_of_the_passages_whatever_takes_longest(way: str):
+    """The first passage takes longest."""
+
+    def slow_first(prompt: str) -> str:
+        if prompt.startswith("MAP"):
+            number = int(prompt.split("Part ")[1].split()[0])
+            time.sleep(0.03 * (3 - number) if number < 3 else 0)
+            return f"Says {number}."
+        return prompt
+
+    model = Model(reply=slow_first)
+    result = await run(chain_of(model, count=6, method="map_reduce"), way, QUESTION)
+    assert [f"Says {number}." in result["answer"] for number in range(6)] == [True] * 6
+    places = [result["answer"].index(f"Says {number}.") for number in range(6)]
+    assert places == sorted(places)
+
+
+@both_sides
+async def test_map_reduce_takes_as_long_as_two_calls_and_not_as_all(is_async: bool):
+    model = Model(seconds=0.1)
+    chain = chain_of(model, count=8, method="map_reduce")
+    started = time.perf_counter()
+    await run(chain, "ainvoke" if is_async else "invoke", QUESTION)
+    assert time.perf_counter() - started < 0.6
+
+
+@every_way
+async def test_context_variables_reach_every_call(way: str):
+    heard: list[str] = []
+
+    def listening(prompt: str) -> str:
+        heard.append(seen_by.get())
+        return "An answer."
+
+    token = seen_by.set(way)
+    try:
+        await run(chain_of(Model(reply=listening, seconds=0.01), count=9, method="map_reduce"), way, QUESTION)
+    finally:
+        seen_by.reset(token)
+    assert heard == [way] * 10
+
+
+async def test_context_variables_of_several_questions_are_kept_apart():
+    heard: dict[str, set[str]] = {}
+
+    def listening(prompt: str) -> str:
+        heard.setdefault(prompt.rsplit("Q: ", 1)[1], set()).add(seen_by.get())
+        return "An answer."
+
+    chain = chain_of(Model(reply=listening, seconds=0.01), count=4, method="map_reduce")
+
+    async def ask(name: str) -> None:
+        seen_by.set(name)
+        await chain.ainvoke(f"{name}?")
+        await asyncio.to_thread(chain.invoke, f"{name}?")
+
+    await asyncio.gather(*(asyncio.create_task(ask(name)) for name in "abcd"))
+    assert heard == {f"{name}?": {name} for name in "abcd"}
+
+
+async def test_the_event_loop_is_not_blocked():
+    """Another task goes on while sixteen calls wait."""
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.005)
+
+    ticking = asyncio.create_task(tick())
+    await chain_of(Model(seconds=0.1), count=16, method="map_reduce").ainvoke(QUESTION)
+    ticking.cancel()
+    assert ticks > 5
+
+
+async def test_a_chain_is_used_from_many_threads_and_loops_at_once():
+    model = Model(reply=by_step, seconds=0.005)
+    chain = chain_of(model, count=3, method="map_reduce")
+    expected = {f"{number}?": chain.invoke(f"{number}?")["answer"] for number in range(8)}
+    results: dict[str, str] = {}
+
+    def ask(question: str, *, is_async: bool) -> None:
+        result = asyncio.run(chain.ainvoke(question)) if is_async else chain.invoke(question)
+        results[question] = result["answer"]
+
+    threads = [
+        threading.Thread(target=ask, args=(f"{number}?",), kwargs={"is_async": bool(number % 2)}) for number in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
+    assert results == expected
+
+
+def test_a_chain_inside_a_chain_does_not_wait_for_itself():
+    """A retriever that asks another of our chains for a better question, in a batch with a limit of one."""
+    inner = chain_of(Model(), count=2, method="map_reduce")
+
+    def search(given: Any) -> list[Document]:
+        inner.invoke(given["input"])
+        return parts(2)
+
+    outer = OrderPreservingChain(llm=Model(), retriever=RunnableLambda(search))
+    results: list[Any] = []
+    asking = threading.Thread(
+        target=lambda: results.extend(outer.batch([QUESTION, "Another?"], {"max_concurrency": 1})), daemon=True
+    )
+    asking.start()
+    asking.join(5)
+    assert [result["answer"] for result in results] == ["An answer."] * 2
+
+
+async def test_a_chain_inside_a_chain_does_not_wait_for_itself_async():
+    inner = chain_of(Model(), count=2, method="map_reduce")
+
+    async def search(given: Any) -> list[Document]:
+        await inner.ainvoke(given["input"])
+        return parts(2)
+
+    outer = OrderPreservingChain(llm=Model(), retriever=RunnableLambda(search))
+    batch = outer.abatch([QUESTION, "Another?"], {"max_concurrency": 1})
+    results = await asyncio.wait_for(batch, 5)
+    assert [result["answer"] for result in results] == ["An answer."] * 2
+
+
+def test_a_chain_as_the_model_of_a_chain_does_not_wait_for_itself():
+    inner = chain_of(Model(), count=2)
+    model = RunnableLambda(lambda prompt: inner.invoke(prompt.to_string())["answer"])
+    outer = OrderPreservingChain(llm=model, retriever=Found(documents=parts(2)))
+    results: list[Any] = []
+    asking = threading.Thread(
+        target=lambda: results.extend(outer.batch([QUESTION, "Another?"], {"max_concurrency": 1})), daemon=True
+    )
+    asking.start()
+    asking.join(5)
+    assert [result["answer"] for result in results] == ["An answer."] * 2
+
+
+def test_a_stream_that_is_put_aside_does_not_stop_other_questions():
+    chain = chain_of(Model(), max_concurrency=1)
+    first = chain.stream(QUESTION)
+    for _ in range(3):
+        next(first)
+    assert chain.invoke("Another?")["answer"] == "An answer."
+    assert "".join(piece.get("answer", "") for piece in first) == " answer."
+
+
+@pytest.mark.parametrize("way", ["invoke", "batch", "stream"])
+def test_a_failed_call_stops_those_that_wait(way: str):
+    """Six run, the first fails at once: no seventh is begun."""
+
+    def fails(number: int) -> Exception | None:
+        return ConnectionError("away") if number == 0 else None
+
+    model = Model(error=fails, seconds=0.1)
+    chain = chain_of(model, count=30, method="map_reduce", max_concurrency=6)
+    with pytest.raises(ModelError):
+        asyncio.run(run(chain, way, QUESTION))
+    assert len(model.prompts) <= 6 + 1
+    assert model.running == 0
+
+
+@pytest.mark.parametrize("method", ["stuff", "map_reduce", "refine"])
+def test_an_interrupt_ends_the_question(method: str):
+    model = Model(error=lambda number: KeyboardInterrupt() if number == 1 or method == "stuff" else None, seconds=0.02)
+    with pytest.raises(KeyboardInterrupt):
+        chain_of(model, count=20, method=method, max_concurrency=3).invoke(QUESTION)
+    begun = len(model.prompts)
+    time.sleep(0.2)
+    assert len(model.prompts) == begun < 20
+    assert model.running == 0
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_is_never_skipped(error: type[BaseException]):
+    chain = chain_of(Model(error=lambda number: error()), count=3, method="map_reduce", on_error="skip")
+    with pytest.raises(error):
+        chain.invoke(QUESTION)
