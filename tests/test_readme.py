@@ -8,16 +8,20 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import Document as LlamaDocument
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 
-from docs.generate import generated
+from docs.generate import DOCUMENTS, generated
+from oprag.methods import registry
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+BLOCKS = {
+    path.name: re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL) for path in DOCUMENTS
+}
 
 
 @pytest.fixture
@@ -42,21 +46,48 @@ def names():
         "store": store,
         "your_retriever": store.as_retriever(),
         "index": index,
+        "llm": FakeListChatModel(responses=["Ada Brand."]),
+        "llama_llm": MockLLM(),
     }
 
 
 def test_blocks_run_as_they_stand(names, capsys):
-    assert len(BLOCKS) >= 6
-    for block in BLOCKS:
+    assert len(BLOCKS["README.md"]) >= 8
+    for block in BLOCKS["README.md"]:
         exec(compile(block, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "{'start_index': 0, 'end_index': 26}" in printed
     assert "The captain is Ada Brand. She left port in May and came back with salt." in printed
     assert names["context"].text.startswith("The captain")
+    assert "Ada Brand." in printed
 
 
-def test_generated_parts_are_up_to_date():
-    assert generated(README) == README, "run: python -m docs.generate"
+@pytest.fixture
+def methods_as_before(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+
+
+@pytest.mark.usefixtures("methods_as_before")
+def test_blocks_about_methods_run_as_they_stand(names, capsys):
+    for block in BLOCKS["methods.md"]:
+        exec(compile(block, "methods.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "Ada Brand." in printed
+    assert "map_reduce" in printed
+    assert [call.step for call in names["chain"].answer("Who?").calls] == ["answer", "refine"]
+
+
+def test_the_methods_are_those_of_the_package():
+    table = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("## Everything")[0]
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == sorted(
+        registry._OURS, key=["stuff", "refine", *registry._OURS].index
+    )
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_generated_parts_are_up_to_date(path):
+    document = path.read_text(encoding="utf-8")
+    assert generated(document) == document, "run: python -m docs.generate"
 
 
 def test_the_first_result_comes_within_25_lines():
