@@ -137,11 +137,11 @@ async def aside_by_side(
     finally:
         for task in tasks:
             task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-    for result in ended:
-        if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
-            raise result
-    return [None if isinstance(result, BaseException) else result for result in ended]
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+    return [None if task.cancelled() else task.result() for task in tasks]
 
 
 def _settle(futures: Sequence[Future[None]]) -> list[BaseException]:

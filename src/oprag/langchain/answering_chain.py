@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, closing
+from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
-from langchain_core.runnables.utils import AddableDict
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
 from oprag.checks import check_text
@@ -16,7 +17,6 @@ from oprag.errors import OptionError
 from oprag.fields import AssemblyFields, given_options
 from oprag.langchain.asking import Asked, Shower, limit_of, merged, question_in, task_of
 from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Parts, check_embeddings
-from oprag.langchain.batch import enter_batch
 from oprag.langchain.messages import as_template
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.wrapping import order_preserving, takes_all_inputs, with_inputs
@@ -39,7 +39,10 @@ Kept = list[Answer] | None
 class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, dict[str, Any]]):
     """The parts of a chain, checked when it is made, and its work on one question."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+    # Frozen, since parts are checked and put together when the chain is made.
+    model_config = ConfigDict(
+        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True, frozen=True
+    )
 
     llm: SkipValidation[Runnable[Any, Any]]
     retriever: SkipValidation[Any]
@@ -67,6 +70,11 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         self._options = self._changed()
         return self
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A chain with some of its fields changed, checked as every chain is."""
+        fields = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**{**(deepcopy(fields) if deep else fields), **(update or {})})
+
     def _invoke(self, given: Any, run_manager: Run, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
         inputs = question_in(given, self.input_key)
         shower = self._shower(inputs)
@@ -75,7 +83,6 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         return shower.output(kept)
 
     async def _ainvoke(self, given: Any, run_manager: Run, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
-        enter_batch()
         inputs = question_in(given, self.input_key)
         shower = self._shower(inputs)
         async for shown in self._asked(inputs, config).ashown(streaming=False):
@@ -87,10 +94,11 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
     ) -> Iterator[dict[str, Any]]:
         inputs = question_in(merged(given), self.input_key)
         shower = self._shower(inputs)
-        yield AddableDict(inputs)
-        for shown in self._asked(inputs, config).shown(streaming=True):
-            if (piece := shower.piece(shown)) is not None:
-                yield piece
+        yield shower.inputs()
+        with closing(self._asked(inputs, config).shown(streaming=True)) as all_shown:  # type: ignore[type-var]
+            for shown in all_shown:
+                if (piece := shower.piece(shown)) is not None:
+                    yield piece
         shower.output(kept)
 
     async def _astream(
@@ -98,12 +106,27 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
     ) -> AsyncIterator[dict[str, Any]]:
         inputs = question_in(merged([piece async for piece in given]), self.input_key)
         shower = self._shower(inputs)
-        yield AddableDict(inputs)
+        yield shower.inputs()
         async with aclosing(self._asked(inputs, config).ashown(streaming=True)) as all_shown:  # type: ignore[type-var]
             async for shown in all_shown:
                 if (piece := shower.piece(shown)) is not None:
                     yield piece
         shower.output(kept)
+
+    def _streamed(
+        self, given: Iterator[Any], config: RunnableConfig | None, kept: Kept = None
+    ) -> Iterator[dict[str, Any]]:
+        """The stream as a run."""
+        return self._transform_stream_with_config(given, partial(self._stream, kept=kept), config)
+
+    async def _astreamed(
+        self, given: AsyncIterator[Any], config: RunnableConfig | None, kept: Kept = None
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """The stream as a run; who stops reading ends the model's stream as well, and not some time later."""
+        run = self._atransform_stream_with_config(given, partial(self._astream, kept=kept), config)
+        async with aclosing(run) as pieces:  # type: ignore[type-var]
+            async for piece in pieces:
+                yield piece
 
     def _compare(
         self, inputs: Any, run_manager: Run, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
@@ -129,7 +152,7 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
     def _asked(self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions | None = None) -> Asked:
         options = options or self._options
         retriever = self._retriever
-        if takes_all_inputs(retriever):
+        if retriever is not self.retriever and takes_all_inputs(retriever):
             # Such a chain deals with the conversation itself.
             retriever = with_inputs(retriever, inputs, self.input_key)
             options = replace(options, condense=False)

@@ -30,7 +30,12 @@ shared_limit: ContextVar[Limit | None] = ContextVar("shared_limit", default=None
 
 def limit_of(config: RunnableConfig, options: MethodOptions) -> Limit:
     """How many calls a question may make at the same time: the caller's number in place of the chain's."""
-    return shared_limit.get() or Limit(config.get("max_concurrency") or options.max_concurrency)
+    shared = shared_limit.get()
+    if shared is None:
+        return Limit(config.get("max_concurrency") or options.max_concurrency)
+    # A chain inside of this one would wait for the calls that wait for it.
+    shared_limit.set(None)
+    return shared
 
 
 def question_in(given: Any, key: str) -> dict[str, Any]:
@@ -74,7 +79,8 @@ def task_of(inputs: Mapping[str, Any], key: str, options: MethodOptions, parts: 
         parts.assembly,
         choices=choices,
         chat_history=history_of(inputs.get("chat_history")),
-        inputs=inputs,
+        inputs={name: value for name, value in inputs.items() if name != key},
+        question_key=key,
     )
 
 
@@ -129,6 +135,11 @@ class Shower:
         self._annotate = annotate
         self._documents: list[Document] = []
         self._streamed = self._searched = False
+
+    def inputs(self) -> AddableDict:
+        """The first piece: the input, without what is going to be replaced."""
+        replaced = (self._output_key, self._documents_key)
+        return AddableDict({key: value for key, value in self._inputs.items() if key not in replaced})
 
     def piece(self, shown: Shown) -> AddableDict | None:
         """What this adds to the output, if anything."""

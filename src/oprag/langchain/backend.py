@@ -11,6 +11,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.utils import AddableDict
 
 from oprag.assembly import Assembly
 from oprag.context import Context
@@ -154,8 +155,9 @@ class _Collected:
         elif isinstance(chunk, str):
             text = str(chunk)
         else:
-            # Structured output comes as ever larger parts of one object; the last one is whole.
-            self._object = chunk
+            # Structured output comes in parts that add up, or as ever larger parts of one object.
+            adds_up = isinstance(chunk, AddableDict | list) and type(chunk) is type(self._object)
+            self._object = self._object + chunk if adds_up else chunk
             return ""
         self._texts.append(text)
         return text

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import get_config_list
 
 from oprag.langchain.asking import shared_limit
-from oprag.side_by_side import Limit
+from oprag.side_by_side import Limit, aside_by_side
 
-__all__ = ["Batching", "enter_batch"]
-
-_running: ContextVar[list[asyncio.Task[Any]] | None] = ContextVar("running", default=None)
+__all__ = ["Batching"]
 
 
 class Batching(Runnable[Any, Any]):
-    """`batch` and `abatch` as LangChain has them, but `max_concurrency` counts the calls of all questions together.
+    """`batch` and its kin as LangChain has them, but `max_concurrency` counts the calls of all questions together.
 
     And where one question fails and with it the batch, the others are cancelled and not left running.
     """
@@ -31,35 +28,57 @@ class Batching(Runnable[Any, Any]):
         with _one_limit(config):
             return super().batch(inputs, config, return_exceptions=return_exceptions, **kwargs)
 
+    def batch_as_completed(
+        self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> Iterator[tuple[int, Any]]:
+        """Answer several questions, and give each answer with its number when it is there."""
+        answers = super().batch_as_completed(inputs, config, return_exceptions=return_exceptions, **kwargs)  # type: ignore[call-overload]
+        with _one_limit(config):
+            # All of them are begun with the first step.
+            first = next(answers, None)
+        if first is not None:
+            yield first
+            yield from answers
+
     async def abatch(
         self, inputs: list[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
     ) -> list[Any]:
         """Answer several questions, async."""
-        running: list[asyncio.Task[Any]] = []
-        token = _running.set(running)
-        try:
-            with _one_limit(config):
-                return await super().abatch(inputs, config, return_exceptions=return_exceptions, **kwargs)
-        finally:
-            _running.reset(token)
-            others = [task for task in running if task is not asyncio.current_task()]
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+        configs = get_config_list(config, len(inputs))
+
+        async def answer(number: int) -> Any:
+            try:
+                return await self.ainvoke(inputs[number], configs[number], **kwargs)
+            except Exception as error:
+                if return_exceptions:
+                    return error
+                raise
+
+        with _one_limit(config):
+            return await aside_by_side(answer, range(len(inputs)), Limit(_size(config) or len(inputs) or 1))
+
+    async def abatch_as_completed(
+        self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> AsyncIterator[tuple[int, Any]]:
+        """As `batch_as_completed`, async."""
+        answers = super().abatch_as_completed(inputs, config, return_exceptions=return_exceptions, **kwargs)  # type: ignore[call-overload]
+        with _one_limit(config):
+            first = await anext(answers, None)
+        if first is not None:
+            yield first
+            async for answer in answers:
+                yield answer
 
 
-def enter_batch() -> None:
-    """Let a failing sibling in `abatch` cancel the task that runs this."""
-    running, task = _running.get(), asyncio.current_task()
-    if running is not None and task is not None:
-        running.append(task)
+def _size(config: RunnableConfig | Sequence[RunnableConfig] | None) -> int | None:
+    first = config[0] if isinstance(config, Sequence) and config else config
+    return first.get("max_concurrency") if isinstance(first, dict) else None
 
 
 @contextmanager
 def _one_limit(config: RunnableConfig | Sequence[RunnableConfig] | None) -> Iterator[None]:
     """One limit for all questions that are begun here, where the caller names one."""
-    first = config[0] if isinstance(config, Sequence) and config else config
-    size = first.get("max_concurrency") if isinstance(first, dict) else None
+    size = _size(config)
     token = shared_limit.set(Limit(size) if size else None)
     try:
         yield

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from pydantic import ConfigDict, create_model
+from pydantic import create_model
 
 from oprag.errors import OptionError
 from oprag.langchain.answering_chain import AnsweringChain, Inputs
@@ -57,8 +58,6 @@ class OrderPreservingChain(Batching, AnsweringChain):
         >>> result["answer"], [document.page_content for document in result["context"]]
         ('An answer.', ['a', 'b'])
     """
-
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
     @classmethod
     def from_chain_type(
@@ -152,15 +151,16 @@ class OrderPreservingChain(Batching, AnsweringChain):
     ) -> Iterator[dict[str, Any]]:
         """As `stream`, of an input that comes in pieces."""
         _refuse(kwargs)
-        yield from self._transform_stream_with_config(input, self._stream, config)
+        yield from self._streamed(input, config)
 
     async def atransform(
         self, input: AsyncIterator[Inputs], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[dict[str, Any]]:
         """As `transform`, async."""
         _refuse(kwargs)
-        async for piece in self._atransform_stream_with_config(input, self._astream, config):
-            yield piece
+        async with aclosing(self._astreamed(input, config)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     def answer(
         self,
@@ -216,7 +216,7 @@ class OrderPreservingChain(Batching, AnsweringChain):
         """As `answer`, but gives the pieces of the text as they are written, and the `Answer` last."""
         kept: list[Answer] = []
         given = iter([self._as_input(question, choices, chat_history, inputs)])
-        for piece in self._transform_stream_with_config(given, partial(self._stream, kept=kept), config):
+        for piece in self._streamed(given, config, kept):
             if isinstance(text := piece.get(self.output_key), str):
                 yield text
         yield kept[0]
@@ -233,9 +233,10 @@ class OrderPreservingChain(Batching, AnsweringChain):
         """As `stream_answer`, async."""
         kept: list[Answer] = []
         given = _once(self._as_input(question, choices, chat_history, inputs))
-        async for piece in self._atransform_stream_with_config(given, partial(self._astream, kept=kept), config):
-            if isinstance(text := piece.get(self.output_key), str):
-                yield text
+        async with aclosing(self._astreamed(given, config, kept)) as pieces:
+            async for piece in pieces:
+                if isinstance(text := piece.get(self.output_key), str):
+                    yield text
         yield kept[0]
 
     def compare(self, question: str, methods: Sequence[str], *, config: RunnableConfig | None = None) -> Comparison:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from langchain_core.prompts import BasePromptTemplate
+
 from oprag.errors import OptionError
+from oprag.langchain.messages import LangChainTemplate, as_template
+from oprag.methods.prompts import as_prompts
 
 __all__ = ["classic_options"]
 
@@ -42,11 +46,14 @@ def classic_options(
     Raises:
         OptionError: An argument has no counterpart.
     """
-    prompts = dict(options.get("prompts") or {})
+    prompts: dict[str, Any] = {}
+    named = chain_type_kwargs.get("document_variable_name")
     fields: dict[str, Any] = {"method": chain_type}
     names = _PROMPTS.get(chain_type, {"prompt": "answer"})
     for name, value in chain_type_kwargs.items():
         if name in names:
+            if isinstance(value, BasePromptTemplate) and named in value.input_variables:
+                value = LangChainTemplate(value, {named: "context"})  # noqa: PLW2901
             prompts |= {names[name]: value} if value is not None else {}
         elif name == "token_max":
             fields["collapse_tokens"] = value
@@ -56,4 +63,5 @@ def classic_options(
             raise OptionError(f"chain_type_kwargs: {name} has no counterpart here, there are {known}{hint}", name)
     config = {name: options[name] for name in _CONFIG if options.get(name)}
     fields |= {name: value for name, value in options.items() if name not in (*_CONFIG, *_WITHOUT_EFFECT)}
-    return fields | ({"prompts": prompts} if prompts else {}), config
+    given = as_prompts(options.get("prompts"), as_template)
+    return fields | {"prompts": as_prompts(prompts, as_template, given)}, config

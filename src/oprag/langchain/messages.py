@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from oprag.errors import PromptError, QueryError
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Message, Prompt, Role, as_text
+from oprag.methods.prompts import ALIASES
 
 __all__ = [
     "LangChainTemplate",
@@ -33,6 +34,15 @@ _ROLES: dict[str, Role] = {
     "user": "user",
     "ai": "assistant",
     "assistant": "assistant",
+}
+
+
+_OURS = {name for field, others in ALIASES.items() for name in (field, *others)} | {
+    "instruction",
+    "cite_instruction",
+    "choices",
+    "existing_answer",
+    "count",
 }
 
 
@@ -59,12 +69,17 @@ class LangChainTemplate:
 
     Args:
         template: Any prompt template; a `MessagesPlaceholder("chat_history")` gets messages, a plain field gets text.
+        names: Our names for variables that have others in the template.
     """
 
-    def __init__(self, template: BasePromptTemplate[Any]) -> None:
+    def __init__(self, template: BasePromptTemplate[Any], names: Mapping[str, str] | None = None) -> None:
         self.template = template
+        self._names = names or {}
         optional = getattr(template, "optional_variables", [])
-        self.fields = frozenset([*template.input_variables, *optional, *template.partial_variables])
+        # What was set before wins over our own values, and not over what the caller of the chain gives.
+        set_before = [name for name in template.partial_variables if name not in _OURS and name not in optional]
+        self._variables = [*template.input_variables, *optional, *set_before]
+        self.fields = frozenset(self._names.get(name, name) for name in [*self._variables, *template.partial_variables])
 
     def messages(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
         """The messages, with these values in the fields.
@@ -74,9 +89,9 @@ class LangChainTemplate:
         """
         placeholders = self.template.input_types
         given = {
-            name: _field(values[name], as_messages=name in placeholders)
-            for name in self.fields - set(self.template.partial_variables)
-            if name in values
+            name: _field(values[ours], as_messages=name in placeholders)
+            for name in self._variables
+            if (ours := self._names.get(name, name)) in values
         }
         missing = [name for name in self.template.input_variables if name not in given]
         if missing:
@@ -111,7 +126,7 @@ def message_of(message: BaseMessage) -> Message:
     Raises:
         PromptError: It is neither of the system, the user nor the assistant, or holds more than text.
     """
-    role = _ROLES.get(getattr(message, "role", message.type))
+    role = role_of(message)
     if role is None:
         raise PromptError(f"a prompt can hold messages of system, user and assistant, got {message.type}", message)
     content = message.content
@@ -122,13 +137,21 @@ def message_of(message: BaseMessage) -> Message:
     return Message(role, str(message.text))
 
 
+def role_of(message: BaseMessage) -> Role | None:
+    """Who speaks in a message, or a chunk of one; None for tools and the like."""
+    for role, kind in _CLASSES.items():
+        if isinstance(message, kind):
+            return role
+    return _ROLES.get(str(getattr(message, "role", "")))
+
+
 def history_of(history: Any) -> tuple[Message, ...]:
     """A conversation, in any of the forms that LangChain's chains take: messages, pairs of texts, roles and texts.
 
     Raises:
         QueryError: It is none of them.
     """
-    if history is None:
+    if history is None or history == "":
         return ()
     if isinstance(history, str) or not isinstance(history, Iterable):
         raise QueryError(f"chat_history must be a list of messages or of pairs of texts, got {history!r}", history)
@@ -140,9 +163,11 @@ def _turn(turn: Any) -> tuple[Message, ...]:
         return (turn,)
     if isinstance(turn, BaseMessage):
         # Calls of tools and their results were never said.
-        return (Message(_ROLES[turn.type], str(turn.text)),) if turn.type in _ROLES and turn.text else ()
-    if isinstance(turn, Mapping) and _ROLES.get(turn.get("role", "")) and isinstance(turn.get("content"), str):
-        return (Message(_ROLES[turn["role"]], turn["content"]),)
+        role = role_of(turn)
+        return (Message(role, str(turn.text)),) if role is not None and turn.text else ()
+    if isinstance(turn, Mapping) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str):
+        role = _ROLES.get(turn["role"])
+        return (Message(role, turn["content"]),) if role is not None else ()
     if isinstance(turn, tuple | list) and len(turn) == 2 and all(isinstance(part, str) for part in turn):
         first, second = turn
         if role := _ROLES.get(first):
@@ -160,11 +185,16 @@ def completion_of(reply: Any, seconds: float) -> Completion:
             str(reply.text), usage=usage_of(reply), seconds=seconds, finish_reason=finish_reason_of(reply)
         )
     raw = reply.get("raw") if isinstance(reply, dict) else None
-    usage = usage_of(raw) if isinstance(raw, BaseMessage) else None
-    return Completion(_as_json(reply), reply, usage=usage, seconds=seconds)
+    if not isinstance(raw, BaseMessage):
+        return Completion(_as_json(reply), reply, seconds=seconds)
+    # What `include_raw=True` of a model with structured output gives.
+    text = _as_json(reply.get("parsed"))
+    return Completion(text, reply, usage=usage_of(raw), seconds=seconds, finish_reason=finish_reason_of(raw))
 
 
 def _as_json(value: Any) -> str:
+    if value is None:
+        return ""
     if isinstance(value, BaseModel):
         return value.model_dump_json()
     return json.dumps(value, ensure_ascii=False, default=str)

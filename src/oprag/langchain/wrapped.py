@@ -25,9 +25,12 @@ def unwrapped(runnable: Any) -> Iterator[Any]:
     # Imported here, since LangChain loads them only for those who use them.
     from langchain_core.runnables import RunnableWithFallbacks
     from langchain_core.runnables.base import RunnableBindingBase
+    from langchain_core.runnables.configurable import DynamicRunnable
 
     if isinstance(runnable, RunnableBindingBase):
         yield from unwrapped(runnable.bound)
+    elif isinstance(runnable, DynamicRunnable):
+        yield from unwrapped(runnable.default)
     elif isinstance(runnable, RunnableWithFallbacks):
         for inner in runnable.runnables:
             yield from unwrapped(inner)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from oprag.errors import ModelError, ModelWarning
@@ -48,7 +49,7 @@ def answering(task: Task) -> Answering:
             if standalone is None:
                 notes.append("the follow-up could not be made to stand by itself, so it was searched for as it is")
             else:
-                asked = Task(standalone, task.options, task.assembly, task.choices, task.chat_history, task.inputs)
+                asked = replace(task, question=standalone)
         result: Result = yield from method.run(asked)
         return result
 

@@ -12,6 +12,7 @@ from oprag.table import printable, table
 
 __all__ = ["Comparison"]
 
+_WIDTH = 120  # characters of an answer in a line of the table
 _COLUMNS = ("method", "calls", "tokens in", "tokens out", "seconds", "passages", "answer")
 
 
@@ -69,6 +70,7 @@ class Comparison(Sequence[Answer]):
     def _cells(self) -> Iterator[list[str]]:
         for row in self.rows():
             about = "~" if row["estimated"] else ""
+            words = " ".join(row["answer"].split())
             yield [
                 row["method"],
                 str(row["calls"]),
@@ -76,5 +78,5 @@ class Comparison(Sequence[Answer]):
                 f"{about}{row['tokens_out']:,}",
                 f"{row['seconds']:.2f}",
                 str(row["passages"]),
-                " ".join(row["answer"].split()),
+                words if len(words) <= _WIDTH else f"{words[: _WIDTH - 1]}…",
             ]

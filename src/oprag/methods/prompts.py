@@ -166,7 +166,10 @@ def as_prompts(
 def _as_value(name: str, value: Any, convert: Callable[[Any], Template] | None) -> Any:
     if name not in _NEEDED or isinstance(value, Template):
         return value
-    return TextTemplate(value) if isinstance(value, str) or convert is None else convert(value)
+    try:
+        return TextTemplate(value) if isinstance(value, str) or convert is None else convert(value)
+    except PromptError as error:
+        raise PromptError(f"the {name} prompt: {error}", value) from error
 
 
 def _check_fields(name: str, template: Template) -> None:

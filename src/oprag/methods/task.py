@@ -30,7 +30,8 @@ class Task:
         assembly: How its contexts are made; counts tokens, and writes headers.
         choices: The answers to choose from, for a multiple-choice question.
         chat_history: What was said before.
-        inputs: Other values that prompts may use.
+        inputs: Other values that prompts may use; they win over our own names for what is not from the text.
+        question_key: One more name that the question has in prompts.
 
     Raises:
         QueryError: The question is empty or no string, or the choices are no list of at most 26 strings.
@@ -42,6 +43,7 @@ class Task:
     choices: tuple[str, ...] = ()
     chat_history: tuple[Message, ...] = ()
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    question_key: str = "question"
 
     def __post_init__(self) -> None:
         check_question(self.question)
@@ -81,8 +83,9 @@ class Task:
             if name in known:
                 for other in others:
                     known.setdefault(other, known[name])
+        known |= {**self.inputs, **values, "chat_history": self.chat_history, self.question_key: self._question()}
         template = getattr(prompts, step)
-        return Prompt(template.messages({**self.inputs, **known}), step)
+        return Prompt(template.messages(known), step)
 
     def shown(self, passage: Passage, number: int) -> str:
         """A passage as it stands in a prompt by itself, under its header."""

@@ -130,7 +130,8 @@ class Model(BaseChatModel):
 
     def _chunks(self, messages: list[BaseMessage], text: str) -> Iterator[ChatGenerationChunk]:
         """Word by word, and the usage in two parts, as some providers give it."""
-        for number, word in enumerate(re.findall(r"\s*\S+|\s+\Z", text)):
+        # An empty reply is one empty chunk; LangChain refuses a stream without any.
+        for number, word in enumerate(re.findall(r"\s*\S+|\s+\Z", text) or [""]):
             if number == self.breaks_after:
                 raise ConnectionError("the line broke")
             yield ChatGenerationChunk(message=AIMessageChunk(word))
