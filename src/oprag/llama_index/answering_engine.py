@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from llama_index.core import Settings
@@ -75,6 +76,8 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
         if self.embeddings is not None and not embeds(self.embeddings):
             given_type = type(self.embeddings).__name__
             raise OptionError(f"embeddings must be a LlamaIndex embedding model, got {given_type}", self.embeddings)
+        for postprocessor in self.node_postprocessors:
+            postprocessor.callback_manager = self.callback_manager
         check_bool("streaming", self.streaming)
         if isinstance(self.retriever, OrderPreservingRetriever):
             if given := given_options(self):
@@ -92,7 +95,7 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
 
     def _changed(self, **changes: Any) -> MethodOptions:
         """The options of the method, some of them changed, checked against what there is."""
-        options = self._method_options(prompts=as_prompts(self.prompts, as_template), **changes)
+        options = self._method_options(prompts=as_prompts(self.prompts, partial(as_template, llm=self.llm)), **changes)
         check_needs(options, embeddings=self.embeddings is not None, read_source=self._reader is not None)
         options.numbered(self._assembled)
         return options
@@ -109,8 +112,7 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
         return {name: shown_template(getattr(self._options.prompts, name)) for name in STEPS}
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
-        known = {name: prompt for name, prompt in prompts.items() if name in STEPS}
-        self.prompts = as_prompts(known, as_template, self._options.prompts)
+        self.prompts = as_prompts(prompts, partial(as_template, llm=self.llm), self._options.prompts)
         self._options = self._changed()
 
     def _get_prompt_modules(self) -> PromptMixinType:

@@ -93,7 +93,11 @@ class LlamaIndexBackend(Parts):
 
     def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
         """The pieces of the model's reply, and then all of it."""
-        collected = _Collected(self.llm)
+        if isinstance(self.llm, StructuredLLM):
+            # Few of them stream, and half an object is no part of an answer.
+            yield self.complete(prompt)
+            return
+        collected = _Collected()
         try:
             chat = self.llm.metadata.is_chat_model
             responses: Iterator[Any] = (
@@ -144,7 +148,10 @@ class AsyncLlamaIndexBackend(Parts):
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[str | Completion]:
         """The pieces of the model's reply, and then all of it."""
-        collected = _Collected(self.llm)
+        if isinstance(self.llm, StructuredLLM):
+            yield await self.complete(prompt)
+            return
+        collected = _Collected()
         try:
             chat = self.llm.metadata.is_chat_model
             responses: AsyncIterator[Any] = (
@@ -176,22 +183,16 @@ class AsyncLlamaIndexBackend(Parts):
 class _Collected:
     """The chunks of a streamed reply, put together."""
 
-    def __init__(self, llm: LLM) -> None:
+    def __init__(self) -> None:
         self._started = time.perf_counter()
-        self._structured = isinstance(llm, StructuredLLM)
         self._texts: list[str] = []
         self._usage: Usage | None = None
         self._finish_reason: str | None = None
-        self._last: Any = None
 
     def add(self, response: Any) -> str:
         """The text of one more chunk."""
         self._usage = usage_of(response) or self._usage
         self._finish_reason = _finish_reason(response) or self._finish_reason
-        self._last = response
-        if self._structured:
-            # Ever larger parts of one object; the last one is whole.
-            return ""
         text = response.delta or ""
         self._texts.append(text)
         return text
@@ -201,11 +202,7 @@ class _Collected:
         seconds = time.perf_counter() - self._started
         if error is not None:
             return Completion(error=error, seconds=seconds, usage=self._usage)
-        text = "".join(self._texts)
-        parsed = None
-        if self._structured and self._last is not None:
-            text, parsed = getattr(self._last, "text", None) or str(self._last.message.content), self._last.raw
-        return Completion(text, parsed, usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
+        return Completion("".join(self._texts), usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
 
 
 def _embed(embeddings: Any, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate
+from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, SelectorPromptTemplate
 from llama_index.core.prompts.rich import RichPromptTemplate
 
 from oprag.errors import PromptError, QueryError
@@ -59,7 +59,11 @@ class LlamaIndexTemplate:
                 f"{', '.join(sorted(values))}",
                 self.template,
             )
-        given: dict[str, Any] = {name: _text(value) for name, value in values.items() if name in self.fields}
+        given: dict[str, Any] = {
+            name: _text(value)
+            for name, value in values.items()
+            if name in self.fields and name not in self.template.kwargs
+        }
         return tuple(_message_of(message) for message in self.template.format_messages(**given))
 
 
@@ -68,15 +72,19 @@ def _variables(template: BasePromptTemplate) -> set[str]:
     return found | (set(template.kwargs) if isinstance(template, RichPromptTemplate) else set())
 
 
-def as_template(template: Any) -> LlamaIndexTemplate:
+def as_template(template: Any, llm: Any = None) -> LlamaIndexTemplate:
     """A LlamaIndex prompt template as a `Template`.
+
+    Args:
+        template: The template; one that goes by the model is chosen now.
+        llm: The model.
 
     Raises:
         PromptError: It is none.
     """
     if not isinstance(template, BasePromptTemplate):
         raise PromptError(f"a prompt must be a string or a prompt template, got {type(template).__name__}", template)
-    return LlamaIndexTemplate(template)
+    return LlamaIndexTemplate(template.select(llm) if isinstance(template, SelectorPromptTemplate) else template)
 
 
 def shown_template(template: Template) -> BasePromptTemplate:
@@ -85,7 +93,9 @@ def shown_template(template: Template) -> BasePromptTemplate:
         return template.template
     if isinstance(template, TextTemplate):
         texts: list[tuple[Role, str]] = [("system", template.system)] if template.system is not None else []
-        messages = [ChatMessage(role=role, content=text) for role, text in [*texts, ("user", template.user)]]
+        texts.append(("user", template.user))
+        # LlamaIndex leaves braces alone that hold no name, so it has no way to write them twice.
+        messages = [ChatMessage(role=role, content=text.replace("{{", "{").replace("}}", "}")) for role, text in texts]
         return ChatPromptTemplate(message_templates=messages)
     raise PromptError(f"{type(template).__name__} cannot be shown as a LlamaIndex prompt", template)
 

@@ -69,16 +69,19 @@ class OrderPreservingQueryEngine(AnsweringEngine):
             event.on_end({EventPayload.RESPONSE: response})
         return response
 
+    @dispatcher.span
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """The nodes for a query, in the order of the context."""
-        context = self._parts(LlamaIndexBackend, self._options).find(query_bundle)
+        context = self._parts(LlamaIndexBackend, self._options).find(_bundle(query_bundle))
         return self._responding().nodes_of([context])
 
+    @dispatcher.span
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """As `retrieve`, async."""
-        context = await self._parts(AsyncLlamaIndexBackend, self._options).find(query_bundle)
+        context = await self._parts(AsyncLlamaIndexBackend, self._options).find(_bundle(query_bundle))
         return self._responding().nodes_of([context])
 
+    @dispatcher.span
     def synthesize(
         self,
         query_bundle: QueryBundle,
@@ -92,9 +95,11 @@ class OrderPreservingQueryEngine(AnsweringEngine):
             nodes: The nodes, as `retrieve` gave them; `order="source"` puts them in order, any other order leaves them.
             additional_source_nodes: Further nodes for the response's `source_nodes`.
         """
+        query_bundle = _bundle(query_bundle)
         backend = self._parts(LlamaIndexBackend, self._options)
         return self._respond(query_bundle, _as_given(nodes, backend), backend, additional_source_nodes or ())
 
+    @dispatcher.span
     async def asynthesize(
         self,
         query_bundle: QueryBundle,
@@ -102,6 +107,7 @@ class OrderPreservingQueryEngine(AnsweringEngine):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
         """As `synthesize`, async."""
+        query_bundle = _bundle(query_bundle)
         backend = self._parts(AsyncLlamaIndexBackend, self._options)
         return await self._arespond(query_bundle, _as_given(nodes, backend), backend, additional_source_nodes or ())
 
@@ -212,12 +218,18 @@ class OrderPreservingQueryEngine(AnsweringEngine):
 def _as_given(nodes: list[NodeWithScore], backend: Parts) -> Context:
     """The context of nodes that were chosen and put in order before: nothing is cut, and no order applied twice.
 
-    Source order comes out the same again; what is in any other order stays as it is.
+    In source order each source keeps its place among the others; what is in any other order stays as it is.
     """
-    assembly = replace(backend.assembly, k=None, fetch_k=None, token_budget=None)
-    return build_context(chunks_of(nodes), assembly if assembly.order == "source" else replace(assembly, order="rank"))
+    changes: dict[str, Any] = {"k": None, "fetch_k": None, "token_budget": None, "source_order": "best"}
+    if backend.assembly.order != "source":
+        changes["order"] = "rank"
+    return build_context(chunks_of(nodes), replace(backend.assembly, **changes))
 
 
 def _answer_in(shown: Iterable[Shown]) -> Answer:
     (answer,) = (one for one in shown if isinstance(one, Answer))
     return answer
+
+
+def _bundle(query: str | QueryBundle) -> QueryBundle:
+    return QueryBundle(query) if isinstance(query, str) else query

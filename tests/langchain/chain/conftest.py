@@ -134,14 +134,14 @@ class Model(BaseChatModel):
         for number, word in enumerate(re.findall(r"\s*\S+|\s+\Z", text) or [""]):
             if number == self.breaks_after:
                 raise ConnectionError("the line broke")
-            yield ChatGenerationChunk(message=AIMessageChunk(word))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
         usage = self._usage(messages, text)
         if usage is not None:
             read, written = usage["input_tokens"], usage["output_tokens"]
             first = UsageMetadata(input_tokens=read, output_tokens=0, total_tokens=read)
             second = UsageMetadata(input_tokens=0, output_tokens=written, total_tokens=written)
-            yield ChatGenerationChunk(message=AIMessageChunk("", usage_metadata=first))
-            yield ChatGenerationChunk(message=AIMessageChunk("", usage_metadata=second))
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=first))
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=second))
 
     def _usage(self, messages: list[BaseMessage], text: str) -> UsageMetadata | None:
         """Figures that no estimate would come to."""
@@ -179,7 +179,7 @@ class Starts(BaseCallbackHandler):
 def by_step(prompt: str) -> str:
     """A reply that fits the step, and that depends on every letter of the prompt."""
     number = zlib.crc32(prompt.encode())
-    step = prompt.split()[0]
+    step = prompt.split(maxsplit=1)[0]
     if step == "RERANK":
         return f"Reranked {number}.\nConfidence: {number % 101}"
     if step == "VARIANTS":

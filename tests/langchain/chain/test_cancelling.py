@@ -83,7 +83,7 @@ async def test_cancelling_during_the_last_call(asking: str):
 async def test_a_stream_that_is_closed_ends_the_models_stream():
     model = Model(reply=lambda prompt: "One two three four five.")
     before = asyncio.all_tasks()
-    async with aclosing(chain_of(model).astream(QUESTION)) as pieces:
+    async with aclosing(chain_of(model).astream(QUESTION)) as pieces:  # type: ignore[type-var]
         async for piece in pieces:
             if "answer" in piece:
                 break
@@ -115,7 +115,7 @@ def test_a_sync_stream_that_is_closed_ends_the_models_stream():
 
 async def test_a_stream_that_is_closed_before_the_model_was_asked_asks_nothing():
     model = Model()
-    async with aclosing(chain_of(model).astream(QUESTION)) as pieces:
+    async with aclosing(chain_of(model).astream(QUESTION)) as pieces:  # type: ignore[type-var]
         await anext(pieces)
         await anext(pieces)
     assert model.prompts == []

@@ -134,7 +134,7 @@ async def test_the_sequence_is_that_of_the_passages_whatever_takes_longest(way: 
 
     def slow_first(prompt: str) -> str:
         if prompt.startswith("MAP"):
-            number = int(prompt.split("Part ")[1].split()[0])
+            number = int(prompt.split("Part ")[1].split(maxsplit=1)[0])
             time.sleep(0.03 * (3 - number) if number < 3 else 0)
             return f"Says {number}."
         return prompt

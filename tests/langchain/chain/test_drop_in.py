@@ -123,9 +123,7 @@ async def test_the_output_is_that_of_retrieval_qa(chain_type: str, way: str, giv
     assert sorted(described(result)) == sorted(described(expected))
     assert result["query"] == expected["query"] == QUESTION
     assert result["result"] == expected["result"] == "An answer."
-    assert {key: value for key, value in result.items() if key not in {"source_documents"}} == {
-        key: value for key, value in expected.items() if key not in {"source_documents"}
-    }
+    assert result | {"source_documents": None} == expected | {"source_documents": None}
     if documents:
         assert numbers_of(result["source_documents"]) == [0, 1, 2, 3]
 
@@ -350,13 +348,13 @@ async def test_retrievers_under_configurations_are_asked_the_question(kind: str)
     from langchain_core.runnables import ConfigurableField
 
     searched = found()
-    wrapped: Any = {
+    wrappings: dict[str, Any] = {
         "configurable": lambda: searched.configurable_fields(documents=ConfigurableField("documents")),
         "retry": searched.with_retry,
         "fallbacks": lambda: searched.with_fallbacks([found()]),
         "config": lambda: searched.with_config(tags=["t"]),
-    }[kind]()
-    chain = ours(Model(), wrapped)
+    }
+    chain = ours(Model(), wrappings[kind]())
     assert numbers_of(chain.invoke({"input": QUESTION})["context"]) == [0, 1, 2, 3]
     assert numbers_of((await chain.ainvoke({"input": QUESTION}))["context"]) == [0, 1, 2, 3]
     assert searched.asked == [QUESTION, QUESTION]

@@ -71,7 +71,9 @@ async def test_a_failed_condensing_is_named_too(way: str):
 
 
 @every_way
-@pytest.mark.parametrize("error", [TimeoutError("too slow"), RateLimited("429"), ValueError("bad"), OSError(104, "reset")])
+@pytest.mark.parametrize(
+    "error", [TimeoutError("too slow"), RateLimited("429"), ValueError("bad"), OSError(104, "reset")]
+)
 async def test_every_kind_of_error_is_the_cause(way: str, error: Exception):
     with pytest.raises(ModelError, match=type(error).__name__) as caught:
         await run(chain_of(Model(error=on(0, error=error))), way, QUESTION)
@@ -156,13 +158,16 @@ async def test_a_stream_that_breaks_after_something_was_shown_raises(way: str, o
     model = Model(reply=lambda prompt: "One two three four.", breaks_after=2)
     chain = chain_of(model, on_error=on_error)
     pieces: list[Any] = []
-    with pytest.raises(ModelError, match="'answer' failed: ConnectionError: the line broke") as caught:
+
+    async def consume() -> None:
         if way == "stream":
-            for piece in chain.stream(QUESTION):
-                pieces.append(piece)  # noqa: PERF402 - what came before the error counts
-        else:
-            async for piece in chain.astream(QUESTION):
-                pieces.append(piece)  # noqa: PERF401
+            pieces.extend(chain.stream(QUESTION))
+            return
+        async for piece in chain.astream(QUESTION):
+            pieces.append(piece)  # noqa: PERF401 - what came before the error counts
+
+    with pytest.raises(ModelError, match="'answer' failed: ConnectionError: the line broke") as caught:
+        await consume()
     assert isinstance(caught.value.__cause__, ConnectionError)
     assert [list(piece) for piece in pieces] == [["input"], ["context"], ["answer"], ["answer"]]
     assert "".join(piece.get("answer", "") for piece in pieces) == "One two"
@@ -185,7 +190,18 @@ async def test_no_text_is_no_error_and_noted(way: str):
     assert answer.notes == ("the model's reply was empty",)
 
 
-GARBAGE = ["", " \n\t ", "\x00\x01\ufffd", "{", "]]]", "Confidence: ", "Confidence: NaN", "[999999999999]", "🙂" * 500, "a" * 20_000]
+GARBAGE = [
+    "",
+    " \n\t ",
+    "\x00\x01\ufffd",
+    "{",
+    "]]]",
+    "Confidence: ",
+    "Confidence: NaN",
+    "[999999999999]",
+    "🙂" * 500,
+    "a" * 20_000,
+]
 
 
 @both_sides
@@ -212,7 +228,9 @@ def rate_limited(share: float, seed: int) -> Any:
 async def test_with_the_models_own_retries_every_answer_arrives(way: str, method: str):
     error = rate_limited(0.2, seed=0)
     model = Model(reply=by_step, error=error)
-    patient = model.with_retry(retry_if_exception_type=(RateLimited,), wait_exponential_jitter=False, stop_after_attempt=8)
+    patient = model.with_retry(
+        retry_if_exception_type=(RateLimited,), wait_exponential_jitter=False, stop_after_attempt=8
+    )
     chain = full_chain(patient, method, count=16, variants=3)
     calm = full_chain(Model(reply=by_step), method, count=16, variants=3)
     result = await run(chain, way, QUESTION)

@@ -28,9 +28,9 @@ SAID = "Human: Who sailed?\nAssistant: Ada."
 FORMS: list[Any] = [
     [HumanMessage("Who sailed?"), AIMessage("Ada.")],
     (HumanMessage("Who sailed?"), AIMessage("Ada.")),
-    [HumanMessageChunk(content="Who sailed?"), AIMessageChunk("Ada.")],
-    [HumanMessage("Who sailed?"), AIMessageChunk("A") + AIMessageChunk("da.")],
-    [ChatMessage("Who sailed?", role="user"), ChatMessage("Ada.", role="assistant")],
+    [HumanMessageChunk(content="Who sailed?"), AIMessageChunk(content="Ada.")],
+    [HumanMessage("Who sailed?"), AIMessageChunk(content="A") + AIMessageChunk(content="da.")],
+    [ChatMessage(content="Who sailed?", role="user"), ChatMessage(content="Ada.", role="assistant")],
     [HumanMessage([{"type": "text", "text": "Who sailed?"}]), AIMessage([{"type": "text", "text": "Ada."}])],
     [("Who sailed?", "Ada.")],
     [["Who sailed?", "Ada."]],
@@ -69,7 +69,17 @@ async def test_no_conversation_is_none_in_every_form(history: Any, way: str):
 
 @pytest.mark.parametrize(
     "history",
-    ["Human: hi", 5, [5], [None], [("one",)], [("a", "b", "c")], [{"role": "user"}], [{"role": [], "content": "a"}], [b"a"]],
+    [
+        "Human: hi",
+        5,
+        [5],
+        [None],
+        [("one",)],
+        [("a", "b", "c")],
+        [{"role": "user"}],
+        [{"role": [], "content": "a"}],
+        [b"a"],
+    ],
     ids=repr,
 )
 @every_way
@@ -104,8 +114,9 @@ async def test_condensing_can_be_left_out_and_the_prompt_still_has_the_conversat
 
 
 async def test_an_empty_standalone_question_is_not_searched_for():
-    model, retriever = Model(reply=lambda prompt: "  " if prompt.startswith("CONDENSE") else "Ada."), Found(
-        documents=parts(2)
+    model, retriever = (
+        Model(reply=lambda prompt: "  " if prompt.startswith("CONDENSE") else "Ada."),
+        Found(documents=parts(2)),
     )
     answer = await chain_of(model, retriever=retriever).aanswer("And then?", chat_history=[("Who?", "Ada.")])
     assert retriever.asked == ["And then?"]

@@ -62,7 +62,7 @@ async def test_prompts_answers_and_documents_are_the_same_every_way(method: str,
 @pytest.mark.parametrize("method", ["step_down", "reciprocal"])
 async def test_inner_methods_too(is_async: bool, method: str, inner: str):
     seen = []
-    for way in (("ainvoke", "astream") if is_async else ("invoke", "stream")):
+    for way in ("ainvoke", "astream") if is_async else ("invoke", "stream"):
         model = Model(reply=by_step)
         chain = full_chain(model, method, inner_method=inner, variants=2, max_concurrency=1)
         result = await run(chain, way, QUESTION)

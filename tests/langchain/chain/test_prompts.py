@@ -53,7 +53,9 @@ TEMPLATES: list[Any] = [
     ChatPromptTemplate.from_messages(
         [("system", "Read {context}"), MessagesPlaceholder("chat_history", optional=True), ("human", "{input}")]
     ),
-    ChatPromptTemplate.from_messages([("system", "Read {context}"), ("placeholder", "{chat_history}"), ("human", "{input}")]),
+    ChatPromptTemplate.from_messages(
+        [("system", "Read {context}"), ("placeholder", "{chat_history}"), ("human", "{input}")]
+    ),
     ChatPromptTemplate.from_messages(
         [("system", "Read {context}"), MessagesPlaceholder("examples"), ("human", "{input}")]
     ),
@@ -191,7 +193,7 @@ async def test_questions_passages_and_histories_are_data(text: str, method: str,
         condense, *_ = model.read
         assert f"{text}?" in condense
         assert condense.count(text) >= 3
-        if method not in {"long_context"}:
+        if method != "long_context":
             assert any(text in prompt for prompt in model.read[1:])
     assert sorted(reads[0]) == sorted(reads[1])
 

@@ -25,7 +25,7 @@ from tests.langchain.chain.conftest import (
 from tests.langchain.conftest import QUESTION, parts
 
 CHAIN = "OrderPreservingChain"
-RETRIEVED = ("OrderPreservingRetriever", "retriever", [("Found", "retriever", [])])
+RETRIEVED: Any = ("OrderPreservingRetriever", "retriever", [("Found", "retriever", [])])
 
 
 def seen(one: Run) -> Any:
@@ -160,7 +160,9 @@ async def test_a_refused_question_ends_its_run(collector, way: str):
 
 
 async def test_the_chain_is_a_child_of_a_chain_around_it(collector):
-    outer = RunnableLambda(lambda question: {"input": question}) | chain_of(Model()) | (lambda result: result["answer"])
+    outer: Any = (
+        RunnableLambda(lambda question: {"input": question}) | chain_of(Model()) | (lambda result: result["answer"])
+    )
     outer.invoke(QUESTION, {"callbacks": [collector]})
     await outer.ainvoke(QUESTION, {"callbacks": [collector]})
     for root in collector.traced_runs:

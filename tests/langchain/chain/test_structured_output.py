@@ -47,7 +47,9 @@ class Structured(Model):
 
     def _as_call(self, messages: Any) -> ChatResult:
         calls: Any = [{"name": "Verdict", "args": json.loads(self.arguments), "id": "1", "type": "tool_call"}]
-        message = AIMessage("", tool_calls=calls if self.calls_tool else [], usage_metadata=self._usage(messages, "abc"))
+        message = AIMessage(
+            "", tool_calls=calls if self.calls_tool else [], usage_metadata=self._usage(messages, "abc")
+        )
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _pieces(self, messages: Any) -> Iterator[ChatGenerationChunk]:
@@ -61,7 +63,9 @@ class Structured(Model):
                 "type": "tool_call_chunk",
             }
             usage = self._usage(messages, "abc") if number else None
-            chunk = AIMessageChunk("", tool_call_chunks=[piece] if self.calls_tool else [], usage_metadata=usage)
+            chunk = AIMessageChunk(
+                content="", tool_call_chunks=[piece] if self.calls_tool else [], usage_metadata=usage
+            )
             yield ChatGenerationChunk(message=chunk)
 
     def _stream(self, messages: Any, *rest: Any, **kwargs: Any) -> Iterator[Any]:

@@ -16,12 +16,12 @@ from tests.langchain.conftest import QUESTION
 
 
 async def answered(chain: Any, *, is_async: bool, streaming: bool = False) -> Answer:
+    answer: Answer
     if not streaming:
-        return await chain.aanswer(QUESTION) if is_async else chain.answer(QUESTION)
-    pieces = (
-        [one async for one in chain.astream_answer(QUESTION)] if is_async else list(chain.stream_answer(QUESTION))
-    )
-    answer: Answer = pieces[-1]
+        answer = await chain.aanswer(QUESTION) if is_async else chain.answer(QUESTION)
+        return answer
+    pieces = [one async for one in chain.astream_answer(QUESTION)] if is_async else list(chain.stream_answer(QUESTION))
+    answer = pieces[-1]
     return answer
 
 
@@ -81,9 +81,9 @@ class Caching(Model):
         first = UsageMetadata(
             input_tokens=100, output_tokens=0, total_tokens=100, input_token_details={"cache_read": 60}
         )
-        yield ChatGenerationChunk(message=AIMessageChunk("An", usage_metadata=first))
+        yield ChatGenerationChunk(message=AIMessageChunk(content="An", usage_metadata=first))
         last = UsageMetadata(input_tokens=0, output_tokens=5, total_tokens=5)
-        chunk = AIMessageChunk(" answer.", usage_metadata=last, response_metadata={"finish_reason": "length"})
+        chunk = AIMessageChunk(content=" answer.", usage_metadata=last, response_metadata={"finish_reason": "length"})
         yield ChatGenerationChunk(message=chunk)
 
 

@@ -246,7 +246,9 @@ class Handler(BaseCallbackHandler):
 
 def parts(count: int = 4, source: str = SOURCE) -> list[NodeWithScore]:
     """The parts of one source, each too long for one prompt with another, the last one ranked best."""
-    return ranked(reversed([stamped_node(f"Part {number} of {source}.", number, source=source) for number in range(count)]))
+    return ranked(
+        reversed([stamped_node(f"Part {number} of {source}.", number, source=source) for number in range(count)])
+    )
 
 
 def part_numbers(text: str) -> list[int]:
