@@ -109,9 +109,9 @@ async def test_one_item_needs_no_other_task():
 async def test_context_variables_are_the_callers(is_async: bool):
     token = name.set("caller")
     try:
-        assert await work_through(Work(lambda number: name.get()), range(6), Limit(3), is_async=is_async) == [
-            "caller"
-        ] * 6
+        assert (
+            await work_through(Work(lambda number: name.get()), range(6), Limit(3), is_async=is_async) == ["caller"] * 6
+        )
     finally:
         name.reset(token)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -60,14 +61,28 @@ class Batching(Runnable[Any, Any]):
     async def abatch_as_completed(
         self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
     ) -> AsyncIterator[tuple[int, Any]]:
-        """As `batch_as_completed`, async."""
-        answers = super().abatch_as_completed(inputs, config, return_exceptions=return_exceptions, **kwargs)  # type: ignore[call-overload]
+        """As `batch_as_completed`, async; who stops reading cancels the questions that are left."""
+        configs = get_config_list(config, len(inputs))
+        questions = Limit(_size(config) or len(inputs) or 1)
+
+        async def answer(number: int) -> tuple[int, Any]:
+            async with questions.aheld():
+                try:
+                    return number, await self.ainvoke(inputs[number], configs[number], **kwargs)
+                except Exception as error:
+                    if return_exceptions:
+                        return number, error
+                    raise
+
         with _one_limit(config):
-            first = await anext(answers, None)
-        if first is not None:
-            yield first
-            async for answer in answers:
-                yield answer
+            tasks = [asyncio.ensure_future(answer(number)) for number in range(len(inputs))]
+        try:
+            for answered in asyncio.as_completed(tasks):
+                yield await answered
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _size(config: RunnableConfig | Sequence[RunnableConfig] | None) -> int | None:

@@ -20,17 +20,15 @@ _PROMPTS = {
     "map_rerank": {"prompt": "rerank"},
 }
 _CONFIG = ("callbacks", "tags", "metadata")
-# Names of variables are told from the templates themselves, and what these chains print is in the traces of ours.
-_WITHOUT_EFFECT = (
-    "verbose",
-    "document_variable_name",
-    "combine_document_variable_name",
-    "map_reduce_document_variable_name",
-    "initial_response_name",
-    "return_intermediate_steps",
-    "rank_key",
-    "answer_key",
-)
+# What LangChain is told that the variables of its prompts are called, and what they are here.
+_VARIABLES = {
+    "document_variable_name": "context",
+    "map_reduce_document_variable_name": "context",
+    "combine_document_variable_name": "answers",
+    "initial_response_name": "existing_answer",
+}
+# What these chains print or give besides is in the traces and answers of ours.
+_WITHOUT_EFFECT = ("verbose", "return_intermediate_steps", "rank_key", "answer_key", *_VARIABLES)
 
 
 def classic_options(
@@ -47,14 +45,15 @@ def classic_options(
         OptionError: An argument has no counterpart.
     """
     prompts: dict[str, Any] = {}
-    named = chain_type_kwargs.get("document_variable_name")
+    renamed = {chain_type_kwargs[name]: ours for name, ours in _VARIABLES.items() if chain_type_kwargs.get(name)}
     fields: dict[str, Any] = {"method": chain_type}
     names = _PROMPTS.get(chain_type, {"prompt": "answer"})
     for name, value in chain_type_kwargs.items():
         if name in names:
-            if isinstance(value, BasePromptTemplate) and named in value.input_variables:
-                value = LangChainTemplate(value, {named: "context"})  # noqa: PLW2901
-            prompts |= {names[name]: value} if value is not None else {}
+            if isinstance(value, BasePromptTemplate):
+                prompts[names[name]] = LangChainTemplate(value, renamed)
+            elif value is not None:
+                prompts[names[name]] = value
         elif name == "token_max":
             fields["collapse_tokens"] = value
         elif name not in _WITHOUT_EFFECT:

@@ -166,8 +166,10 @@ def _turn(turn: Any) -> tuple[Message, ...]:
         role = role_of(turn)
         return (Message(role, str(turn.text)),) if role is not None and turn.text else ()
     if isinstance(turn, Mapping) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str):
-        role = _ROLES.get(turn["role"])
-        return (Message(role, turn["content"]),) if role is not None else ()
+        if role := _ROLES.get(turn["role"]):
+            return (Message(role, turn["content"]),)
+        if turn["role"] in ("tool", "function"):
+            return ()
     if isinstance(turn, tuple | list) and len(turn) == 2 and all(isinstance(part, str) for part in turn):
         first, second = turn
         if role := _ROLES.get(first):

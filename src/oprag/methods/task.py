@@ -83,7 +83,10 @@ class Task:
             if name in known:
                 for other in others:
                     known.setdefault(other, known[name])
-        known |= {**self.inputs, **values, "chat_history": self.chat_history, self.question_key: self._question()}
+        question = self._question()
+        # An input may have the name of one of our fields, but never change what is asked or read.
+        asked = {"question": question, self.question_key: question, "chat_history": self.chat_history}
+        known |= {**self.inputs, **asked, **values}
         template = getattr(prompts, step)
         return Prompt(template.messages(known), step)
 

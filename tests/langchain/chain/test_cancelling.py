@@ -160,6 +160,45 @@ async def test_a_failing_question_of_a_batch_cancels_the_others_wherever_it_stan
     assert await settled(model) <= 8
 
 
+async def test_a_failing_question_of_a_batch_as_completed_cancels_the_others():
+    model = Model(seconds=30, error=lambda number: ConnectionError("away") if number == 0 else None)
+    chain = chain_of(model, count=1)
+    before = asyncio.all_tasks()
+
+    async def consume_all() -> None:
+        async for _ in chain.abatch_as_completed([f"{number}?" for number in range(4)]):
+            pass
+
+    with pytest.raises(ModelError):
+        await asyncio.wait_for(consume_all(), 10)
+    left = asyncio.all_tasks() - before
+    running = model.running
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    assert (running, left) == (0, set())
+
+
+async def test_a_batch_as_completed_that_is_closed_cancels_the_rest():
+    class FirstIsQuick(Model):
+        async def _agenerate(self, messages: Any, *rest: Any, **kwargs: Any) -> Any:
+            self.seconds = 0 if "0?" in str(messages[0].content) else 30
+            return await super()._agenerate(messages, *rest, **kwargs)
+
+    model = FirstIsQuick()
+    before = asyncio.all_tasks()
+    answers: Any = chain_of(model, count=1).abatch_as_completed(["0?", "1?", "2?"])
+    number, _ = await anext(answers)
+    assert number == 0
+    await answers.aclose()
+    left = asyncio.all_tasks() - before
+    running = model.running
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    assert (running, left) == (0, set())
+
+
 async def test_a_refused_question_of_a_batch_cancels_the_others():
     from oprag import QueryError
 

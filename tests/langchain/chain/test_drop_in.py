@@ -216,6 +216,42 @@ def test_names_of_variables_that_retrieval_qa_is_told():
     assert mine.read == theirs.read
 
 
+@pytest.mark.parametrize(
+    ("chain_type", "kwargs"),
+    [
+        (
+            "map_reduce",
+            {
+                "question_prompt": PromptTemplate.from_template("MAP {part} Q: {question}"),
+                "combine_prompt": PromptTemplate.from_template("COMBINE {all_of_them} Q: {question}"),
+                "map_reduce_document_variable_name": "part",
+                "combine_document_variable_name": "all_of_them",
+            },
+        ),
+        (
+            "refine",
+            {
+                "question_prompt": PromptTemplate.from_template("FIRST {part} Q: {question}"),
+                "refine_prompt": PromptTemplate.from_template("REFINE {so_far} {part} Q: {question}"),
+                "document_variable_name": "part",
+                "initial_response_name": "so_far",
+            },
+        ),
+    ],
+    ids=["map_reduce", "refine"],
+)
+def test_names_of_variables_of_other_chain_types(chain_type: str, kwargs: dict[str, Any]):
+    theirs, mine = Model(), Model()
+    RetrievalQA.from_chain_type(
+        theirs, chain_type, retriever=Found(documents=parts(3)), chain_type_kwargs=kwargs
+    ).invoke(QUESTION)
+    chain = OrderPreservingChain.from_chain_type(
+        mine, chain_type, retriever=found(3), chain_type_kwargs=kwargs, passage_tokens=6, max_concurrency=1
+    )
+    chain.invoke(QUESTION)
+    assert mine.read == theirs.read
+
+
 def test_collapsing_takes_token_max():
     options: Any = {"chain_type": "map_reduce", "passage_tokens": 8}
     model = Model(reply=lambda prompt: "A long partial answer of eight words indeed.")

@@ -32,6 +32,11 @@ FORMS: list[Any] = [
     [HumanMessage("Who sailed?"), AIMessageChunk(content="A") + AIMessageChunk(content="da.")],
     [ChatMessage(content="Who sailed?", role="user"), ChatMessage(content="Ada.", role="assistant")],
     [HumanMessage([{"type": "text", "text": "Who sailed?"}]), AIMessage([{"type": "text", "text": "Ada."}])],
+    [
+        {"role": "user", "content": "Who sailed?"},
+        {"role": "tool", "content": "Ada sailed."},
+        {"role": "assistant", "content": "Ada."},
+    ],
     [("Who sailed?", "Ada.")],
     [["Who sailed?", "Ada."]],
     [("human", "Who sailed?"), ("ai", "Ada.")],
@@ -79,6 +84,8 @@ async def test_no_conversation_is_none_in_every_form(history: Any, way: str):
         [{"role": "user"}],
         [{"role": [], "content": "a"}],
         [b"a"],
+        [{"role": "narrator", "content": "a"}],
+        [{"role": "User ", "content": "a"}],
     ],
     ids=repr,
 )

@@ -83,7 +83,6 @@ TEMPLATES: list[Any] = [
     PromptTemplate.from_template("{context} {input} {text}"),
     PromptTemplate.from_template("{context} {input} {instruction}"),
     PromptTemplate.from_template("{context} {input} {summaries} {count}"),
-    PromptTemplate.from_template("{context} {input} {question}"),
 ]
 INPUTS: dict[str, Any] = {
     "input": QUESTION,
@@ -96,7 +95,6 @@ INPUTS: dict[str, Any] = {
     "instruction": "the caller's instruction",
     "summaries": "the caller's summaries",
     "count": "the caller's count",
-    "question": "the caller's question",
 }
 
 
@@ -125,6 +123,20 @@ def test_a_template_may_be_a_plain_string_or_one_of_ours():
         chain = OrderPreservingChain(llm=model, retriever=Found(documents=PARTS), prompts=prompts)
         chain.invoke({"input": QUESTION, "language": "German"})
         assert model.read == [f"{PARTS[0].page_content}\n\n{PARTS[1].page_content} {QUESTION} German"]
+
+
+@pytest.mark.parametrize("own_prompts", [True, False])
+@pytest.mark.parametrize("method", METHODS)
+def test_inputs_with_the_names_of_our_fields_do_not_change_what_is_asked(method: str, own_prompts: bool):
+    """Rows of a data set have a `question` and an `answer` beside what is asked."""
+    names = ["question", "context", "answers", "existing_answer", "count", "answer"]
+    seen: list[Any] = []
+    for extra in ({}, dict.fromkeys(names, "something else")):
+        model = Model(reply=by_step if own_prompts else lambda prompt: "Unanswerable.")
+        options: dict[str, Any] = {"variants": 2, "max_concurrency": 1} | ({} if own_prompts else {"prompts": {}})
+        result = full_chain(model, method, **options).invoke({**extra, "input": QUESTION})
+        seen.append((model.read, result["answer"]))
+    assert seen[1] == seen[0]
 
 
 @every_way
