@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import subprocess
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from benchmarks.machine import machine
 from benchmarks.result import Result, markdown
 
 OUTPUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -40,12 +37,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a folder of question sets, for benchmarks.inversions")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
-    machine = _machine()
+    about_machine = machine(PACKAGES)
     results = [_run(name) for name in BENCHMARKS]
     if options.data is not None:
         results.append(_run("inversions", "--data", str(options.data.resolve())))
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(_report(machine, results, with_data=options.data is not None), encoding="utf-8")
+    options.output.write_text(_report(about_machine, results, with_data=options.data is not None), encoding="utf-8")
     print(f"wrote {options.output}")
 
 
@@ -55,7 +52,7 @@ def _run(name: str, *arguments: str) -> Result:
     return Result.from_json(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def _report(machine: str, results: Sequence[Result], *, with_data: bool) -> str:
+def _report(about_machine: str, results: Sequence[Result], *, with_data: bool) -> str:
     figures = [figure for result in results for figure in result.figures]
     missed = [figure for figure in figures if not figure.reached]
     command = "python -m benchmarks --data FOLDER" if with_data else "python -m benchmarks"
@@ -67,50 +64,12 @@ def _report(machine: str, results: Sequence[Result], *, with_data: bool) -> str:
         "# Benchmarks",
         verdict,
         ABOUT.format(command=command),
-        machine,
+        about_machine,
         *(markdown(result) for result in results),
     ]
     if not with_data:
         parts.append("## Inverted pairs\n\nNot run: `benchmarks.inversions` needs question sets (`--data`).")
     return "\n\n".join(parts) + "\n"
-
-
-def _machine() -> str:
-    lines = [
-        f"- Processor: {_processor()}, {os.cpu_count()} cores, {_memory()}",
-        f"- System: {_system()}",
-        f"- Python {platform.python_version()} ({platform.python_implementation()})",
-        f"- Packages: {', '.join(_version(package) for package in PACKAGES)}",
-        f"- Date: {datetime.now(UTC):%Y-%m-%d}; load of the machine when the run began: {os.getloadavg()[0]:.1f}",
-    ]
-    return "\n".join(lines)
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _memory() -> str:
-    return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB of memory"
-
-
-def _system() -> str:
-    try:
-        return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {platform.machine()}"
-    except (OSError, KeyError):
-        return platform.platform()
-
-
-def _version(package: str) -> str:
-    try:
-        return f"{package} {version(package)}"
-    except PackageNotFoundError:
-        return f"{package} not installed"
 
 
 if __name__ == "__main__":

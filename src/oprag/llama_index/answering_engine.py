@@ -41,7 +41,14 @@ Backend = TypeVar("Backend", bound=Parts)
 class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
     """The parts of a query engine, checked when it is made."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+    # An option that is changed later is checked, and has an effect, as one that is given.
+    model_config = ConfigDict(
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        hide_input_in_errors=True,
+        defer_build=True,
+        validate_assignment=True,
+    )
 
     llm: SkipValidation[LLM] = Field(default_factory=lambda: Settings.llm)
     retriever: SkipValidation[BaseRetriever]
@@ -77,6 +84,10 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
             given_type = type(self.embeddings).__name__
             raise OptionError(f"embeddings must be a LlamaIndex embedding model, got {given_type}", self.embeddings)
         for postprocessor in self.node_postprocessors:
+            if not isinstance(postprocessor, BaseNodePostprocessor):
+                raise OptionError(
+                    f"node_postprocessors must be LlamaIndex node postprocessors, got {postprocessor!r}", postprocessor
+                )
             postprocessor.callback_manager = self.callback_manager
         check_bool("streaming", self.streaming)
         if isinstance(self.retriever, OrderPreservingRetriever):

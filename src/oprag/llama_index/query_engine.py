@@ -51,7 +51,14 @@ class OrderPreservingQueryEngine(AnsweringEngine):
             error, which is a ValueError).
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+    # An option that is changed later is checked, and has an effect, as one that is given.
+    model_config = ConfigDict(
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        hide_input_in_errors=True,
+        defer_build=True,
+        validate_assignment=True,
+    )
 
     @dispatcher.span
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:

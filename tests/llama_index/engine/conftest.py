@@ -53,7 +53,7 @@ STEPS = {
 def by_step(prompt: str) -> str:
     """A reply that fits the step, and that depends on every letter of the prompt."""
     number = zlib.crc32(prompt.encode())
-    step = prompt.split()[0]
+    step = prompt.split(maxsplit=1)[0]
     if step == "RERANK":
         return f"Reranked {number}.\nConfidence: {number % 101}"
     if step == "VARIANTS":
@@ -264,7 +264,11 @@ def engine_of(model: Any, count: int = 4, **options: Any) -> OrderPreservingQuer
 
 def full_engine(model: Any, method: str, **options: Any) -> OrderPreservingQueryEngine:
     """An engine that has what any method needs."""
-    given = {"embeddings": WordEmbedder(), "read_source": {SOURCE: BOOK}, "answer_threshold": -1.0} | options
+    given: dict[str, Any] = {
+        "embeddings": WordEmbedder(),
+        "read_source": {SOURCE: BOOK},
+        "answer_threshold": -1.0,
+    } | options
     return engine_of(model, method=method, **given)
 
 

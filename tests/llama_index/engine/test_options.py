@@ -134,7 +134,7 @@ async def test_no_node_fits_the_token_budget(is_async: bool):
 @every_way
 async def test_options_of_the_assembly_apply(way: str):
     model = Model()
-    engine = engine_of(model, 8, k=4, order="reverse", header="<{source}>", separator="\n--\n", passage_tokens=1_024)
+    engine = engine_of(model, 8, k=4, order="rank", header="<{source}>", separator="\n--\n", passage_tokens=1_024)
     _, response = await run(engine, way)
     assert part_numbers(model.prompts[0]) == [7, 6, 5, 4]
     assert model.prompts[0].count("<voyage>") == 4
@@ -144,8 +144,8 @@ async def test_options_of_the_assembly_apply(way: str):
 class Half(BaseNodePostprocessor):
     """Keeps the first half, best first, and remembers how the nodes stood and what was asked."""
 
-    seen: list[list[int]] = []
-    asked: list[str] = []
+    seen: list[list[int]] = []  # noqa: RUF012 - pydantic copies it
+    asked: list[str] = []  # noqa: RUF012
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -208,7 +208,8 @@ class ListOfPostprocessors(list[Any]):
 
 
 def test_postprocessors_can_be_any_sequence():
-    for given in ((), [], (LongContextReorder(),), ListOfPostprocessors([LongContextReorder()])):
+    some: list[Any] = [(), [], (LongContextReorder(),), ListOfPostprocessors([LongContextReorder()])]
+    for given in some:
         assert str(engine_of(Model(), node_postprocessors=given).query(QUESTION)) == "An answer."
 
 

@@ -92,9 +92,9 @@ ASSEMBLIES: list[dict[str, Any]] = [
 async def test_no_order_is_applied_twice(options: dict[str, Any], is_async: bool, scored: bool):
     nodes = two_sources() if scored else unscored(two_sources())
     whole, apart = Model(), Model()
-    options = {"retriever": ListRetriever(nodes), "passage_tokens": 1_024} | options
-    engine_of(whole, **options).query(QUESTION)
-    engine = engine_of(apart, **options)
+    all_of: dict[str, Any] = {"retriever": ListRetriever(nodes), "passage_tokens": 1_024} | options
+    engine_of(whole, **all_of).query(QUESTION)
+    engine = engine_of(apart, **all_of)
     given = await retrieved(engine, is_async)
     response = await synthesized(engine, is_async, given)
     assert texts(response.source_nodes) == texts(given)
@@ -153,9 +153,10 @@ async def test_a_plain_question_is_taken_as_the_built_in_engine_does(is_async: b
 
 @both_sides
 async def test_synthesize_streams_too(is_async: bool):
-    response = await synthesized(engine_of(Model(), streaming=True), is_async, parts(2))
+    response: Any = await synthesized(engine_of(Model(), streaming=True), is_async, parts(2))
     assert isinstance(response, AsyncStreamingResponse if is_async else StreamingResponse)
-    whole = await response.get_response() if is_async else response.get_response()
+    answered: Any = response.get_response()
+    whole = await answered if is_async else answered
     assert whole.response == "An answer."
 
 

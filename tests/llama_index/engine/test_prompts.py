@@ -92,7 +92,8 @@ TEMPLATES: list[Any] = [
     RichPromptTemplate("C: {{ context_str | upper }} Q: {% if query_str %}{{ query_str }}{% endif %}"),
     RichPromptTemplate("{{ tone }}: {{ context_str }} Q: {{ query_str }}").partial_format(tone="Dry"),
     RichPromptTemplate(
-        '{% chat role="system" %}Be dry.{% endchat %}{% chat role="user" %}{{ context_str }} {{ query_str }}{% endchat %}'
+        '{% chat role="system" %}Be dry.{% endchat %}'
+        '{% chat role="user" %}{{ context_str }} {{ query_str }}{% endchat %}'
     ),
     RichPromptTemplate(
         "C: {{ mine }} Q: {{ query_str }}",
@@ -252,7 +253,7 @@ def test_get_prompts_shows_every_step():
 @pytest.mark.parametrize("step", STEPS)
 def test_what_is_shown_says_what_is_sent(step: str):
     """With our own prompts, and with one that has braces in it."""
-    values = dict.fromkeys(
+    values: Any = dict.fromkeys(
         (
             "context",
             "question",

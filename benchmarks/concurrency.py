@@ -1,0 +1,148 @@
+"""How long map_reduce takes with a slow model, in calls of that model, beside the frameworks' own."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from langchain_classic.chains import RetrievalQA
+from llama_index.core.indices.prompt_helper import PromptHelper
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import TreeSummarize
+
+from benchmarks.found import FoundDocuments, FoundNodes, documents, nodes
+from benchmarks.langchain_model import FakeChatModel
+from benchmarks.llama_index_model import FakeLLM
+from benchmarks.result import Figure, Result, Table, main
+from benchmarks.timing import Timing, interleave, interleave_async
+from oprag.langchain import OrderPreservingChain
+from oprag.llama_index import OrderPreservingQueryEngine
+
+COUNT, CALL = 16, 0.05
+ROUNDS = 9
+QUESTION = "What follows?"
+LIMITS = {16: 2.5, 4: 5.5}
+# So that `TreeSummarize` does not put two passages into one prompt; each has less, and two have more.
+PROMPT_TOKENS = 150
+
+
+class Candidate(NamedTuple):
+    """One way to answer, and the model that it asks."""
+
+    model: FakeChatModel | FakeLLM
+    sync: Callable[[], object]
+    asynchronous: Callable[[], Awaitable[object]]
+
+
+class Seen(NamedTuple):
+    """What one way to answer took."""
+
+    timing: Timing
+    calls: int
+    peak: int
+
+
+def run() -> Result:
+    """Time the methods that read passage by passage."""
+    modes = {"sync": _sync(), "async": _async()}
+    ours = {(name, mode): row for mode, rows in modes.items() for name, row in rows.items() if name.startswith("oprag")}
+    return Result(
+        "Calls at the same time",
+        f"`map_reduce` over {COUNT} passages with a model that takes {CALL * 1000:.0f} ms a call: {COUNT} calls that "
+        "do not need each other, and one behind them, so nothing can take less than two calls. Behind the same "
+        f"retriever LangChain's `RetrievalQA` does the same, and LlamaIndex's `TreeSummarize`, whose prompt helper is "
+        "told to put one passage into a prompt.",
+        figures=[
+            figure for name, limit in LIMITS.items() for mode in modes for figure in _figures(name, limit, mode, ours)
+        ],
+        tables=[
+            Table(
+                "Time in calls, median (best):",
+                ["", *(f"{mode}{of}" for mode in modes for of in ("", ", calls made", ", most at once"))],
+                [[name, *(cell for mode in modes.values() for cell in _cells(mode[name]))] for name in modes["sync"]],
+            )
+        ],
+    )
+
+
+def _candidates() -> dict[str, Candidate]:
+    found, found_nodes = FoundDocuments(documents=documents(COUNT)), FoundNodes(nodes(COUNT))
+    return {
+        **{f"oprag in LangChain, {limit} at once": _our_chain(found, limit) for limit in LIMITS},
+        "LangChain `RetrievalQA`": _classic_chain(found),
+        **{f"oprag in LlamaIndex, {limit} at once": _our_engine(found_nodes, limit) for limit in LIMITS},
+        "LlamaIndex `TreeSummarize`": _tree(found_nodes, use_async=False),
+        "LlamaIndex `TreeSummarize(use_async=True)`": _tree(found_nodes, use_async=True),
+    }
+
+
+def _our_chain(found: FoundDocuments, limit: int) -> Candidate:
+    model = FakeChatModel(seconds=CALL)
+    chain: OrderPreservingChain = OrderPreservingChain(
+        llm=model, retriever=found, method="map_reduce", max_concurrency=limit
+    )
+    return Candidate(model, lambda: chain.invoke({"input": QUESTION}), lambda: chain.ainvoke({"input": QUESTION}))
+
+
+def _classic_chain(found: FoundDocuments) -> Candidate:
+    model = FakeChatModel(seconds=CALL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it announces its own end
+        chain = RetrievalQA.from_chain_type(model, chain_type="map_reduce", retriever=found)
+    return Candidate(model, lambda: chain.invoke({"query": QUESTION}), lambda: chain.ainvoke({"query": QUESTION}))
+
+
+def _our_engine(found: FoundNodes, limit: int) -> Candidate:
+    model = FakeLLM(seconds=CALL)
+    engine = OrderPreservingQueryEngine(llm=model, retriever=found, method="map_reduce", max_concurrency=limit)
+    return Candidate(model, lambda: engine.query(QUESTION), lambda: engine.aquery(QUESTION))
+
+
+def _tree(found: FoundNodes, *, use_async: bool) -> Candidate:
+    model = FakeLLM(seconds=CALL)
+    helper = PromptHelper(context_window=1_000_000, num_output=256, chunk_size_limit=PROMPT_TOKENS)
+    synthesizer = TreeSummarize(llm=model, prompt_helper=helper, use_async=use_async)
+    engine = RetrieverQueryEngine(found, synthesizer)
+    return Candidate(model, lambda: engine.query(QUESTION), lambda: engine.aquery(QUESTION))
+
+
+def _sync() -> dict[str, Seen]:
+    candidates = _candidates()
+    timings = interleave({name: candidate.sync for name, candidate in candidates.items()}, ROUNDS)
+    return _seen(candidates, timings)
+
+
+def _async() -> dict[str, Seen]:
+    candidates = _candidates()
+    cases = {name: candidate.asynchronous for name, candidate in candidates.items()}
+    return _seen(candidates, asyncio.run(interleave_async(cases, ROUNDS)))
+
+
+def _seen(candidates: dict[str, Candidate], timings: dict[str, Timing]) -> dict[str, Seen]:
+    runs = ROUNDS + 1  # the one to warm up
+    return {
+        name: Seen(timings[name], candidate.model.calls // runs, candidate.model.peak)
+        for name, candidate in candidates.items()
+    }
+
+
+def _figures(limit: int, most: float, mode: str, ours: dict[tuple[str, str], Seen]) -> list[Figure]:
+    figures: list[Figure] = []
+    for framework in ("LangChain", "LlamaIndex"):
+        seen = ours[f"oprag in {framework}, {limit} at once", mode]
+        taken = seen.timing.median / CALL
+        what = f"map_reduce in {framework}, `max_concurrency={limit}`, {mode}"
+        figures.append(Figure(what, f"at most {most} calls", f"{taken:.2f} calls", taken <= most))
+        if limit < COUNT:
+            figures.append(Figure(f"{what}, at once", f"at most {limit}", str(seen.peak), seen.peak <= limit))
+    return figures
+
+
+def _cells(seen: Seen) -> list[str]:
+    return [f"{seen.timing.median / CALL:.2f} ({seen.timing.best / CALL:.2f})", str(seen.calls), str(seen.peak)]
+
+
+if __name__ == "__main__":
+    main(run)

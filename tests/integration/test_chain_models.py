@@ -1,0 +1,179 @@
+"""Every method through LangChain's OpenAI client, a real server and a real model."""
+
+import httpx
+import pytest
+
+from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
+from oprag.methods import Answer
+from tests.integration.asking import (
+    ASSEMBLY,
+    HOW,
+    LONGEST_REPLY,
+    METHODS,
+    ORDERED,
+    QUESTION,
+    check_calls,
+    check_method,
+    check_order,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default")]
+
+
+@pytest.fixture
+def chain(model_server, wire, store, embeddings, reference):
+    """Makes a chain with a method, and options of its own."""
+    from langchain_openai import ChatOpenAI
+
+    def make(method, *, stream_usage=True, grammar=None, **options):
+        model = ChatOpenAI(
+            base_url=f"{model_server}/v1",
+            api_key="-",
+            model="smollm2",
+            temperature=0,
+            max_completion_tokens=LONGEST_REPLY,
+            stream_usage=stream_usage,
+            http_client=wire.client,
+            http_async_client=wire.async_client,
+            extra_body=None if grammar is None else {"grammar": grammar},
+        )
+        return OrderPreservingChain(
+            llm=model,
+            retriever=OrderPreservingRetriever(vectorstore=store, **ASSEMBLY),
+            embeddings=embeddings,
+            read_source={"python-reference": reference},
+            method=method,
+            **HOW | options,
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_answers(method, chain, wire):
+    answer = chain(method).answer(QUESTION)
+    check_calls(answer, wire)
+    check_method(answer, method)
+    assert not any(exchange.streamed for exchange in wire.exchanges)
+    if method in ORDERED:
+        check_order(answer)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_streams(method, chain, wire):
+    pieces = []
+    early = False
+    for piece in chain(method).stream_answer(QUESTION):
+        early = early or wire.exchanges[-1].ended is None
+        pieces.append(piece)
+    *texts, answer = pieces
+    check_calls(answer, wire)
+    check_method(answer, method)
+    assert "".join(texts) == answer.text
+    if method == "map_rerank":
+        assert len(texts) == 1
+    else:
+        assert len(texts) > 2
+        assert early
+        assert wire.exchanges[-1].streamed
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_every_method_streams_async(method, chain, wire):
+    pieces = []
+    early = False
+    async for piece in chain(method).astream_answer(QUESTION):
+        early = early or wire.exchanges[-1].ended is None
+        pieces.append(piece)
+    *texts, answer = pieces
+    check_calls(answer, wire)
+    check_method(answer, method)
+    assert "".join(texts) == answer.text
+    assert early is (method != "map_rerank")
+
+
+async def test_plain_async(chain, wire):
+    answer = await chain("map_reduce").aanswer(QUESTION)
+    check_calls(answer, wire)
+    check_method(answer, "map_reduce")
+    check_order(answer)
+
+
+def test_pieces_of_the_chain_add_up_to_its_output(chain, wire):
+    pieces = list(chain("stuff").stream({"input": QUESTION, "other": 1}))
+    whole = sum(pieces[1:], pieces[0])
+    assert whole["answer"] == wire.exchanges[0].reply
+    assert (whole["input"], whole["other"]) == (QUESTION, 1)
+    starts = [document.metadata["start_index"] for document in whole["context"]]
+    assert len(starts) == ASSEMBLY["k"]
+    assert starts == sorted(starts)
+
+
+def test_a_request_of_ones_own_is_counted_alike(chain, model_server):
+    """Nothing between us and the server changes its figures."""
+    (call,) = chain("stuff").answer(QUESTION).calls
+    messages = [{"role": message.role, "content": message.content} for message in call.prompt.messages]
+    body = {"messages": messages, "temperature": 0, "max_completion_tokens": LONGEST_REPLY}
+    reply = httpx.post(f"{model_server}/v1/chat/completions", json=body, timeout=120).json()
+    assert reply["usage"]["prompt_tokens"] == call.usage.input_tokens
+    assert reply["choices"][0]["finish_reason"] == call.completion.finish_reason
+
+
+def test_without_figures_for_streams_an_estimate_says_so(chain, wire):
+    *_, answer = chain("map_reduce", stream_usage=False).stream_answer(QUESTION)
+    assert isinstance(answer, Answer)
+    *maps, last = answer.calls
+    assert [call.usage.estimated for call in maps] == [False] * len(maps)
+    assert last.usage.estimated
+    assert answer.usage.estimated
+    assert 0.5 < last.usage.input_tokens / maps[0].usage.input_tokens < 2
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_passages_are_read_at_the_same_time(most, chain, wire):
+    check_calls(chain("map_rerank").answer(QUESTION, config={"max_concurrency": most}), wire)
+    assert wire.most_at_once() == most
+
+
+@pytest.mark.parametrize("most", [1, 2])
+async def test_passages_are_read_at_the_same_time_async(most, chain, wire):
+    check_calls(await chain("map_rerank").aanswer(QUESTION, config={"max_concurrency": most}), wire)
+    assert wire.most_at_once() == most
+
+
+def test_questions_of_a_batch_share_the_limit(chain, wire):
+    questions = [QUESTION, "What does the continue statement do?"]
+    results = chain("map_rerank").batch(questions, {"max_concurrency": 2})
+    assert [result["input"] for result in results] == questions
+    assert all(result["answer"].strip() for result in results)
+    assert wire.most_at_once() == 2
+
+
+def test_the_whole_source_is_read_where_the_context_is_refused(chain, wire):
+    """A grammar of the server has the small model write what a large one would."""
+    *texts, answer = chain("self_route", grammar='root ::= "Unanswerable."').stream_answer(QUESTION)
+    check_calls(answer, wire)
+    check_method(answer, "self_route")
+    assert answer.route == "long_context"
+    # The first refusal was held back.
+    assert "".join(texts) == "Unanswerable."
+
+
+def test_the_most_confident_passage_wins(chain, wire):
+    grammar = r'root ::= [A-Za-z ]{20,40} "\nConfidence: " [1-9] [0-9]'
+    answer = chain("map_rerank", grammar=grammar).answer(QUESTION)
+    check_calls(answer, wire)
+    said = [float(exchange.reply.rpartition(" ")[2]) for exchange in wire.exchanges]
+    assert sorted(one.confidence for one in answer.answers) == sorted(said)
+    (chosen,) = (one for one in answer.answers if one.chosen)
+    assert chosen.confidence == max(said)
+    assert answer.text == chosen.text
+
+
+def test_methods_are_compared_over_one_retrieval(chain, wire):
+    comparison = chain("stuff").compare(QUESTION, ["stuff", "map_rerank"])
+    rows = comparison.rows()
+    assert [row["method"] for row in rows] == ["stuff", "map_rerank"]
+    assert sum(row["tokens_in"] for row in rows) == wire.usage.input_tokens
+    assert sum(row["tokens_out"] for row in rows) == wire.usage.output_tokens
+    assert comparison[0].context is comparison[1].context

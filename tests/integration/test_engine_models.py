@@ -1,0 +1,158 @@
+"""Every method through LlamaIndex's client for OpenAI-compatible servers, a real server and a real model."""
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.schema import TextNode
+from pydantic import SkipValidation
+
+from oprag.llama_index import OrderPreservingQueryEngine, StampPositions
+from oprag.methods import Usage
+from tests.integration.asking import (
+    ASSEMBLY,
+    CHUNKS,
+    HOW,
+    LONGEST_REPLY,
+    METHODS,
+    ORDERED,
+    QUESTION,
+    check_calls,
+    check_method,
+    check_order,
+)
+from tests.integration.conftest import LocalEmbeddings
+
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default")]
+
+
+class NodeEmbeddings(BaseEmbedding):
+    """The embedded default, as LlamaIndex wants it."""
+
+    local: SkipValidation[LocalEmbeddings]
+
+    def _get_query_embedding(self, query):
+        return self.local.embed_query(query)
+
+    async def _aget_query_embedding(self, query):
+        return self._get_query_embedding(query)
+
+    def _get_text_embedding(self, text):
+        return self.local.embed_query(text)
+
+    def _get_text_embeddings(self, texts):
+        return self.local.embed_documents(texts)
+
+
+@pytest.fixture(scope="module")
+def node_embeddings(embeddings):
+    return NodeEmbeddings(local=embeddings)
+
+
+@pytest.fixture(scope="module")
+def retriever(chunks, node_embeddings):
+    nodes = [TextNode(text=chunk.page_content, metadata=dict(chunk.metadata)) for chunk in chunks]
+    for node in nodes:
+        node.excluded_embed_metadata_keys = node.excluded_llm_metadata_keys = list(node.metadata)
+    index = VectorStoreIndex(StampPositions()(nodes), embed_model=node_embeddings)
+    return index.as_retriever(similarity_top_k=CHUNKS)
+
+
+@pytest.fixture
+def engine(model_server, wire, retriever, node_embeddings, reference):
+    """Makes a query engine with a method, and options of its own."""
+    from llama_index.llms.openai_like import OpenAILike
+
+    def make(method, **options):
+        model = OpenAILike(
+            api_base=f"{model_server}/v1",
+            api_key="-",
+            model="smollm2",
+            is_chat_model=True,
+            temperature=0,
+            max_tokens=LONGEST_REPLY,
+            additional_kwargs={"stream_options": {"include_usage": True}},
+            http_client=wire.client,
+            async_http_client=wire.async_client,
+        )
+        return OrderPreservingQueryEngine(
+            llm=model,
+            retriever=retriever,
+            embeddings=node_embeddings,
+            read_source={"python-reference": reference},
+            method=method,
+            **HOW | ASSEMBLY | options,
+        )
+
+    return make
+
+
+def check_response(response, method, wire):
+    """The record of a streamed response, which is complete when all of it was read."""
+    about = response.metadata["oprag"]
+    assert about["method"] == method
+    assert about["calls"] == len(wire.exchanges)
+    assert Usage(**about["usage"]) == wire.usage
+    starts = [scored.node.metadata["start_index"] for scored in response.source_nodes][:CHUNKS]
+    assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_answers(method, engine, wire):
+    answer = engine(method).answer(QUESTION)
+    check_calls(answer, wire)
+    check_method(answer, method)
+    assert not any(exchange.streamed for exchange in wire.exchanges)
+    if method in ORDERED:
+        check_order(answer)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_streams(method, engine, wire):
+    response = engine(method, streaming=True).query(QUESTION)
+    assert response.source_nodes
+    pieces = []
+    early = False
+    for piece in response.response_gen:
+        early = early or wire.exchanges[-1].ended is None
+        pieces.append(piece)
+    assert early is (method != "map_rerank")
+    if method != "map_rerank":
+        assert "".join(pieces) == wire.exchanges[-1].reply
+    check_response(response, method, wire)
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_every_method_streams_async(method, engine, wire):
+    response = await engine(method, streaming=True).aquery(QUESTION)
+    pieces = []
+    early = False
+    async for piece in response.async_response_gen():
+        early = early or wire.exchanges[-1].ended is None
+        pieces.append(piece)
+    assert early is (method != "map_rerank")
+    if method != "map_rerank":
+        assert "".join(pieces) == wire.exchanges[-1].reply
+    check_response(response, method, wire)
+
+
+async def test_plain_async(engine, wire):
+    answer = await engine("map_reduce").aanswer(QUESTION)
+    check_calls(answer, wire)
+    check_method(answer, "map_reduce")
+    check_order(answer)
+
+
+def test_a_response_says_what_it_took(engine, wire):
+    response = engine("refine").query(QUESTION)
+    assert response.response == wire.exchanges[-1].reply
+    check_response(response, "refine", wire)
+    assert len(response.source_nodes) == CHUNKS
+
+
+@pytest.mark.parametrize("most", [1, 2])
+async def test_passages_are_read_at_the_same_time(most, engine, wire):
+    check_calls(engine("map_rerank", max_concurrency=most).answer(QUESTION), wire)
+    assert wire.most_at_once() == most
+    wire.exchanges.clear()
+    check_calls(await engine("map_rerank", max_concurrency=most).aanswer(QUESTION), wire)
+    assert wire.most_at_once() == most
