@@ -119,9 +119,10 @@ def test_an_option_that_is_changed_afterwards_is_changed_or_refused(name: str):
 @every_way
 async def test_an_empty_question_is_refused(question: str, way: str):
     model = Model()
+    engine: Any = engine_of(model)
     with pytest.raises(QueryError, match="empty"):
-        await run(engine_of(model), way, question)
-    assert model.calls == []
+        await run(engine, way, question)
+    assert (model.calls, engine.retriever.questions) == ([], [])
 
 
 @both_sides
