@@ -135,7 +135,8 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         for one in asked:
             # One retrieval for all, and before the clock runs.
             one.parts.found.update(asked[0].parts.found)
-            LangChainBackend(**vars(one.parts)).retrieve(one.task.question)
+            if not one.task.follows_up:
+                LangChainBackend(**vars(one.parts)).retrieve(one.task.question)
             kept += [shown for shown in one.shown(streaming=False) if isinstance(shown, Answer)]
         return {answer.method: answer.text for answer in kept}
 
@@ -145,7 +146,8 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         asked = [self._asked(inputs, config, one) for one in options]
         for one in asked:
             one.parts.found.update(asked[0].parts.found)
-            await AsyncLangChainBackend(**vars(one.parts)).retrieve(one.task.question)
+            if not one.task.follows_up:
+                await AsyncLangChainBackend(**vars(one.parts)).retrieve(one.task.question)
             kept += [shown async for shown in one.ashown(streaming=False) if isinstance(shown, Answer)]
         return {answer.method: answer.text for answer in kept}
 

@@ -239,13 +239,25 @@ class OrderPreservingChain(Batching, AnsweringChain):
                     yield text
         yield kept[0]
 
-    def compare(self, question: str, methods: Sequence[str], *, config: RunnableConfig | None = None) -> Comparison:
+    def compare(
+        self,
+        question: str,
+        methods: Sequence[str],
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+        config: RunnableConfig | None = None,
+        **inputs: Any,
+    ) -> Comparison:
         """Answer a question with several methods over one retrieval.
 
         Args:
             question: The question.
             methods: The names of the methods.
+            choices: The answers to choose from, for a multiple-choice question.
+            chat_history: What was said before: messages, or pairs of texts.
             config: LangChain's config.
+            **inputs: Other values that prompts use.
 
         Returns:
             The answers; a table when it is printed or shown in a notebook.
@@ -254,20 +266,25 @@ class OrderPreservingChain(Batching, AnsweringChain):
             OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
             ModelError: A call failed, and `on_error="raise"`.
         """
-        options = [self._changed(method=method) for method in methods]
         kept: list[Answer] = []
-        self._call_with_config(partial(self._compare, options=options, kept=kept), {self.input_key: question}, config)
+        compare = partial(self._compare, options=[self._changed(method=method) for method in methods], kept=kept)
+        self._call_with_config(compare, self._as_input(question, choices, chat_history, inputs), config)
         return Comparison(question, tuple(kept))
 
     async def acompare(
-        self, question: str, methods: Sequence[str], *, config: RunnableConfig | None = None
+        self,
+        question: str,
+        methods: Sequence[str],
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+        config: RunnableConfig | None = None,
+        **inputs: Any,
     ) -> Comparison:
         """As `compare`, async."""
-        options = [self._changed(method=method) for method in methods]
         kept: list[Answer] = []
-        await self._acall_with_config(
-            partial(self._acompare, options=options, kept=kept), {self.input_key: question}, config
-        )
+        compare = partial(self._acompare, options=[self._changed(method=method) for method in methods], kept=kept)
+        await self._acall_with_config(compare, self._as_input(question, choices, chat_history, inputs), config)
         return Comparison(question, tuple(kept))
 
     def _as_input(self, question: Any, choices: Any, chat_history: Any, inputs: dict[str, Any]) -> dict[str, Any]:

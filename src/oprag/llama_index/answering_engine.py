@@ -144,7 +144,13 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
     ) -> Task:
-        return Task(question, options, parts.assembly, choices=tuple(choices), chat_history=history_of(chat_history))
+        """A question to answer.
+
+        Raises:
+            QueryError: The question is empty, or what belongs to it is not what it should be.
+        """
+        history = history_of(chat_history)
+        return Task(question, options, parts.assembly, choices=choices, chat_history=history)  # type: ignore[arg-type]
 
     def _responding(self, more: Sequence[NodeWithScore] = ()) -> Responding:
         """What makes the response, with the nodes as the retriever or the engine is asked to give them."""

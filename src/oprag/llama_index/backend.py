@@ -26,6 +26,8 @@ from oprag.methods.sources import SourceReader, read_with
 
 __all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts", "embeds"]
 
+_REASONS = ("finish_reason", "stop_reason", "done_reason")
+
 
 @dataclass
 class Parts:
@@ -219,6 +221,8 @@ def embeds(embeddings: Any) -> bool:
 
 
 def _finish_reason(response: Any) -> str | None:
-    choices = part(getattr(response, "raw", None), "choices")
-    reason = part(choices[0], "finish_reason") if choices else None
-    return reason if isinstance(reason, str) else None
+    """Why the model stopped; integrations hand on what their provider said, each in its own shape."""
+    raw = getattr(response, "raw", None)
+    choices = part(raw, "choices")
+    reasons = [part(choices[0], "finish_reason")] if choices else [part(raw, name) for name in _REASONS]
+    return next((reason for reason in reasons if isinstance(reason, str)), None)

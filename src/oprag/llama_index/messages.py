@@ -136,13 +136,16 @@ def _first(holder: Any, names: tuple[str, ...]) -> int | None:
 
 
 def history_of(history: Any) -> tuple[Message, ...]:
-    """A conversation, as LlamaIndex's chat messages; calls of tools and their results were never said.
+    """A conversation, in LlamaIndex's chat messages or our own; calls of tools and their results were never said.
 
     Raises:
         QueryError: Something is no chat message.
     """
     messages: list[Message] = []
     for message in history:
+        if isinstance(message, Message):
+            messages.append(message)
+            continue
         if not isinstance(message, ChatMessage):
             raise QueryError(f"chat_history must be chat messages, got {type(message).__name__} in it", message)
         if message.role in _ROLES and message.content:

@@ -22,6 +22,7 @@ from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
 from oprag.methods.comparison import Comparison
 from oprag.methods.drive import Shown, adrive, drive
+from oprag.methods.task import Task
 
 __all__ = ["OrderPreservingQueryEngine"]
 
@@ -64,7 +65,8 @@ class OrderPreservingQueryEngine(AnsweringEngine):
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         with self.callback_manager.event(CBEventType.QUERY, {EventPayload.QUERY_STR: query_bundle.query_str}) as event:
             backend = self._parts(LlamaIndexBackend, self._options)
-            response = self._respond(query_bundle, backend.find(query_bundle), backend, ())
+            task = self._task(query_bundle.query_str, self._options, backend)
+            response = self._respond(query_bundle, task, backend.find(query_bundle), backend)
             event.on_end({EventPayload.RESPONSE: response})
         return response
 
@@ -72,7 +74,8 @@ class OrderPreservingQueryEngine(AnsweringEngine):
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         with self.callback_manager.event(CBEventType.QUERY, {EventPayload.QUERY_STR: query_bundle.query_str}) as event:
             backend = self._parts(AsyncLlamaIndexBackend, self._options)
-            response = await self._arespond(query_bundle, await backend.find(query_bundle), backend, ())
+            task = self._task(query_bundle.query_str, self._options, backend)
+            response = await self._arespond(query_bundle, task, await backend.find(query_bundle), backend)
             event.on_end({EventPayload.RESPONSE: response})
         return response
 
@@ -104,7 +107,8 @@ class OrderPreservingQueryEngine(AnsweringEngine):
         """
         query_bundle = _bundle(query_bundle)
         backend = self._parts(LlamaIndexBackend, self._options)
-        return self._respond(query_bundle, _as_given(nodes, backend), backend, additional_source_nodes or ())
+        task = self._task(query_bundle.query_str, self._options, backend)
+        return self._respond(query_bundle, task, _as_given(nodes, backend), backend, additional_source_nodes or ())
 
     @dispatcher.span
     async def asynthesize(
@@ -116,7 +120,9 @@ class OrderPreservingQueryEngine(AnsweringEngine):
         """As `synthesize`, async."""
         query_bundle = _bundle(query_bundle)
         backend = self._parts(AsyncLlamaIndexBackend, self._options)
-        return await self._arespond(query_bundle, _as_given(nodes, backend), backend, additional_source_nodes or ())
+        task = self._task(query_bundle.query_str, self._options, backend)
+        context = _as_given(nodes, backend)
+        return await self._arespond(query_bundle, task, context, backend, additional_source_nodes or ())
 
     @dispatcher.span
     def answer(self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()) -> Answer:
@@ -146,12 +152,21 @@ class OrderPreservingQueryEngine(AnsweringEngine):
             return _answer_in([one async for one in shown])
 
     @dispatcher.span
-    def compare(self, question: str, methods: Sequence[str]) -> Comparison:
+    def compare(
+        self,
+        question: str,
+        methods: Sequence[str],
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+    ) -> Comparison:
         """Answer a question with several methods over one retrieval.
 
         Args:
             question: The question.
             methods: The names of the methods.
+            choices: The answers to choose from, for a multiple-choice question.
+            chat_history: What was said before, as LlamaIndex's chat messages.
 
         Returns:
             The answers; a table when it is printed or shown in a notebook.
@@ -167,14 +182,22 @@ class OrderPreservingQueryEngine(AnsweringEngine):
             for options in tried:
                 backend = self._parts(LlamaIndexBackend, options)
                 backend.found = found
+                task = self._task(question, options, backend, choices, chat_history)
                 # One retrieval for all, and before the clock runs.
-                backend.retrieve(question)
-                task = self._task(question, options, backend)
+                if not task.follows_up:
+                    backend.retrieve(question)
                 answers.append(_answer_in(drive(answering(task), backend, self._limit(), stop_early=self._stop_early)))
         return Comparison(question, tuple(answers))
 
     @dispatcher.span
-    async def acompare(self, question: str, methods: Sequence[str]) -> Comparison:
+    async def acompare(
+        self,
+        question: str,
+        methods: Sequence[str],
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+    ) -> Comparison:
         """As `compare`, async."""
         tried = [self._changed(method=method) for method in methods]
         answers: list[Answer] = []
@@ -183,21 +206,28 @@ class OrderPreservingQueryEngine(AnsweringEngine):
             for options in tried:
                 backend = self._parts(AsyncLlamaIndexBackend, options)
                 backend.found = found
-                await backend.retrieve(question)
-                task = self._task(question, options, backend)
+                task = self._task(question, options, backend, choices, chat_history)
+                if not task.follows_up:
+                    await backend.retrieve(question)
                 shown = adrive(answering(task), backend, self._limit(), stop_early=self._stop_early)
                 answers.append(_answer_in([one async for one in shown]))
         return Comparison(question, tuple(answers))
 
     def _respond(
-        self, query: QueryBundle, context: Context, backend: LlamaIndexBackend, more: Sequence[NodeWithScore]
+        self,
+        query: QueryBundle,
+        task: Task,
+        context: Context,
+        backend: LlamaIndexBackend,
+        more: Sequence[NodeWithScore] = (),
     ) -> RESPONSE_TYPE:
         """The part of a query behind its retrieval, with the events of a response synthesizer."""
         dispatcher.event(SynthesizeStartEvent(query=query))
         with self.callback_manager.event(CBEventType.SYNTHESIZE, {EventPayload.QUERY_STR: query.query_str}) as event:
             backend.found[query.query_str] = context
-            requests = answering(self._task(query.query_str, self._options, backend))
-            shown = drive(requests, backend, self._limit(), streaming=self.streaming, stop_early=self._stop_early)
+            shown = drive(
+                answering(task), backend, self._limit(), streaming=self.streaming, stop_early=self._stop_early
+            )
             responding = self._responding(more)
             response = responding.streamed(shown) if self.streaming else responding.whole(shown)
             event.on_end({EventPayload.RESPONSE: response})
@@ -205,13 +235,19 @@ class OrderPreservingQueryEngine(AnsweringEngine):
         return response
 
     async def _arespond(
-        self, query: QueryBundle, context: Context, backend: AsyncLlamaIndexBackend, more: Sequence[NodeWithScore]
+        self,
+        query: QueryBundle,
+        task: Task,
+        context: Context,
+        backend: AsyncLlamaIndexBackend,
+        more: Sequence[NodeWithScore] = (),
     ) -> RESPONSE_TYPE:
         dispatcher.event(SynthesizeStartEvent(query=query))
         with self.callback_manager.event(CBEventType.SYNTHESIZE, {EventPayload.QUERY_STR: query.query_str}) as event:
             backend.found[query.query_str] = context
-            requests = answering(self._task(query.query_str, self._options, backend))
-            shown = adrive(requests, backend, self._limit(), streaming=self.streaming, stop_early=self._stop_early)
+            shown = adrive(
+                answering(task), backend, self._limit(), streaming=self.streaming, stop_early=self._stop_early
+            )
             responding = self._responding(more)
             if self.streaming:
                 response: RESPONSE_TYPE = await responding.astreamed(shown)

@@ -43,7 +43,7 @@ def answering(task: Task) -> Answering:
     def whole() -> Body:
         nonlocal standalone
         asked = task
-        if task.chat_history and task.options.condense:
+        if task.follows_up:
             (reply,) = yield Generate((task.prompt("condense"),))
             standalone = text_of(reply, "condense").strip() or None
             if standalone is None:

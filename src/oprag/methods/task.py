@@ -99,6 +99,11 @@ class Task:
         return count(text, self.assembly.count_tokens)
 
     @property
+    def follows_up(self) -> bool:
+        """Whether the question is first made to stand by itself, without the conversation."""
+        return bool(self.chat_history) and self.options.condense
+
+    @property
     def collapse_tokens(self) -> int:
         """The most tokens of partial answers in one prompt."""
         return self.options.collapse_tokens or self.assembly.token_budget or COLLAPSE_TOKENS
