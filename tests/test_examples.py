@@ -1,24 +1,104 @@
-"""The examples run and show the two orders."""
+"""The examples run, and show what they say: the same question, the same keys, passages in the order of the source."""
 
+import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+FOLDER = Path(__file__).parent.parent / "examples"
+EXAMPLES = sorted(FOLDER.glob("*.py"))
+SWAPS = [path for path in EXAMPLES if path.stem.startswith("swap_")]
+KEYS = {
+    "swap_agent_tool": "messages",
+    "swap_conversational_retrieval_chain": "answer, chat_history, question, source_documents",
+    "swap_create_retrieval_chain": "answer, context, input",
+    "swap_llama_index_query_engine": "metadata, response, source_nodes",
+    "swap_retrieval_qa": "query, result, source_documents",
+}
+
+every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+every_swap = pytest.mark.parametrize("path", SWAPS, ids=lambda path: path.stem)
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example(path):
+def run(path, **environment):
     # Deprecations are the frameworks' own, inside their packages.
     command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", path]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    kept = {name: value for name, value in os.environ.items() if name != "OPRAG_EXAMPLE_MODEL"}
+    return subprocess.run(command, env=kept | environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+@cache
+def output_of(path):
+    result = run(path)
     assert result.returncode == 0, result.stderr
-    orders = {
-        name.strip(): [int(number) for number in numbers.split(", ")]
-        for name, numbers in re.findall(r"^ *(\w+ order): chunks (.*)$", result.stdout, re.MULTILINE)
-    }
-    assert orders["source order"] == sorted(orders["rank order"])
-    assert orders["source order"] != orders["rank order"]
+    return result.stdout
+
+
+def orders_in(output):
+    """The chunks of the first and of the second run."""
+    return [
+        [int(number) for number in numbers.split(", ")]
+        for numbers in re.findall(r"^ *(?:\w+ order|before|after):.* chunks ([\d, ]+)$", output, re.MULTILINE)
+    ]
+
+
+def lines_in(output, word):
+    return re.findall(rf"^(?:before|after): {word} (.*)$", output, re.MULTILINE)
+
+
+@every_example
+def test_the_same_passages_come_in_source_order(path):
+    rank_order, source_order = orders_in(output_of(path))
+    assert len(rank_order) == 8
+    assert source_order == sorted(rank_order)
+    assert source_order != rank_order
+
+
+@every_swap
+def test_a_swap_gives_the_same_keys(path):
+    assert lines_in(output_of(path), "keys") == [KEYS[path.stem]] * 2
+
+
+@every_swap
+def test_a_swap_answers_the_question(path):
+    before, after = lines_in(output_of(path), "answer")
+    # A sentence of the reference, not of a prompt, nor that there is none.
+    for answer in (before, after):
+        assert "exception" in answer
+        assert len(answer.split()) > 8
+        assert "?" not in answer
+
+
+def test_the_official_chains_read_what_the_store_ranked():
+    """What the swaps show as "before" is the rank order that the retriever itself gives."""
+    (ranked, _) = orders_in(output_of(FOLDER / "langchain_retriever.py"))
+    for name in ("swap_create_retrieval_chain", "swap_retrieval_qa", "swap_agent_tool"):
+        (before, _) = orders_in(output_of(FOLDER / f"{name}.py"))
+        assert before == ranked
+
+
+def test_every_official_chain_has_its_swap():
+    assert {path.stem for path in SWAPS} == set(KEYS)
+
+
+@every_example
+def test_an_example_is_short_and_says_what_to_install(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 80
+    (line,) = re.findall(r"^pip install .*$", text, re.MULTILINE)
+    extra = "llama-index" if "llama_index" in path.stem else "langchain"
+    assert f"'oprag[{extra},local]'" in line
+    # What is imported beyond the extras is in the line as well.
+    for module, package in (("langchain_classic", "langchain-classic"), ("langchain.agents", "'langchain>=1.2'")):
+        assert (f"from {module} import" in text or f"from {module}." in text) == (package in line)
+
+
+def test_a_model_of_ones_own_is_asked():
+    result = run(FOLDER / "swap_retrieval_qa.py", OPRAG_EXAMPLE_MODEL="no-such-provider:model")
+    assert result.returncode != 0
+    assert "no-such-provider" in result.stderr
+    assert "answer" not in result.stdout

@@ -6,9 +6,9 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -35,17 +35,13 @@ class Limit:
         self._threads = threading.Semaphore(size)
         self._tasks = asyncio.Semaphore(size)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> AbstractContextManager[object]:
         """Be one of them, in a thread."""
-        with self._threads:
-            yield
+        return self._threads
 
-    @asynccontextmanager
-    async def aheld(self) -> AsyncIterator[None]:
+    def aheld(self) -> AbstractAsyncContextManager[object]:
         """Be one of them, in a task."""
-        async with self._tasks:
-            yield
+        return self._tasks
 
 
 def side_by_side(
@@ -70,6 +66,9 @@ def side_by_side(
     Raises:
         Exception: What the function raised first. Calls that were running have ended by then.
     """
+    if len(items) == 1:
+        with limit.held():
+            return [function(items[0])]
     results: list[Done | None] = [None] * len(items)
     waiting = deque(enumerate(items))
 

@@ -8,7 +8,7 @@ one overlap, nothing can be confirmed, and the chunks are left apart: losing not
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from oprag.chunk import Chunk, Span
 from oprag.offsets import is_exact
@@ -26,8 +26,7 @@ _COINCIDENCE = 8
 _MOST_PLACES = 64
 
 
-@dataclass(frozen=True)
-class Passage:
+class Passage(NamedTuple):
     """One run of source text.
 
     Attributes:
@@ -161,9 +160,12 @@ class _Run:
 
 
 def _passage(runs: Sequence[_Run], separator: str) -> Passage:
+    if len(runs) == 1:
+        (run,) = runs
+        return Passage(run.text, tuple(run.chunks), () if run.span is None else (run.span,))
     chunks = tuple(chunk for run in runs for chunk in run.chunks)
     return Passage(
-        separator.join(run.text for run in runs), chunks, tuple(run.span for run in runs if run.span is not None)
+        separator.join([run.text for run in runs]), chunks, tuple([run.span for run in runs if run.span is not None])
     )
 
 

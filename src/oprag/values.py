@@ -36,6 +36,8 @@ def ordinal(value: Any) -> int | float | None:
     """
     if type(value) is int:
         return value if 0 <= value < _TOO_LARGE else None
+    if value is None:
+        return None
     if isinstance(value, str):
         return _number(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
@@ -73,7 +75,7 @@ def whole(value: Any) -> int | None:
 
 def finite(value: Any) -> float | None:
     """The value as a score, or None when it is no finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if value is None or isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
         number = float(value)

@@ -12,7 +12,6 @@ ORDERED = ["stuff", "refine", "map_reduce", "map_rerank"]
 QUESTION = "What does the break statement do?"
 CHUNKS = 3
 VARIANTS = 2
-LONGEST_REPLY = 32  # tokens
 
 ASSEMBLY: dict[str, Any] = {"k": CHUNKS, "token_budget": 600}
 HOW: dict[str, Any] = {

@@ -8,13 +8,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 SLOTS = 2
 WINDOW = 4_096  # tokens, of each slot
-LONGEST_REPLY = 48  # tokens, where a request names no other number
+LONGEST_REPLY = 24  # tokens, where a request names no other number
+ENDLESS = 2_000  # tokens; nobody waits until they are written
 
 
-def serve(port: int = 0) -> Any:
-    """A server that stops when nothing holds it any more; port 0 takes a free one."""
+def serve(port: int = 0, *, endless: bool = False) -> Any:
+    """A server that stops when nothing holds it any more; port 0 takes a free one.
+
+    An endless one does not stop writing where a reply would end, for clients that cannot ask for that themselves.
+    """
     import xllamacpp
 
     # Its code needs a compiled server of its own; the model file is all that is wanted.
@@ -24,7 +30,8 @@ def serve(port: int = 0) -> Any:
     parameters.model.path = str(path)
     parameters.n_ctx = SLOTS * WINDOW
     parameters.n_parallel = SLOTS
-    parameters.n_predict = LONGEST_REPLY
+    parameters.n_predict = ENDLESS if endless else LONGEST_REPLY
+    parameters.sampling.ignore_eos = endless
     parameters.port = port
     parameters.verbosity = -1
     # Two threads wait for each other at every layer: on two cores that others use too, they take ten times as long.
@@ -35,16 +42,27 @@ def serve(port: int = 0) -> Any:
 class MortalServer:
     """The server in a process of its own, always on the same port."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, endless: bool = False) -> None:
         self._process: subprocess.Popen[str] | None = None
+        self._endless = endless
         self.address = ""
         self.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None
+
+    @property
+    def working(self) -> int:
+        """How many requests it is reading or answering."""
+        slots = httpx.get(f"{self.address}/slots", timeout=60).json()
+        return sum(slot["is_processing"] for slot in slots)
 
     def start(self) -> None:
         """Start it, or start it again."""
         port = self.address.rpartition(":")[2]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, port or "0"],
+            [sys.executable, "-m", __name__, port or "0", *(["endless"] if self._endless else [])],
             cwd=Path(__file__).parents[2],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -65,7 +83,8 @@ class MortalServer:
 
 
 if __name__ == "__main__":
-    server = serve(int(sys.argv[1]))
+    _, port, *rest = sys.argv
+    server = serve(int(port), endless="endless" in rest)
     print(server.listening_address, flush=True)  # noqa: T201
     # Until whoever started it closes the pipe, or ends.
     sys.stdin.read()

@@ -8,7 +8,6 @@ from oprag.methods import Answer
 from tests.integration.asking import (
     ASSEMBLY,
     HOW,
-    LONGEST_REPLY,
     METHODS,
     ORDERED,
     QUESTION,
@@ -16,27 +15,19 @@ from tests.integration.asking import (
     check_method,
     check_order,
 )
+from tests.integration.clients import chat_openai
+from tests.integration.model_server import LONGEST_REPLY
 
-pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default")]
+pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
 def chain(model_server, wire, store, embeddings, reference):
     """Makes a chain with a method, and options of its own."""
-    from langchain_openai import ChatOpenAI
 
     def make(method, *, stream_usage=True, grammar=None, **options):
-        model = ChatOpenAI(
-            base_url=f"{model_server}/v1",
-            api_key="-",
-            model="smollm2",
-            temperature=0,
-            max_completion_tokens=LONGEST_REPLY,
-            stream_usage=stream_usage,
-            http_client=wire.client,
-            http_async_client=wire.async_client,
-            extra_body=None if grammar is None else {"grammar": grammar},
-        )
+        body = None if grammar is None else {"grammar": grammar}
+        model = chat_openai(model_server, wire, stream_usage=stream_usage, extra_body=body)
         return OrderPreservingChain(
             llm=model,
             retriever=OrderPreservingRetriever(vectorstore=store, **ASSEMBLY),

@@ -3,39 +3,23 @@
 import pytest
 from langchain_classic.chains import RetrievalQA, create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.vectorstores import InMemoryVectorStore
 
-from oprag.langchain import OrderPreservingRetriever, stamp_positions
+from oprag.langchain import OrderPreservingRetriever
+from tests.integration.clients import chat_openai
 
-pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default")]
+pytestmark = pytest.mark.integration
 
 QUESTION = "What does the break statement do?"
 
 
-class Recorder(BaseCallbackHandler):
-    """Keeps the prompts that the model was sent."""
-
-    def __init__(self):
-        self.prompts = []
-
-    def on_chat_model_start(self, serialized, messages, **kwargs):
-        self.prompts += ["\n".join(str(message.content) for message in batch) for batch in messages]
+@pytest.fixture
+def model(model_server, wire):
+    return chat_openai(model_server, wire)
 
 
 @pytest.fixture(scope="module")
-def model(model_server):
-    from langchain_openai import ChatOpenAI
-
-    return ChatOpenAI(
-        base_url=f"{model_server}/v1", api_key="-", model="smollm2", temperature=0, max_completion_tokens=48
-    )
-
-
-@pytest.fixture(scope="module")
-def retriever(chunks, embeddings):
-    store = InMemoryVectorStore.from_documents(stamp_positions(chunks), embeddings)
+def retriever(store):
     return OrderPreservingRetriever(vectorstore=store, k=5, token_budget=700)
 
 
@@ -46,21 +30,19 @@ def in_order(prompt, retriever):
     return len(places) > 2 and places == sorted(places)
 
 
-def test_retrieval_qa(model, retriever):
-    recorder = Recorder()
+def test_retrieval_qa(model, retriever, wire):
     chain = RetrievalQA.from_chain_type(model, chain_type="stuff", retriever=retriever, return_source_documents=True)
-    result = chain.invoke({"query": QUESTION}, config={"callbacks": [recorder]})
+    result = chain.invoke({"query": QUESTION})
     assert result["result"].strip()
-    assert in_order(recorder.prompts[0], retriever)
+    assert in_order(wire.exchanges[0].text, retriever)
 
 
-def test_retrieval_chain_streams(model, retriever):
-    recorder = Recorder()
+def test_retrieval_chain_streams(model, retriever, wire):
     prompt = ChatPromptTemplate.from_messages([("system", "Answer from this text:\n{context}"), ("human", "{input}")])
     chain = create_retrieval_chain(retriever, create_stuff_documents_chain(model, prompt))
-    pieces = list(chain.stream({"input": QUESTION}, config={"callbacks": [recorder]}))
+    pieces = list(chain.stream({"input": QUESTION}))
     assert len([piece for piece in pieces if "answer" in piece]) > 1
-    assert in_order(recorder.prompts[0], retriever)
+    assert in_order(wire.exchanges[0].text, retriever)
 
 
 async def test_retrieval_chain_async(model, retriever):

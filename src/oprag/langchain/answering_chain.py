@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, closing
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
@@ -19,6 +18,7 @@ from oprag.langchain.asking import Asked, Shower, limit_of, merged, question_in,
 from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Parts, check_embeddings
 from oprag.langchain.messages import as_template
 from oprag.langchain.retriever import OrderPreservingRetriever
+from oprag.langchain.runs import as_run
 from oprag.langchain.wrapping import order_preserving, takes_all_inputs, with_inputs
 from oprag.method_fields import MethodFields
 from oprag.methods.answer import Answer
@@ -31,8 +31,6 @@ __all__ = ["AnsweringChain", "Inputs"]
 
 Inputs = dict[str, Any] | str
 
-# LangChain hands a run to whoever has a parameter of that name; its children are told by the config.
-Run = Any
 Kept = list[Answer] | None
 
 
@@ -75,23 +73,21 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         fields = {name: getattr(self, name) for name in self.model_fields_set}
         return type(self)(**{**(deepcopy(fields) if deep else fields), **(update or {})})
 
-    def _invoke(self, given: Any, run_manager: Run, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
+    def _invoke(self, given: Any, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
         inputs = question_in(given, self.input_key)
         shower = self._shower(inputs)
         for shown in self._asked(inputs, config).shown(streaming=False):
             shower.piece(shown)
         return shower.output(kept)
 
-    async def _ainvoke(self, given: Any, run_manager: Run, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
+    async def _ainvoke(self, given: Any, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
         inputs = question_in(given, self.input_key)
         shower = self._shower(inputs)
         async for shown in self._asked(inputs, config).ashown(streaming=False):
             shower.piece(shown)
         return shower.output(kept)
 
-    def _stream(
-        self, given: Iterator[Any], run_manager: Run, config: RunnableConfig, kept: Kept = None
-    ) -> Iterator[dict[str, Any]]:
+    def _stream(self, given: Iterator[Any], config: RunnableConfig, kept: Kept = None) -> Iterator[dict[str, Any]]:
         inputs = question_in(merged(given), self.input_key)
         shower = self._shower(inputs)
         yield shower.inputs()
@@ -102,7 +98,7 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         shower.output(kept)
 
     async def _astream(
-        self, given: AsyncIterator[Any], run_manager: Run, config: RunnableConfig, kept: Kept = None
+        self, given: AsyncIterator[Any], config: RunnableConfig, kept: Kept = None
     ) -> AsyncIterator[dict[str, Any]]:
         inputs = question_in(merged([piece async for piece in given]), self.input_key)
         shower = self._shower(inputs)
@@ -117,19 +113,19 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         self, given: Iterator[Any], config: RunnableConfig | None, kept: Kept = None
     ) -> Iterator[dict[str, Any]]:
         """The stream as a run."""
-        return self._transform_stream_with_config(given, partial(self._stream, kept=kept), config)
+        return self._transform_stream_with_config(given, as_run(self._stream, kept=kept), config)
 
     async def _astreamed(
         self, given: AsyncIterator[Any], config: RunnableConfig | None, kept: Kept = None
     ) -> AsyncGenerator[dict[str, Any], None]:
         """The stream as a run; who stops reading ends the model's stream as well, and not some time later."""
-        run = self._atransform_stream_with_config(given, partial(self._astream, kept=kept), config)
+        run = self._atransform_stream_with_config(given, as_run(self._astream, kept=kept), config)
         async with aclosing(run) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 yield piece
 
     def _compare(
-        self, inputs: Any, run_manager: Run, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
+        self, inputs: Any, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
     ) -> dict[str, Any]:
         asked = [self._asked(inputs, config, one) for one in options]
         for one in asked:
@@ -141,7 +137,7 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         return {answer.method: answer.text for answer in kept}
 
     async def _acompare(
-        self, inputs: Any, run_manager: Run, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
+        self, inputs: Any, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
     ) -> dict[str, Any]:
         asked = [self._asked(inputs, config, one) for one in options]
         for one in asked:

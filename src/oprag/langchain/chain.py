@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -14,6 +13,7 @@ from oprag.errors import OptionError
 from oprag.langchain.answering_chain import AnsweringChain, Inputs
 from oprag.langchain.batch import Batching
 from oprag.langchain.classic import classic_options
+from oprag.langchain.runs import as_run
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
 
@@ -127,13 +127,13 @@ class OrderPreservingChain(Batching, AnsweringChain):
             ModelError: A call failed, and `on_error="raise"`.
         """
         _refuse(kwargs)
-        output: dict[str, Any] = self._call_with_config(self._invoke, input, config)
+        output: dict[str, Any] = self._call_with_config(as_run(self._invoke), input, config)
         return output
 
     async def ainvoke(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """As `invoke`, async."""
         _refuse(kwargs)
-        output: dict[str, Any] = await self._acall_with_config(self._ainvoke, input, config)
+        output: dict[str, Any] = await self._acall_with_config(as_run(self._ainvoke), input, config)
         return output
 
     def stream(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[dict[str, Any]]:
@@ -186,7 +186,7 @@ class OrderPreservingChain(Batching, AnsweringChain):
         """
         kept: list[Answer] = []
         inputs = self._as_input(question, choices, chat_history, inputs)
-        self._call_with_config(partial(self._invoke, kept=kept), inputs, config)
+        self._call_with_config(as_run(self._invoke, kept=kept), inputs, config)
         return kept[0]
 
     async def aanswer(
@@ -201,7 +201,7 @@ class OrderPreservingChain(Batching, AnsweringChain):
         """As `answer`, async."""
         kept: list[Answer] = []
         inputs = self._as_input(question, choices, chat_history, inputs)
-        await self._acall_with_config(partial(self._ainvoke, kept=kept), inputs, config)
+        await self._acall_with_config(as_run(self._ainvoke, kept=kept), inputs, config)
         return kept[0]
 
     def stream_answer(
@@ -267,7 +267,7 @@ class OrderPreservingChain(Batching, AnsweringChain):
             ModelError: A call failed, and `on_error="raise"`.
         """
         kept: list[Answer] = []
-        compare = partial(self._compare, options=[self._changed(method=method) for method in methods], kept=kept)
+        compare = as_run(self._compare, options=[self._changed(method=method) for method in methods], kept=kept)
         self._call_with_config(compare, self._as_input(question, choices, chat_history, inputs), config)
         return Comparison(question, tuple(kept))
 
@@ -283,7 +283,7 @@ class OrderPreservingChain(Batching, AnsweringChain):
     ) -> Comparison:
         """As `compare`, async."""
         kept: list[Answer] = []
-        compare = partial(self._acompare, options=[self._changed(method=method) for method in methods], kept=kept)
+        compare = as_run(self._acompare, options=[self._changed(method=method) for method in methods], kept=kept)
         await self._acall_with_config(compare, self._as_input(question, choices, chat_history, inputs), config)
         return Comparison(question, tuple(kept))
 

@@ -69,7 +69,8 @@ def found_chunks(found: Any, assembly: Assembly, *, wraps: bool) -> list[Chunk]:
 def _reranked(document: Document) -> float | None:
     """The score that LangChain's rerankers leave in the metadata."""
     metadata: Any = document.metadata
-    return finite(metadata.get("relevance_score")) if isinstance(metadata, Mapping) else None
+    known = type(metadata) is dict or isinstance(metadata, Mapping)
+    return finite(metadata.get("relevance_score")) if known else None
 
 
 def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[Document]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    BaseRunManager,
+    CallbackManagerForRetrieverRun,
+)
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
 from langchain_core.runnables import RunnableConfig
@@ -192,7 +196,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         request = request or _Request(None)
         assembly = self._assembly_for(query, k, request)
         found = self._fetch(query, assembly, filter, patch_config(request.config, callbacks=run_manager.get_child()))
-        return self._documents(found, assembly, request)
+        return self._documents(found, assembly, request, run_manager)
 
     async def _aget_relevant_documents(
         self,
@@ -206,15 +210,18 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         request = request or _Request(None)
         assembly = self._assembly_for(query, k, request)
         config = patch_config(request.config, callbacks=run_manager.get_child())
-        return self._documents(await self._afetch(query, assembly, filter, config), assembly, request)
+        return self._documents(await self._afetch(query, assembly, filter, config), assembly, request, run_manager)
 
     def _assembly_for(self, query: str, k: int | None, request: _Request) -> Assembly:
         check_question(query)
         return as_assembly(request.assembly or self._assembly(), {} if k is None else {"k": k})
 
-    def _documents(self, found: Found, assembly: Assembly, request: _Request) -> list[Document]:
+    def _documents(self, found: Found, assembly: Assembly, request: _Request, run: BaseRunManager) -> list[Document]:
         context = build_context(found_chunks(found, assembly, wraps=self.vectorstore is None), assembly)
         request.context = context
+        if request.assembly is not None and not run.handlers:
+            # Who asked for the context gets no documents, and nobody traces them.
+            return []
         return documents_of(context, annotate=self.annotate)
 
     def _fetch(self, query: str, assembly: Assembly, filter: Any, config: RunnableConfig | None) -> Found:
