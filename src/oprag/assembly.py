@@ -110,14 +110,12 @@ def as_assembly(assembly: Assembly | None, options: dict[str, Any]) -> Assembly:
     Raises:
         OptionError: `assembly` is no `Assembly`, or an option is unknown or has a value that it cannot have.
     """
-    if assembly is None:
-        assembly = Assembly()
-    elif not isinstance(assembly, Assembly):
+    if assembly is not None and not isinstance(assembly, Assembly):
         raise OptionError(f"expected an oprag.Assembly, got {type(assembly).__name__}", assembly)
-    if not options:
-        return assembly
-    check_names(options, (field.name for field in dataclasses.fields(Assembly)))
-    return dataclasses.replace(assembly, **options)
+    check_names(options, Assembly.__dataclass_fields__)
+    if assembly is None:
+        return Assembly(**options)
+    return dataclasses.replace(assembly, **options) if options else assembly
 
 
 def check_key(name: str, value: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from oprag.errors import OptionError
@@ -58,13 +58,12 @@ def check_text(name: str, value: Any, *, optional: bool = False) -> None:
         raise OptionError(f"{name} must be a string{' or None' if optional else ''}, got {value!r}", value)
 
 
-def check_names(options: Mapping[str, Any], names: Iterable[str]) -> None:
+def check_names(options: Mapping[str, Any], names: Collection[str]) -> None:
     """Refuse an option that there is not, with the name that was probably meant.
 
     Raises:
         OptionError: A name is unknown.
     """
-    names = tuple(names)
     for name in options:
         if name not in names:
             import difflib

@@ -117,12 +117,12 @@ class _Run:
     def _new_text(self, chunk: Chunk) -> str | None:
         """What the chunk adds to the run; None where it is not certain that it belongs there."""
         mine, its = self.span, chunk.span
-        if mine is None or its is None or not self.exact or not is_exact(chunk, its) or not self._comparable(chunk):
+        if mine is None or its is None or not mine.start <= its.start <= mine.end:
+            return None
+        if not self.exact or not is_exact(chunk, its) or not self._comparable(chunk):
             return None
         if its.start == mine.end:
             return None if _follows(self.chunks[-1], chunk) is False else chunk.text
-        if not mine.start <= its.start < mine.end:
-            return None
         if its.end <= mine.end:
             return "" if self._holds(chunk, mine.end - its.start) else None
         overlap = mine.end - its.start

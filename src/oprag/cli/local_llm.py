@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +20,8 @@ LOCAL_DEFAULTS = {"k": 8, "token_budget": 1_000}
 """What stands in place of the command's defaults: it reads a few hundred tokens a second, on two cores."""
 
 _WINDOW = 8_192  # tokens, of the model
-_LONGEST_REPLY = 200  # tokens; a small model does not always find an end
+_LONGEST_REPLY = 120  # tokens; a small model does not always find an end
+_PENALTY = 0.5  # for words that were said; without it, it says one sentence over and over
 
 
 @cache
@@ -39,6 +41,7 @@ def local_model() -> ChatOpenAI:
         api_key="-",
         model="smollm2",
         temperature=0,
+        frequency_penalty=_PENALTY,
         max_completion_tokens=_LONGEST_REPLY,
         stream_usage=True,
     )
@@ -53,6 +56,9 @@ def _server(xllamacpp: Any) -> Any:
     parameters.n_parallel = 1
     parameters.port = 0
     parameters.verbosity = -1
+    # Its threads wait for each other at every layer: with one a core, whatever else runs makes it many times slower.
+    threads = max(1, (os.cpu_count() or 1) - 1)
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     return xllamacpp.Server(parameters)
 
 

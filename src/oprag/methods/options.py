@@ -103,5 +103,5 @@ def as_options(options: MethodOptions | None, changes: Mapping[str, Any]) -> Met
         OptionError: An option is unknown or has a value that it cannot have.
         PromptError: A prompt cannot be used.
     """
-    check_names(changes, (field.name for field in dataclasses.fields(MethodOptions)))
+    check_names(changes, MethodOptions.__dataclass_fields__)
     return dataclasses.replace(options or MethodOptions(), **changes)
