@@ -98,16 +98,19 @@ def ask(
     """Answer a QUESTION about FILES, from their passages in the order of the document."""
     with _clear_errors():
         check_question(question)
+        methods = [] if compare is None else [name.strip() for name in compare.split(",")]
         model = Model(llm, base_url, temperature)
         assembly = options.value(**model.defaults)
         sources = read_sources(files)
-        chain = make_chain(model, sources, assembly, how, size=chunk_size, overlap=chunk_overlap)
-        if compare is not None:
-            comparison = chain.compare(question, [name.strip() for name in compare.split(",")])
+        chain = make_chain(model, sources, assembly, how, methods=methods, size=chunk_size, overlap=chunk_overlap)
+        if methods:
+            comparison = chain.compare(question, methods, choices=choice or ())
             if as_json:
                 echo_json([answer.to_dict() for answer in comparison])
-            else:
-                show_comparison(comparison)
+                return
+            show_comparison(comparison)
+            for answer in comparison if explain else ():
+                typer.echo(f"\n{answer.explain()}")
             return
         if as_json:
             echo_json(chain.answer(question, choices=choice or ()).to_dict())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -56,6 +56,8 @@ class Model:
         """
         if self.name == LOCAL:
             return local_model()
+        if not self.name.strip():
+            raise OptionError("the model has no name; give PROVIDER:MODEL", self.name)
         try:
             from langchain.chat_models import init_chat_model
         except ImportError as error:
@@ -68,15 +70,38 @@ class Model:
         try:
             return init_chat_model(self.name, **settings)
         except Exception as error:
-            # Some of LangChain's messages go on with pages of links.
-            reason = str(error).partition("\n")[0]
-            raise OptionError(f"cannot use the model {self.name!r}: {reason}", self.name) from error
+            raise OptionError(f"cannot use the model {self.name!r}: {_reason(error)}", self.name) from error
+
+
+def _reason(error: Exception) -> str:
+    """Why a model cannot be made, in one line."""
+    if callable(details := getattr(error, "errors", None)):
+        # Some clients check themselves with pydantic, whose first line says nothing but the name of a class.
+        return "; ".join(detail["msg"] for detail in details())
+    # Some of LangChain's messages go on with pages of links.
+    return str(error).partition("\n")[0]
 
 
 def make_chain(
-    model: Model, sources: Mapping[str, str], assembly: Assembly, how: TypedOptions, *, size: int, overlap: int
+    model: Model,
+    sources: Mapping[str, str],
+    assembly: Assembly,
+    how: TypedOptions,
+    *,
+    methods: Sequence[str] = (),
+    size: int,
+    overlap: int,
 ) -> OrderPreservingChain:
     """A chain over an index of these sources.
+
+    Args:
+        model: The model.
+        sources: The texts by their names.
+        assembly: How contexts are made.
+        how: The options of the method.
+        methods: The methods that will be compared, in place of the one in `how`.
+        size: Tokens in a chunk.
+        overlap: Tokens that neighbouring chunks share.
 
     Raises:
         MissingExtraError: LangChain is not installed.
@@ -87,7 +112,8 @@ def make_chain(
     except MissingExtraError as error:
         raise MissingExtraError("oprag ask", "ask") from error
     # Before a model is loaded and a book embedded.
-    check_needs(how.value(), embeddings=True, read_source=True)
+    for options in [replace(how.value(), method=method) for method in methods] or [how.value()]:
+        check_needs(options, embeddings=True, read_source=True)
     llm = model.load()
     index = embed_sources(sources, size, overlap)
     found = DocumentIndexRetriever(index=index, k=assembly.fetch_k or assembly.k or len(index))
@@ -103,18 +129,23 @@ def make_chain(
 
 def _changed(assembly: Assembly, chunks: int) -> dict[str, Any]:
     """The options for the retriever; a document with fewer chunks than k is no reason for a warning."""
-    options = {name: getattr(assembly, name) for name in asdict(assembly)}
+    options = {name: getattr(assembly, name) for name in (field.name for field in fields(assembly))}
     return options | {"k": None if assembly.k is not None and assembly.k > chunks else assembly.k, "stitch": False}
 
 
 def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[str]) -> Answer:
     """Print the answer as it is written."""
     out = console()
-    for piece in chain.stream_answer(question, choices=choices):
-        if isinstance(piece, Answer):
+    begun = False
+    try:
+        for piece in chain.stream_answer(question, choices=choices):
+            begun = True
+            if isinstance(piece, Answer):
+                return piece
+            out.print(safe(piece), end="")
+    finally:
+        if begun:
             out.print()
-            return piece
-        out.print(safe(piece), end="")
     raise AssertionError("the answer comes last")
 
 

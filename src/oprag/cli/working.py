@@ -56,7 +56,9 @@ class _LateProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        # One that was never shown would still print an empty line.
+        if self._bar.live.is_started:
+            self._bar.stop()
 
     def update(self, done: int, total: int) -> None:
         """Show how far it is."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict, SkipValidation, model_validator
 
 from oprag.checks import check_count
 from oprag.errors import OptionError
+from oprag.index import DocumentIndex
 from oprag.question import check_question
 
 __all__ = ["DocumentIndexRetriever"]
@@ -29,12 +31,12 @@ class DocumentIndexRetriever(BaseRetriever):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
-    index: SkipValidation[Any]
+    index: SkipValidation[DocumentIndex]
     k: SkipValidation[int] = 128
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not callable(getattr(self.index, "search", None)):
+        if not isinstance(self.index, DocumentIndex):
             raise OptionError(f"index must be an oprag.DocumentIndex, got {type(self.index).__name__}", self.index)
         check_count("k", self.k, optional=False)
         return self
@@ -49,5 +51,11 @@ class DocumentIndexRetriever(BaseRetriever):
         check_question(query)
         return [
             Document(chunk.text, id=chunk.id, metadata={**chunk.metadata, "relevance_score": chunk.score})
-            for chunk in self.index.search(query, k or self.k)
+            for chunk in self.index.search(query, self.k if k is None else k)
         ]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        # LangChain's own way to a thread drops `k`.
+        return await run_in_executor(None, self._get_relevant_documents, query, run_manager=run_manager.get_sync(), k=k)

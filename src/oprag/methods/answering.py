@@ -118,4 +118,6 @@ def _described(call: Call, prompts: Sequence[Prompt]) -> str:
     alike = [prompt for prompt in prompts if prompt.step == call.step]
     number = next(number for number, prompt in enumerate(alike, 1) if prompt is call.prompt)
     which = f" ({number} of {len(alike)})" if len(alike) > 1 else ""
-    return f"the model call {call.step!r}{which} failed: {type(call.error).__name__}: {call.error}"
+    # Some clients' messages have several lines.
+    reason = " ".join(str(call.error).split())
+    return f"the model call {call.step!r}{which} failed: {type(call.error).__name__}: {reason}"

@@ -85,7 +85,8 @@ class Task:
                     known.setdefault(other, known[name])
         question = self._question()
         # An input may have the name of one of our fields, but never change what is asked or read.
-        asked = {"question": question, self.question_key: question, "chat_history": self.chat_history}
+        asked: dict[str, Any] = dict.fromkeys(("question", self.question_key), question)
+        asked |= {"chat_history": self.chat_history, "choices": known["choices"]}
         known |= {**self.inputs, **asked, **values}
         template = getattr(prompts, step)
         return Prompt(template.messages(known), step)

@@ -1,0 +1,90 @@
+"""A provider's package, as LangChain's `init_chat_model` finds it under the name `langchain_groq`."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from pydantic import model_validator
+
+MODULE = "langchain_groq"
+
+
+class _Words:
+    """Counts words, and cannot be copied, like many a client."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __call__(self, text: str) -> int:
+        with self._lock:
+            return len(text.split())
+
+
+count_words = _Words()
+
+
+def _prompt_of(messages: list[BaseMessage]) -> str:
+    return "\n".join(message.text for message in messages)
+
+
+class ChatGroq(BaseChatModel):
+    """Does what its model name says, and remembers what it was asked."""
+
+    model: str
+    base_url: str | None = None
+    temperature: float | None = None
+
+    replies: ClassVar[dict[str, str]] = {
+        "cranes": "It lifts forty tons [1].\nConfidence: 80",
+        "empty": "",
+        "hostile": "red \x1b[31m and \x1b]0;owned\x07 [bold]bold[/bold] :smile:",
+        "laid-out": "One.\n\n- two\n-  three\n\n    four = [4]\n" + "long " * 60 + "line\n\nEnd.",
+        "pausing": "First second third.",
+        "unsure": "Unanswerable.",
+    }
+    made: ClassVar[list[ChatGroq]] = []
+    prompts: ClassVar[list[str]] = []
+
+    @model_validator(mode="after")
+    def _key(self) -> ChatGroq:
+        if self.model == "keyless":
+            raise ValueError("API key required: set GROQ_API_KEY")
+        if self.model == "refused":
+            raise RuntimeError("the client refuses\nFor troubleshooting, visit a page")
+        self.made.append(self)
+        return self
+
+    @property
+    def _llm_type(self) -> str:
+        return "groq"
+
+    def get_num_tokens(self, text: str) -> int:
+        """Counted here, since the default would download a tokenizer."""
+        return len(text.split())
+
+    def _reply(self, messages: list[BaseMessage]) -> str:
+        prompt = _prompt_of(messages)
+        self.prompts.append(prompt)
+        if self.model == "down" or (self.model == "half-down" and len(self.prompts) % 2):
+            raise ConnectionError("the line is down\nand this is a second line")
+        if "other questions about this text" in prompt:
+            return "How many cranes are there?\nWhere was the crane built?"
+        return self.replies.get(self.model, self.replies["cranes"])
+
+    def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(self._reply(messages)))])
+
+    def _stream(self, messages: Any, *_: Any, **__: Any) -> Iterator[ChatGenerationChunk]:
+        for number, piece in enumerate(re.findall(r"\s+|\S+", self._reply(messages)) or [""]):
+            if self.model == "pausing" and number:
+                sys.stdin.readline()
+            if self.model == "breaking" and number == 3:
+                raise ConnectionError("the line broke")
+            yield ChatGenerationChunk(message=AIMessageChunk(content=piece))

