@@ -12,11 +12,12 @@ from benchmarks.machine import machine
 from benchmarks.result import Result, markdown
 
 OUTPUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-BENCHMARKS = ("imports", "assembly", "adapters", "search", "cold")
+BENCHMARKS = ("imports", "assembly", "adapters", "overhead", "first_token", "concurrency", "search", "cold")
 PACKAGES = (
     "oprag",
     "numpy",
     "langchain-core",
+    "langchain-classic",
     "langchain-text-splitters",
     "langchain-community",
     "llama-index-core",

@@ -12,7 +12,7 @@ import httpx
 
 SLOTS = 2
 WINDOW = 4_096  # tokens, of each slot
-LONGEST_REPLY = 24  # tokens, where a request names no other number
+LONGEST_REPLY = 16  # tokens, where a request names no other number
 ENDLESS = 2_000  # tokens; nobody waits until they are written
 
 

@@ -11,6 +11,7 @@ from tests.integration.asking import (
     METHODS,
     ORDERED,
     QUESTION,
+    VARIANTS,
     check_calls,
     check_method,
     check_order,
@@ -150,8 +151,21 @@ def test_the_whole_source_is_read_where_the_context_is_refused(chain, wire):
     assert "".join(texts) == "Unanswerable."
 
 
+@pytest.mark.parametrize("method", ["step_down", "reciprocal"])
+def test_other_questions_are_asked_at_the_same_time(method, chain, wire):
+    grammar = r'root ::= "What" [a-z ]{4,8} "?\nWhy" [a-z ]{4,8} "?"'
+    answer = chain(method, grammar=grammar).answer(QUESTION)
+    check_calls(answer, wire)
+    check_method(answer, method)
+    asked = [one.question for one in answer.answers]
+    assert asked == wire.exchanges[0].reply.splitlines()
+    assert len(asked) == VARIANTS
+    assert wire.most_at_once() == VARIANTS
+    assert all(question in wire.exchanges[-1].text for question in asked)
+
+
 def test_the_most_confident_passage_wins(chain, wire):
-    grammar = r'root ::= [A-Za-z ]{20,40} "\nConfidence: " [1-9] [0-9]'
+    grammar = r'root ::= [A-Za-z ]{4,8} "\nConfidence: " [1-9] [0-9]'
     answer = chain("map_rerank", grammar=grammar).answer(QUESTION)
     check_calls(answer, wire)
     said = [float(exchange.reply.rpartition(" ")[2]) for exchange in wire.exchanges]

@@ -1,0 +1,250 @@
+"""A model server that is killed at work, comes back, or refuses: one clear error, and the next try works."""
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.schema import NodeWithScore, TextNode
+
+from oprag import ModelError, ModelWarning
+from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
+from oprag.llama_index import OrderPreservingQueryEngine
+from tests.integration.asking import ASSEMBLY, CHUNKS, HOW, QUESTION
+from tests.integration.clients import chat_openai, openai_like
+from tests.integration.model_server import MortalServer
+from tests.integration.waiting import as_soon_as
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def only_server():
+    server = MortalServer()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def server(only_server):
+    """A server that is alive when a test begins."""
+    if not only_server.alive:
+        only_server.start()
+    return only_server
+
+
+@pytest.fixture
+def model(server, wire):
+    """Makes a client that tries once, unless it is told otherwise."""
+
+    def make(**options):
+        return chat_openai(server.address, wire, **{"max_retries": 0} | options)
+
+    return make
+
+
+@pytest.fixture
+def chain(model, store):
+    def make(method, llm=None, **options):
+        retriever = OrderPreservingRetriever(vectorstore=store, **ASSEMBLY)
+        return OrderPreservingChain(llm=llm or model(), retriever=retriever, method=method, **HOW | options)
+
+    return make
+
+
+class Best(BaseRetriever):
+    """The nodes of the same chunks."""
+
+    def __init__(self, store):
+        super().__init__()
+        self._store = store
+
+    def _retrieve(self, query):
+        found = self._store.similarity_search(query.query_str, k=CHUNKS)
+        return [NodeWithScore(node=TextNode(text=one.page_content, metadata=one.metadata)) for one in found]
+
+
+@pytest.fixture
+def engine(server, wire, store):
+    def make(method, *, endless=False, **options):
+        model = openai_like(server.address, wire, endless=endless, max_retries=0)
+        return OrderPreservingQueryEngine(llm=model, retriever=Best(store), method=method, **HOW | ASSEMBLY | options)
+
+    return make
+
+
+def check_error(error, step):
+    """One sentence that names the call, with what the client said behind it."""
+    message = str(error)
+    assert message.startswith(f"the model call {step!r}")
+    assert "\n" not in message
+    assert error.value.step == step
+    assert error.value.error is error.__cause__
+    assert type(error.__cause__).__name__ in message
+
+
+def test_killed_while_an_answer_streams(chain, model, server):
+    asked = chain("stuff", model(endless=True))
+    pieces = asked.stream_answer(QUESTION)
+    assert next(pieces)
+    server.kill()
+    with pytest.raises(ModelError) as caught:
+        list(pieces)
+    check_error(caught.value, "answer")
+
+    with pytest.raises(ModelError) as caught:
+        list(asked.stream_answer(QUESTION))
+    check_error(caught.value, "answer")
+
+    server.start()
+    *texts, answer = chain("stuff").stream_answer(QUESTION)
+    assert "".join(texts) == answer.text
+    assert answer.text.strip()
+    assert not answer.errors
+
+
+async def test_killed_while_an_answer_streams_async(chain, model, server):
+    pieces = chain("stuff", model(endless=True)).astream_answer(QUESTION)
+    assert await anext(pieces)
+    server.kill()
+    with pytest.raises(ModelError) as caught:
+        [piece async for piece in pieces]
+    check_error(caught.value, "answer")
+
+    server.start()
+    assert (await chain("stuff").aanswer(QUESTION)).text.strip()
+
+
+def test_what_was_shown_cannot_be_skipped(chain, model, server):
+    pieces = chain("stuff", model(endless=True), on_error="skip").stream_answer(QUESTION)
+    assert next(pieces)
+    server.kill()
+    with pytest.raises(ModelError) as caught:
+        list(pieces)
+    check_error(caught.value, "answer")
+
+
+def test_killed_while_a_response_streams(engine, server):
+    pieces = engine("stuff", endless=True, streaming=True).query(QUESTION).response_gen
+    assert next(pieces)
+    server.kill()
+    with pytest.raises(ModelError) as caught:
+        list(pieces)
+    check_error(caught.value, "answer")
+
+    server.start()
+    response = engine("stuff", streaming=True).query(QUESTION)
+    assert "".join(response.response_gen).strip()
+
+
+async def test_killed_while_a_response_streams_async(engine, server):
+    response = await engine("stuff", endless=True, streaming=True).aquery(QUESTION)
+    pieces = response.async_response_gen()
+    assert await anext(pieces)
+    server.kill()
+    with pytest.raises(ModelError) as caught:
+        [piece async for piece in pieces]
+    check_error(caught.value, "answer")
+
+
+class Outage(BaseCallbackHandler):
+    """The server dies behind the first call, and is back when so many of them have failed."""
+
+    def __init__(self, server, failures):
+        self._server = server
+        self._failures = failures
+        self._over = False
+
+    def on_llm_end(self, *args, **kwargs):
+        if not self._over:
+            self._server.kill()
+
+    def on_llm_error(self, *args, **kwargs):
+        self._failures -= 1
+        if self._failures == 0:
+            self._over = True
+            self._server.start()
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_killed_while_passages_are_read(most, chain, model, server, wire):
+    asked = chain("map_reduce", model(endless=True))
+    with as_soon_as(lambda: server.working == most, server.kill), pytest.raises(ModelError) as caught:
+        asked.answer(QUESTION, config={"max_concurrency": most})
+    check_error(caught.value, "map")
+    assert "of 3)" in str(caught.value)
+    # None was begun when one had failed.
+    assert len(wire.exchanges) == most
+
+
+async def test_killed_while_passages_are_read_async(chain, model, server, wire):
+    asked = chain("map_reduce", model(endless=True))
+    with as_soon_as(lambda: server.working == 2, server.kill), pytest.raises(ModelError) as caught:
+        await asked.aanswer(QUESTION, config={"max_concurrency": 2})
+    check_error(caught.value, "map")
+    assert len(wire.exchanges) == 2
+
+    server.start()
+    answer = await chain("map_reduce").aanswer(QUESTION)
+    assert answer.text.strip()
+    assert not answer.errors
+
+
+async def test_killed_while_the_engine_reads_passages(engine, server):
+    with as_soon_as(lambda: server.working == 2, server.kill), pytest.raises(ModelError) as caught:
+        engine("map_reduce", endless=True).query(QUESTION)
+    check_error(caught.value, "map")
+    with pytest.raises(ModelError) as caught:
+        await engine("map_reduce").aquery(QUESTION)
+    check_error(caught.value, "map")
+
+    server.start()
+    assert engine("map_reduce").query(QUESTION).response.strip()
+
+
+def test_skipped_calls_are_on_record(chain, server):
+    outage = Outage(server, failures=CHUNKS - 1)
+    with pytest.warns(ModelWarning, match=r"2 of 4 calls failed and were skipped; .*'map' \(2 of 3\)"):
+        answer = chain("map_reduce", on_error="skip").answer(
+            QUESTION, config={"callbacks": [outage], "max_concurrency": 1}
+        )
+    first, second, third, last = answer.calls
+    assert answer.errors == (second, third)
+    assert (first.step, second.step, third.step, last.step) == ("map", "map", "map", "reduce")
+    assert second.usage.input_tokens == 0
+    assert first.reply.strip() in last.prompt.text
+    assert answer.text == last.reply
+    assert answer.text.strip()
+    assert "2 of 4 calls failed and were skipped" in answer.notes
+    assert "failed: " in answer.explain()
+
+
+def test_with_nothing_but_failures_there_is_no_answer(chain, server):
+    server.kill()
+    with pytest.warns(ModelWarning, match="3 of 3 calls failed"):
+        answer = chain("map_reduce", on_error="skip").answer(QUESTION)
+    assert answer.text == ""
+    assert len(answer.errors) == len(answer.calls) == CHUNKS
+
+
+def test_the_clients_own_retries_outlast_a_restart(chain, model, server, wire):
+    server.kill()
+    with as_soon_as(lambda: wire.exchanges, server.start):
+        answer = chain("map_rerank", model(max_retries=8)).answer(QUESTION)
+    assert answer.text.strip()
+    assert not answer.errors
+    # It was down: some requests were made in vain.
+    assert len(wire.exchanges) > len(answer.calls)
+
+
+def test_a_context_that_the_model_cannot_read(store, model):
+    """The server refuses what is longer than its window, and says so."""
+    retriever = OrderPreservingRetriever(vectorstore=store, k=60, token_budget=None)
+    with pytest.raises(ModelError, match="exceeds the available context size") as caught:
+        OrderPreservingChain(llm=model(), retriever=retriever).answer(QUESTION)
+    check_error(caught.value, "answer")
+    assert getattr(caught.value.__cause__, "status_code", None) == 400
+
+
+def test_a_model_that_takes_too_long(chain, model):
+    with pytest.raises(ModelError, match="Timeout") as caught:
+        chain("stuff", model(endless=True, timeout=0.2)).answer(QUESTION)
+    check_error(caught.value, "answer")
