@@ -33,7 +33,7 @@ def read_offsets(chunks: Sequence[Chunk], fields: set[str]) -> tuple[str, list[S
     Returns:
         The names of what was read, empty when there is nothing; and a span for each chunk, None where it states none.
     """
-    names = [name for name in START_FIELDS if name in fields]
+    names = [] if fields.isdisjoint(START_FIELDS) else [name for name in START_FIELDS if name in fields]
     if not names and all(chunk.span is None for chunk in chunks):
         return "", [None] * len(chunks)
     spans: list[Span | None] = []

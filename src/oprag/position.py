@@ -187,9 +187,9 @@ def _against_pages(keys: Sequence[Key | None], frames: Sequence[_Frame]) -> bool
     """
     if None in keys:
         return False
-    order = sorted(range(len(keys)), key=keys.__getitem__)  # type: ignore[arg-type]
     for frame in frames:
         if frame.page_field and None not in frame.claims:
+            order = sorted(range(len(keys)), key=keys.__getitem__)  # type: ignore[arg-type]
             pages = [frame.claims[index][0] for index in order]  # type: ignore[index]
             numbered = all(page[0] == NUMBERED for page in pages)  # type: ignore[index]
             return numbered and any(after < before for before, after in pairwise(pages))  # type: ignore[operator]
