@@ -27,7 +27,7 @@ from oprag.methods.prompts import as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 
-__all__ = ["AnsweringChain", "Inputs"]
+__all__ = ["AnsweringChain", "Inputs", "once"]
 
 Inputs = dict[str, Any] | str
 
@@ -169,3 +169,8 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         check_needs(options, embeddings=self.embeddings is not None, read_source=self._reader is not None)
         options.numbered(self._retriever.assembly)
         return options
+
+
+async def once(given: Inputs) -> AsyncIterator[Inputs]:
+    """An input in one piece."""
+    yield given

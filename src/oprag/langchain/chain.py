@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -10,17 +10,16 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import create_model
 
 from oprag.errors import OptionError
-from oprag.langchain.answering_chain import AnsweringChain, Inputs
+from oprag.langchain.answering_chain import Inputs, once
 from oprag.langchain.batch import Batching
 from oprag.langchain.classic import classic_options
+from oprag.langchain.full_answers import FullAnswers
 from oprag.langchain.runs import as_run
-from oprag.methods.answer import Answer
-from oprag.methods.comparison import Comparison
 
 __all__ = ["OrderPreservingChain"]
 
 
-class OrderPreservingChain(Batching, AnsweringChain):
+class OrderPreservingChain(Batching, FullAnswers):
     """Answers questions from retrieved documents in the order of their source, with any of the methods.
 
     It takes and gives what LangChain's `create_retrieval_chain` does: `{"input": question}` in; all inputs, `context`
@@ -144,7 +143,7 @@ class OrderPreservingChain(Batching, AnsweringChain):
         self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[dict[str, Any]]:
         """As `stream`, async."""
-        return self.atransform(_once(input), config, **kwargs)
+        return self.atransform(once(input), config, **kwargs)
 
     def transform(
         self, input: Iterator[Inputs], config: RunnableConfig | None = None, **kwargs: Any
@@ -162,140 +161,7 @@ class OrderPreservingChain(Batching, AnsweringChain):
             async for piece in pieces:
                 yield piece
 
-    def answer(
-        self,
-        question: str,
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        config: RunnableConfig | None = None,
-        **inputs: Any,
-    ) -> Answer:
-        """Answer a question, and tell everything that is known about the answer.
-
-        Args:
-            question: The question.
-            choices: The answers to choose from, for a multiple-choice question.
-            chat_history: What was said before: messages, or pairs of texts.
-            config: LangChain's config.
-            **inputs: Other values that prompts use.
-
-        Raises:
-            QueryError: The question is empty or no string.
-            ModelError: A call failed, and `on_error="raise"`.
-        """
-        kept: list[Answer] = []
-        inputs = self._as_input(question, choices, chat_history, inputs)
-        self._call_with_config(as_run(self._invoke, kept=kept), inputs, config)
-        return kept[0]
-
-    async def aanswer(
-        self,
-        question: str,
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        config: RunnableConfig | None = None,
-        **inputs: Any,
-    ) -> Answer:
-        """As `answer`, async."""
-        kept: list[Answer] = []
-        inputs = self._as_input(question, choices, chat_history, inputs)
-        await self._acall_with_config(as_run(self._ainvoke, kept=kept), inputs, config)
-        return kept[0]
-
-    def stream_answer(
-        self,
-        question: str,
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        config: RunnableConfig | None = None,
-        **inputs: Any,
-    ) -> Iterator[str | Answer]:
-        """As `answer`, but gives the pieces of the text as they are written, and the `Answer` last."""
-        kept: list[Answer] = []
-        given = iter([self._as_input(question, choices, chat_history, inputs)])
-        for piece in self._streamed(given, config, kept):
-            if isinstance(text := piece.get(self.output_key), str):
-                yield text
-        yield kept[0]
-
-    async def astream_answer(
-        self,
-        question: str,
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        config: RunnableConfig | None = None,
-        **inputs: Any,
-    ) -> AsyncIterator[str | Answer]:
-        """As `stream_answer`, async."""
-        kept: list[Answer] = []
-        given = _once(self._as_input(question, choices, chat_history, inputs))
-        async with aclosing(self._astreamed(given, config, kept)) as pieces:
-            async for piece in pieces:
-                if isinstance(text := piece.get(self.output_key), str):
-                    yield text
-        yield kept[0]
-
-    def compare(
-        self,
-        question: str,
-        methods: Sequence[str],
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        config: RunnableConfig | None = None,
-        **inputs: Any,
-    ) -> Comparison:
-        """Answer a question with several methods over one retrieval.
-
-        Args:
-            question: The question.
-            methods: The names of the methods.
-            choices: The answers to choose from, for a multiple-choice question.
-            chat_history: What was said before: messages, or pairs of texts.
-            config: LangChain's config.
-            **inputs: Other values that prompts use.
-
-        Returns:
-            The answers; a table when it is printed or shown in a notebook.
-
-        Raises:
-            OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
-            ModelError: A call failed, and `on_error="raise"`.
-        """
-        kept: list[Answer] = []
-        compare = as_run(self._compare, options=[self._changed(method=method) for method in methods], kept=kept)
-        self._call_with_config(compare, self._as_input(question, choices, chat_history, inputs), config)
-        return Comparison(question, tuple(kept))
-
-    async def acompare(
-        self,
-        question: str,
-        methods: Sequence[str],
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        config: RunnableConfig | None = None,
-        **inputs: Any,
-    ) -> Comparison:
-        """As `compare`, async."""
-        kept: list[Answer] = []
-        compare = as_run(self._acompare, options=[self._changed(method=method) for method in methods], kept=kept)
-        await self._acall_with_config(compare, self._as_input(question, choices, chat_history, inputs), config)
-        return Comparison(question, tuple(kept))
-
-    def _as_input(self, question: Any, choices: Any, chat_history: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        said = {"choices": choices, "chat_history": chat_history}
-        return {**inputs, **{key: value for key, value in said.items() if value}, self.input_key: question}
-
 
 def _refuse(kwargs: dict[str, Any]) -> None:
     if kwargs:
         raise OptionError(f"unknown arguments: {', '.join(kwargs)}; a chain takes its options when it is made", kwargs)
-
-
-async def _once(given: Inputs) -> AsyncIterator[Inputs]:
-    yield given

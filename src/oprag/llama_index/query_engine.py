@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,17 +11,14 @@ from llama_index.core.callbacks.schema import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import ConfigDict
 
 from oprag.build import build_context
 from oprag.context import Context
-from oprag.llama_index.answering_engine import AnsweringEngine
 from oprag.llama_index.backend import AsyncLlamaIndexBackend, LlamaIndexBackend, Parts
+from oprag.llama_index.full_answers import FullAnswers
 from oprag.llama_index.nodes import chunks_of
-from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
-from oprag.methods.comparison import Comparison
-from oprag.methods.drive import Shown, adrive, drive
+from oprag.methods.drive import adrive, drive
 from oprag.methods.task import Task
 
 __all__ = ["OrderPreservingQueryEngine"]
@@ -29,7 +26,7 @@ __all__ = ["OrderPreservingQueryEngine"]
 dispatcher = get_dispatcher(__name__)
 
 
-class OrderPreservingQueryEngine(AnsweringEngine):
+class OrderPreservingQueryEngine(FullAnswers):
     """Answers queries from retrieved nodes in the order of their source, with any of the methods.
 
     It stands wherever a LlamaIndex query engine can: in a tool, a router, a chat engine.
@@ -51,15 +48,6 @@ class OrderPreservingQueryEngine(AnsweringEngine):
         ValidationError: An option is unknown, has a value that it cannot have, or is missing for the method (pydantic's
             error, which is a ValueError).
     """
-
-    # An option that is changed later is checked, and has an effect, as one that is given.
-    model_config = ConfigDict(
-        extra="forbid",
-        arbitrary_types_allowed=True,
-        hide_input_in_errors=True,
-        defer_build=True,
-        validate_assignment=True,
-    )
 
     @dispatcher.span
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
@@ -124,95 +112,6 @@ class OrderPreservingQueryEngine(AnsweringEngine):
         context = _as_given(nodes, backend)
         return await self._arespond(query_bundle, task, context, backend, additional_source_nodes or ())
 
-    @dispatcher.span
-    def answer(self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()) -> Answer:
-        """Answer a question, and tell everything that is known about the answer.
-
-        Args:
-            question: The question.
-            choices: The answers to choose from, for a multiple-choice question.
-            chat_history: What was said before, as LlamaIndex's chat messages.
-
-        Raises:
-            QueryError: The question is empty or no string.
-            ModelError: A call failed, and `on_error="raise"`.
-        """
-        backend = self._parts(LlamaIndexBackend, self._options)
-        task = self._task(question, self._options, backend, choices, chat_history)
-        with self.callback_manager.as_trace("query"):
-            return _answer_in(drive(answering(task), backend, self._limit(), stop_early=self._stop_early))
-
-    @dispatcher.span
-    async def aanswer(self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()) -> Answer:
-        """As `answer`, async."""
-        backend = self._parts(AsyncLlamaIndexBackend, self._options)
-        task = self._task(question, self._options, backend, choices, chat_history)
-        with self.callback_manager.as_trace("query"):
-            shown = adrive(answering(task), backend, self._limit(), stop_early=self._stop_early)
-            return _answer_in([one async for one in shown])
-
-    @dispatcher.span
-    def compare(
-        self,
-        question: str,
-        methods: Sequence[str],
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-    ) -> Comparison:
-        """Answer a question with several methods over one retrieval.
-
-        Args:
-            question: The question.
-            methods: The names of the methods.
-            choices: The answers to choose from, for a multiple-choice question.
-            chat_history: What was said before, as LlamaIndex's chat messages.
-
-        Returns:
-            The answers; a table when it is printed or shown in a notebook.
-
-        Raises:
-            OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
-            ModelError: A call failed, and `on_error="raise"`.
-        """
-        tried = [self._changed(method=method) for method in methods]
-        answers: list[Answer] = []
-        found: dict[str, Context] = {}
-        with self.callback_manager.as_trace("query"):
-            for options in tried:
-                backend = self._parts(LlamaIndexBackend, options)
-                backend.found = found
-                task = self._task(question, options, backend, choices, chat_history)
-                # One retrieval for all, and before the clock runs.
-                if not task.follows_up:
-                    backend.retrieve(question)
-                answers.append(_answer_in(drive(answering(task), backend, self._limit(), stop_early=self._stop_early)))
-        return Comparison(question, tuple(answers))
-
-    @dispatcher.span
-    async def acompare(
-        self,
-        question: str,
-        methods: Sequence[str],
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-    ) -> Comparison:
-        """As `compare`, async."""
-        tried = [self._changed(method=method) for method in methods]
-        answers: list[Answer] = []
-        found: dict[str, Context] = {}
-        with self.callback_manager.as_trace("query"):
-            for options in tried:
-                backend = self._parts(AsyncLlamaIndexBackend, options)
-                backend.found = found
-                task = self._task(question, options, backend, choices, chat_history)
-                if not task.follows_up:
-                    await backend.retrieve(question)
-                shown = adrive(answering(task), backend, self._limit(), stop_early=self._stop_early)
-                answers.append(_answer_in([one async for one in shown]))
-        return Comparison(question, tuple(answers))
-
     def _respond(
         self,
         query: QueryBundle,
@@ -267,11 +166,6 @@ def _as_given(nodes: list[NodeWithScore], backend: Parts) -> Context:
     if backend.assembly.order != "source":
         changes["order"] = "rank"
     return build_context(chunks_of(nodes), replace(backend.assembly, **changes))
-
-
-def _answer_in(shown: Iterable[Shown]) -> Answer:
-    (answer,) = (one for one in shown if isinstance(one, Answer))
-    return answer
 
 
 def _bundle(query: str | QueryBundle) -> QueryBundle:

@@ -287,6 +287,34 @@ async def test_questions_of_the_model_are_searched_for_once(is_async: bool):
 
 
 @both_sides
+async def test_what_belongs_to_a_question_belongs_to_its_comparison(is_async: bool):
+    model, retriever = Model(reply=by_step), Found(documents=ranked(parts(2)))
+    prompts = {"answer": "ANSWER {context} In {language}: {question}", "map": "MAP {context} In {language}: {question}"}
+    chain: Any = chain_of(model, retriever=retriever, prompts=STEPS | prompts)
+    given: dict[str, Any] = {"choices": ["a storm", "a calm"], "language": "German"}
+    methods = ["stuff", "map_reduce"]
+    compared = (
+        await chain.acompare(QUESTION, methods, **given) if is_async else chain.compare(QUESTION, methods, **given)
+    )
+    asked = [call.prompt.text for answer in compared for call in answer.calls if call.step in {"answer", "map"}]
+    assert len(asked) == 3
+    assert all(text.endswith(f"In German: {QUESTION}\nA. a storm\nB. a calm") for text in asked)
+
+
+@both_sides
+async def test_a_follow_up_is_searched_for_only_as_it_stands_by_itself(is_async: bool):
+    retriever = Found(documents=ranked(parts(2)))
+    chain: Any = chain_of(Model(reply=by_step), retriever=retriever)
+    said = {"chat_history": [("Who sailed?", "Ada.")]}
+    methods = ["stuff", "refine"]
+    compared = (
+        await chain.acompare("And then?", methods, **said) if is_async else chain.compare("And then?", methods, **said)
+    )
+    assert {answer.standalone_question for answer in compared} == set(retriever.asked)
+    assert len(retriever.asked) == 1
+
+
+@both_sides
 async def test_the_seconds_of_a_comparison_leave_out_the_search(is_async: bool):
     import time
 

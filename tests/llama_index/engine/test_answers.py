@@ -280,6 +280,20 @@ async def test_a_comparison_retrieves_once(is_async: bool):
 
 
 @both_sides
+async def test_what_belongs_to_a_question_belongs_to_its_comparison(is_async: bool):
+    model = Model(reply=by_step)
+    engine: Any = engine_of(model)
+    given: dict[str, Any] = {"choices": ["a storm", "a calm"], "chat_history": BOTH}
+    methods = ["stuff", "map_rerank"]
+    compared = await engine.acompare("And?", methods, **given) if is_async else engine.compare("And?", methods, **given)
+    standalone = {answer.standalone_question for answer in compared}
+    assert {bundle.query_str for bundle in engine.retriever.questions} == standalone
+    assert len(engine.retriever.questions) == 1
+    asked = [call.prompt.text for answer in compared for call in answer.calls if call.step != "condense"]
+    assert all(text.endswith("A. a storm\nB. a calm") for text in asked)
+
+
+@both_sides
 async def test_a_comparison_gives_what_each_method_gives(is_async: bool):
     engine = full_engine(Model(reply=by_step), "stuff", max_concurrency=1)
     compared = await engine.acompare(QUESTION, METHODS) if is_async else engine.compare(QUESTION, METHODS)
