@@ -6,29 +6,13 @@ pip install 'oprag[langchain,local]' langchain-text-splitters
 from pydoc_data.topics import topics
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
+from parts.for_langchain import LocalEmbeddings
 
-from oprag import LocalEmbedder
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
 
 QUESTION = "What happens when an exception is raised inside a with statement?"
-
-
-class LocalEmbeddings(Embeddings):
-    """The embedder that needs no key and no download; use the one of your application."""
-
-    def __init__(self) -> None:
-        self._embedder = LocalEmbedder()
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed documents."""
-        return self._embedder.embed_documents(texts).tolist()  # type: ignore[no-any-return]
-
-    def embed_query(self, text: str) -> list[float]:
-        """Embed a question."""
-        return self.embed_documents([text])[0]
 
 
 def main() -> None:

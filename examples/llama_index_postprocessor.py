@@ -4,33 +4,16 @@ pip install 'oprag[llama-index,local]'
 """
 
 from pydoc_data.topics import topics
-from typing import Any, cast
+from typing import Any
 
 from llama_index.core import Document, VectorStoreIndex
-from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
-from pydantic import PrivateAttr
+from parts.for_llama_index import LocalEmbedding
 
-from oprag import LocalEmbedder
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
 
 QUESTION = "What happens when an exception is raised inside a with statement?"
-
-
-class LocalEmbedding(BaseEmbedding):
-    """The embedder that needs no key and no download; use the one of your application."""
-
-    _embedder: LocalEmbedder = PrivateAttr(default_factory=LocalEmbedder)
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return cast("list[float]", self._embedder.embed_documents([text])[0].tolist())
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from oprag import LocalEmbedder
 from oprag.langchain import stamp_positions
 from parts.places import as_read
 
-__all__ = ["Reading", "reference_store"]
+__all__ = ["LocalEmbeddings", "Reading", "reference_store"]
 
 
 def reference_store() -> InMemoryVectorStore:

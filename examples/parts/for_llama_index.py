@@ -18,7 +18,7 @@ from oprag.llama_index import StampPositions
 from parts.places import as_read
 from parts.stand_in import reply_to
 
-__all__ = ["Reading", "StandIn", "reference_index"]
+__all__ = ["LocalEmbedding", "Reading", "StandIn", "reference_index"]
 
 
 def reference_index() -> VectorStoreIndex:

@@ -36,7 +36,17 @@ def embeddings():
 @pytest.fixture(scope="session")
 def chunks(embeddings, reference):
     """About 500 chunks of the Python language reference, not stamped: offsets and a tenant are all that they have."""
-    windows = split_tokens(reference, embeddings.embedder.tokenizer, size=128)[:500]
+    return cut(reference, embeddings, size=128)[:500]
+
+
+@pytest.fixture(scope="session")
+def short_chunks(embeddings, reference):
+    """Half as long, for a model that reads slowly."""
+    return cut(reference, embeddings, size=64)[:1_000]
+
+
+def cut(text, embeddings, size):
+    windows = split_tokens(text, embeddings.embedder.tokenizer, size=size)
     return [
         Document(
             window.text,
@@ -53,9 +63,9 @@ def reference():
 
 
 @pytest.fixture(scope="session")
-def store(chunks, embeddings):
-    """The chunks, stamped, in a vector store."""
-    return InMemoryVectorStore.from_documents(stamp_positions(chunks), embeddings)
+def store(short_chunks, embeddings):
+    """The short chunks, stamped, in a vector store."""
+    return InMemoryVectorStore.from_documents(stamp_positions(short_chunks), embeddings)
 
 
 @pytest.fixture(scope="session")

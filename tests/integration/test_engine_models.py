@@ -49,8 +49,8 @@ def node_embeddings(embeddings):
 
 
 @pytest.fixture(scope="module")
-def retriever(chunks, node_embeddings):
-    nodes = [TextNode(text=chunk.page_content, metadata=dict(chunk.metadata)) for chunk in chunks]
+def retriever(short_chunks, node_embeddings):
+    nodes = [TextNode(text=chunk.page_content, metadata=dict(chunk.metadata)) for chunk in short_chunks]
     for node in nodes:
         node.excluded_embed_metadata_keys = node.excluded_llm_metadata_keys = list(node.metadata)
     index = VectorStoreIndex(StampPositions()(nodes), embed_model=node_embeddings)

@@ -20,7 +20,7 @@ def model(model_server, wire):
 
 @pytest.fixture(scope="module")
 def retriever(store):
-    return OrderPreservingRetriever(vectorstore=store, k=5, token_budget=700)
+    return OrderPreservingRetriever(vectorstore=store, k=5, token_budget=400)
 
 
 def in_order(prompt, retriever):

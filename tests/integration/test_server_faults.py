@@ -237,7 +237,7 @@ def test_the_clients_own_retries_outlast_a_restart(chain, model, server, wire):
 
 def test_a_context_that_the_model_cannot_read(store, model):
     """The server refuses what is longer than its window, and says so."""
-    retriever = OrderPreservingRetriever(vectorstore=store, k=60, token_budget=None)
+    retriever = OrderPreservingRetriever(vectorstore=store, k=120, token_budget=None)
     with pytest.raises(ModelError, match="exceeds the available context size") as caught:
         OrderPreservingChain(llm=model(), retriever=retriever).answer(QUESTION)
     check_error(caught.value, "answer")
