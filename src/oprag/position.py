@@ -73,10 +73,11 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
 
 
 class _Frame(NamedTuple):
-    """Offsets, and the page that they may count from."""
+    """Offsets, the page that they may count from, and what each chunk claims by both."""
 
     page_field: str
     offset_field: str
+    offsets: list[Span | None]
     claims: Sequence[tuple[Key | None, int, int] | None]
 
 
@@ -91,10 +92,10 @@ def _frames(chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key
             for page, span in zip(keys, spans, strict=True)
         ]
         if not disagree(chunks, claims):
-            yield _Frame(page_field, offset_field, claims)
+            yield _Frame(page_field, offset_field, spans, claims)
     alone = [None if span is None else (None, span.start, span.end) for span in spans]
     if not disagree(chunks, alone):
-        yield _Frame("", offset_field, alone)
+        yield _Frame("", offset_field, spans, alone)
 
 
 def _until_complete(frames: Iterator[_Frame]) -> list[_Frame]:
@@ -116,10 +117,12 @@ def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | Non
         if len(frames) == 1
         else max(frames, key=lambda frame: sum(claim is not None for claim in frame.claims))
     )
+    if not best.page_field:
+        return best.offsets
     return [
         None
-        if claim is None
-        else Span(claim[1], claim[2], None if claim[0] is None else _page(claim[0], chunk.metadata[best.page_field]))
+        if claim is None or claim[0] is None
+        else Span(claim[1], claim[2], _page(claim[0], chunk.metadata[best.page_field]))
         for chunk, claim in zip(chunks, best.claims, strict=True)
     ]
 
@@ -149,7 +152,7 @@ def _readings(
             keys = _ordinals(chunks, field)
             if not _shared(chunks, keys) and not _against_pages(keys, frames):
                 yield _Reading(Rung.STAMPED, field, keys)
-    for page_field, offset_field, claims in frames:
+    for page_field, offset_field, _, claims in frames:
         if page_field:
             yield _Reading(Rung.PAGE_OFFSET, f"{page_field}, {offset_field}", claims)
         else:

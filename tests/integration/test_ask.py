@@ -1,102 +1,183 @@
-"""`oprag ask` with a real server behind a provider's protocol, and with the model that comes in a package."""
-
-from __future__ import annotations
+"""`oprag ask` with a real server behind a provider's protocol, with the packaged model, and when the server is gone."""
 
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from pydoc_data.topics import topics
 
+import httpx
 import pytest
+from typer.testing import CliRunner
+
+from oprag.cli.app import app
+from tests.integration.model_server import LONGEST_REPLY, MortalServer
 
 pytestmark = pytest.mark.integration
 
 QUESTION = "What does the break statement do?"
-SMALL = ("--k", "2", "--token-budget", "300")
+TOPICS = ("break", "continue", "while", "for", "try", "pass")
+CHUNKS = 3
+SHORT = ("--k", str(CHUNKS), "--token-budget", "600", "--passage-tokens", "190", "--temperature", "0")
+SUMMARY = re.compile(r"^── (\w+): (\d+) calls?, ([\d,]+) tokens in, ([\d,]+) out, [\d.]+ s$", re.MULTILINE)
+CUT_SHORT = "Note: a reply was cut short at the model's limit of output tokens"
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    path = tmp_path_factory.mktemp("ask") / "reference.txt"
-    path.write_text("\n\n".join(topics[name] for name in ("break", "continue", "while", "for")), encoding="utf-8")
+def book(tmp_path_factory):
+    path = tmp_path_factory.mktemp("books") / "reference.txt"
+    path.write_text("\n\n".join(topics[name] for name in TOPICS), encoding="utf-8")
     return path
 
 
 @pytest.fixture
-def served(model_server):
-    return ("--llm", "openai:smollm2", "--base-url", f"{model_server}/v1", "--temperature", "0")
+def dead_address():
+    """An address where nothing listens, and nothing else can begin to."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
-def started(*arguments, **kwargs):
+def served(address):
+    return ("--llm", "openai:smollm2", "--base-url", f"{address}/v1", *SHORT)
+
+
+def ask(book, *arguments):
+    return CliRunner().invoke(app, ["ask", str(book), QUESTION, *arguments])
+
+
+def started(book, *arguments):
+    """The command in a process of its own, which writes as a terminal would get it."""
     # Servers of one's own want no key, so none may be needed.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    command = [sys.executable, "-c", "from oprag.cli import main; main()", "ask", *map(str, arguments)]
-    return subprocess.Popen(
-        command, env=kept | {"PYTHONIOENCODING": "utf-8"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs
-    )
+    command = [sys.executable, "-c", "from oprag.cli import main; main()", "ask", str(book), QUESTION, *arguments]
+    environment = kept | {"PYTHONIOENCODING": "utf-8"}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def ask(*arguments):
-    with started(*arguments) as process:
-        stdout, stderr = process.communicate(timeout=300)
-    assert "Traceback" not in stderr.decode()
-    return process.returncode, stdout.decode(), stderr.decode()
+def finished(process):
+    stdout, stderr = (text.decode() for text in process.communicate(timeout=240))
+    return process.returncode, stdout, stderr
 
 
-def answered(*arguments):
-    code, stdout, stderr = ask(*arguments)
-    assert code == 0, stderr
-    return stdout, stderr
+def json_of(book, *arguments):
+    result = ask(book, *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
 
 
-def test_a_server_answers_in_pieces(reference, served):
-    with started(reference, QUESTION, *SMALL, *served) as process:
-        assert process.stdout is not None
-        first = process.stdout.read(1)
-        # It still has to say what the answer took.
-        assert process.poll() is None
-        rest, stderr = process.communicate(timeout=300)
-    assert process.returncode == 0
-    assert (first + rest).decode().strip()
-    # The figures are the server's own.
-    assert re.search(r"── stuff: 1 call, \d+ tokens in, \d+ out, \d", stderr.decode())
+def check_error(stderr):
+    """One line that names the call and says what happened."""
+    assert re.fullmatch(r"Error: the model call 'answer' failed: \w+Error: [^\n]+\n", stderr)
 
 
-def test_a_server_answers_as_json(reference, served):
-    data = json.loads(answered(reference, QUESTION, *SMALL, *served, "--method", "refine", "--json")[0])
+def test_the_figures_of_a_streamed_answer_are_the_servers(book, model_server):
+    pieces = []
+    with started(book, *served(model_server)) as process:
+        while piece := os.read(process.stdout.fileno(), 1 << 16):
+            pieces.append(piece)
+        stderr = process.stderr.read().decode()
+    assert process.returncode == 0, stderr
+    text = b"".join(pieces).decode()
+    assert text.strip()
+    assert text.endswith("\n")
+    assert len(pieces) > 3
+
+    # The same question again takes the same tokens.
+    (call,) = json_of(book, *served(model_server))["calls"]
+    ((method, calls, read, written),) = SUMMARY.findall(stderr)
+    assert (method, calls) == ("stuff", "1")
+    assert int(read) == call["usage"]["input_tokens"]
+    assert 1 < int(written) <= LONGEST_REPLY
+    assert stderr.count(CUT_SHORT) == (int(written) == LONGEST_REPLY)
+
+
+def test_json_is_what_the_file_and_the_server_say(book, model_server):
+    data = json_of(book, *served(model_server), "--method", "map_reduce")
+    *maps, last = data["calls"]
+    assert [call["step"] for call in maps] == ["map"] * CHUNKS
+    assert last["step"] == "reduce"
+    assert data["text"] == last["reply"]
     assert data["text"].strip()
-    assert data["calls"][0]["step"] == "answer"
-    assert data["usage"]["estimated"] is False
-    ranks = [chunk["rank"] for chunk in data["contexts"][0]["kept"]]
-    assert sorted(ranks) == [0, 1]
+    for name in ("input_tokens", "output_tokens"):
+        assert data["usage"][name] == sum(call["usage"][name] for call in data["calls"])
+    assert not data["usage"]["estimated"]
+
+    written = book.read_text(encoding="utf-8")
+    (context,) = data["contexts"]
+    spans = [span for passage in context["passages"] for span in passage["spans"]]
+    assert spans == sorted(spans, key=lambda span: span["start"])
+    read = "\n".join(message["content"] for call in maps for message in call["messages"])
+    assert all(written[span["start"] : span["end"]].strip() in read for span in spans)
+
+    body = {"messages": maps[0]["messages"], "temperature": 0}
+    reply = httpx.post(f"{model_server}/v1/chat/completions", json=body, timeout=120).json()
+    assert reply["usage"]["prompt_tokens"] == maps[0]["usage"]["input_tokens"]
 
 
-def test_methods_are_compared_over_a_server(reference, served):
-    methods = ["stuff", "map_rerank"]
-    stdout, _ = answered(reference, QUESTION, *SMALL, *served, "--compare", ",".join(methods))
-    # Without the mark of an estimate.
-    assert re.findall(r"^ *(\w+) +\d+ +\d+ +\d+ ", stdout, re.MULTILINE) == methods
-    assert re.findall(r"^── (\w+)\n\S", stdout, re.MULTILINE) == methods
+def test_the_table_of_a_comparison(book, model_server):
+    result = ask(book, *served(model_server), "--compare", "stuff,refine,map_reduce")
+    assert result.exit_code == 0, result.stderr
+    table, *answers = result.stdout.split("\n── ")
+    rows = re.findall(r"^ *(\w+) +(\d+) +([\d,]+) +(\d+) +[\d.]+ +(\d+) *$", table, re.MULTILINE)
+    assert [(method, int(calls)) for method, calls, *_ in rows] == [
+        ("stuff", 1),
+        ("refine", CHUNKS),
+        ("map_reduce", CHUNKS + 1),
+    ]
+    for (method, calls, read, written, passages), answer in zip(rows, answers, strict=True):
+        assert int(read.replace(",", "")) > 100 * int(calls)
+        assert int(written) <= LONGEST_REPLY * int(calls)
+        assert int(passages) == CHUNKS
+        heading, text = answer.split("\n", 1)
+        assert heading == method
+        assert text.replace(CUT_SHORT, "").strip()
 
 
-def test_a_server_that_is_not_there(reference):
-    code, stdout, stderr = ask(
-        reference, QUESTION, *SMALL, "--llm", "openai:smollm2", "--base-url", "http://127.0.0.1:9/v1"
-    )
-    assert (code, stdout) == (1, "")
-    assert re.fullmatch(r"Error: the model call 'answer' failed: [^\n]+\n", stderr)
+def test_a_comparison_as_json(book, model_server):
+    answers = json_of(book, *served(model_server), "--compare", "map_rerank, stuff")
+    assert [(answer["method"], len(answer["calls"])) for answer in answers] == [("map_rerank", CHUNKS), ("stuff", 1)]
+    first, second = (answer["contexts"] for answer in answers)
+    assert first == second
 
 
-def test_a_key_that_is_missing_is_one_sentence(reference):
-    code, stdout, stderr = ask(reference, QUESTION, *SMALL, "--llm", "openai:gpt-5-mini")
+@pytest.mark.parametrize("more", [(), ("--json",), ("--compare", "stuff,refine")], ids=["text", "json", "table"])
+def test_nothing_listens_at_the_address(more, book, dead_address):
+    result = ask(book, *served(dead_address), *more)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    check_error(result.stderr)
+
+
+def test_the_server_dies_while_it_writes(book):
+    server = MortalServer(endless=True)
+    try:
+        with started(book, *served(server.address)) as process:
+            beginning = os.read(process.stdout.fileno(), 1 << 16)
+            server.kill()
+            code, rest, stderr = finished(process)
+    finally:
+        server.kill()
+    assert beginning.strip()
+    assert code == 1
+    check_error(stderr)
+    # The error begins a line of its own.
+    assert (beginning.decode() + rest).endswith("\n")
+
+
+def test_a_key_that_is_missing_is_one_sentence(book):
+    with started(book, "--llm", "openai:gpt-5-mini") as process:
+        code, stdout, stderr = finished(process)
     assert (code, stdout) == (2, "")
     assert re.fullmatch(r"Error: cannot use the model 'openai:gpt-5-mini': [^\n]*OPENAI_API_KEY[^\n]*\n", stderr)
 
 
-def test_the_packaged_model_answers(reference):
-    stdout, stderr = answered(reference, QUESTION, *SMALL)
+def test_the_packaged_model_answers(book):
+    with started(book, "--llm", "local", "--k", "2", "--token-budget", "300") as process:
+        code, stdout, stderr = finished(process)
+    assert code == 0, stderr
     assert stdout.strip()
     # Nothing of the server that runs inside is shown.
     assert re.fullmatch(r"── stuff: 1 call, \d+ tokens in, \d+ out, \d+\.\d s\n(Note: [^\n]+\n)?", stderr)
