@@ -115,6 +115,7 @@ def _notes(answers: Mapping[str, Sequence[Answer]]) -> list[str]:
             "This server answers one call at a time. So `map_reduce`, `map_rerank`, `step_down` and `reciprocal` gain "
             "nothing from making their calls at the same time: their seconds are the sum of their calls."
         ),
+        "`step_down` and `reciprocal` ask at most `variants` other questions; this model rarely writes as many.",
         "So small a model shows what the methods take, and not how good their answers are.",
     ]
 

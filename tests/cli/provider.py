@@ -40,6 +40,7 @@ class ChatGroq(BaseChatModel):
     model: str
     base_url: str | None = None
     temperature: float | None = None
+    max_tokens: int | None = None
 
     replies: ClassVar[dict[str, str]] = {
         "cranes": "It lifts forty tons [1].\nConfidence: 80",

@@ -32,7 +32,7 @@ METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciproc
 SMALL = ("--chunk-size", "12", "--passage-tokens", "30")
 
 OWN = {
-    *("files", "question", "llm", "base_url", "temperature", "compare", "choice"),
+    *("files", "question", "llm", "base_url", "temperature", "max_tokens", "compare", "choice"),
     *("chunk_size", "chunk_overlap", "as_json", "explain"),
 }
 
@@ -334,9 +334,10 @@ def test_tokens_can_be_counted_by_a_function_of_ones_own(book):
 
 
 def test_the_model_gets_its_address_and_its_temperature(book, model):
-    answered(book, QUESTION, "--base-url", "http://localhost:9/v1", "--temperature", "0.5")
+    answered(book, QUESTION, "--base-url", "http://localhost:9/v1", "--temperature", "0.5", "--max-tokens", "7")
     (made,) = model.made
     assert (made.model, made.base_url, made.temperature) == ("cranes", "http://localhost:9/v1", 0.5)
+    assert made.max_tokens == 7
 
 
 def test_what_was_not_given_is_left_to_the_provider(book, model):

@@ -84,6 +84,7 @@ def ask(
     ] = LOCAL,
     base_url: Annotated[str | None, typer.Option(help="The address of a server with the provider's protocol.")] = None,
     temperature: Annotated[float | None, typer.Option(help="The temperature of the model.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="The most tokens of a reply of the model.")] = None,
     compare: Annotated[
         str | None, typer.Option(help="Several methods with commas between them; prints a table of their answers.")
     ] = None,
@@ -99,7 +100,7 @@ def ask(
     with _clear_errors():
         check_question(question)
         methods = [] if compare is None else [name.strip() for name in compare.split(",")]
-        model = Model(llm, base_url, temperature)
+        model = Model(llm, base_url, temperature, max_tokens)
         assembly = options.value(**model.defaults)
         sources = read_sources(files)
         chain = make_chain(model, sources, assembly, how, methods=methods, size=chunk_size, overlap=chunk_overlap)

@@ -36,11 +36,13 @@ class Model:
         name: "local", or PROVIDER:MODEL as LangChain's `init_chat_model` takes it.
         base_url: The address of a server that speaks the provider's protocol.
         temperature: The temperature, where one was given.
+        max_tokens: The longest reply, where one was given.
     """
 
     name: str
     base_url: str | None = None
     temperature: float | None = None
+    max_tokens: int | None = None
 
     @property
     def defaults(self) -> Mapping[str, Any]:
@@ -54,16 +56,17 @@ class Model:
             MissingExtraError: LangChain, or a piece of the local model, is not installed.
             OptionError: LangChain knows no such model, or its provider's package or key is missing.
         """
+        given = {"base_url": self.base_url, "temperature": self.temperature, "max_tokens": self.max_tokens}
+        settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.name == LOCAL:
-            return local_model()
+            settings.pop("base_url", None)
+            return local_model().model_copy(update=settings)
         if not self.name.strip():
             raise OptionError("the model has no name; give PROVIDER:MODEL", self.name)
         try:
             from langchain.chat_models import init_chat_model
         except ImportError as error:
             raise MissingExtraError("oprag ask", "ask") from error
-        given = {"base_url": self.base_url, "temperature": self.temperature}
-        settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.base_url is not None and self.name.startswith("openai:"):
             # Servers of one's own rarely want a key, but the client does.
             settings |= {"api_key": os.environ.get("OPENAI_API_KEY", "-"), "stream_usage": True}
