@@ -50,7 +50,12 @@ def answering(task: Task) -> Answering:
                 notes.append("the follow-up could not be made to stand by itself, so it was searched for as it is")
             else:
                 asked = replace(task, question=standalone)
-        result: Result = yield from method.run(asked)
+        body: Any = method.run(asked)
+        if not isinstance(body, Generator):
+            raise TypeError(f"method {task.options.method!r} must be a generator function, which yields effects")
+        result: Any = yield from body
+        if not isinstance(result, Result):
+            raise TypeError(f"method {task.options.method!r} must return a Result, got {type(result).__name__}")
         return result
 
     result = yield from _recorded(flattened(whole()), task, calls)
@@ -60,7 +65,7 @@ def answering(task: Task) -> Answering:
         warn(f"{notes[-1]}; the first: {_described(failed[0], [call.prompt for call in calls])}", ModelWarning)
     if any((call.completion.finish_reason or "").casefold() in _CUT_SHORT for call in calls):
         notes.append("a reply was cut short at the model's limit of output tokens")
-    if calls and not result.text.strip() and not failed:
+    if calls and not calls[-1].reply.strip() and not result.text.strip() and not failed:
         notes.append("the model's reply was empty")
     return Answer(
         question=task.question,

@@ -23,9 +23,15 @@ class Retrieve:
 
     Attributes:
         questions: The questions.
+
+    Raises:
+        TypeError: They are no tuple of strings.
     """
 
     questions: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check("questions", self.questions, str)
 
 
 @dataclass(frozen=True)
@@ -40,11 +46,17 @@ class Generate:
         final: Whether the reply is the answer, so that its tokens may be streamed to the user.
         hold: With `final`: whether the beginning of a reply may still turn out not to be the answer; nothing is shown
             to the user as long as it says so.
+
+    Raises:
+        TypeError: The prompts are no tuple of what `Task.prompt` gives.
     """
 
     prompts: tuple[Prompt, ...]
     final: bool = False
     hold: Callable[[str], bool] | None = None
+
+    def __post_init__(self) -> None:
+        _check("prompts", self.prompts, Prompt)
 
 
 @dataclass(frozen=True)
@@ -54,10 +66,17 @@ class Embed:
     Attributes:
         questions: Texts to embed as questions.
         texts: Texts to embed as documents.
+
+    Raises:
+        TypeError: They are no tuples of strings.
     """
 
     questions: tuple[str, ...]
     texts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check("questions", self.questions, str)
+        _check("texts", self.texts, str)
 
 
 @dataclass(frozen=True)
@@ -66,9 +85,15 @@ class ReadSources:
 
     Attributes:
         sources: The names of retrieved sources.
+
+    Raises:
+        TypeError: They are no tuple of strings.
     """
 
     sources: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check("sources", self.sources, str)
 
 
 @dataclass(frozen=True)
@@ -90,3 +115,8 @@ Effect = Request | Together
 
 Body = Generator[Effect, Any, "Result"]
 """A method at work on one question."""
+
+
+def _check(name: str, values: Any, kind: type) -> None:
+    if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
+        raise TypeError(f"{name} must be a tuple of {kind.__name__}, got {values!r}")

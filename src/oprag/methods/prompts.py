@@ -9,7 +9,7 @@ from typing import Any
 from oprag.errors import OptionError, PromptError
 from oprag.methods.template import Template, TextTemplate
 
-__all__ = ["ALIASES", "STEPS", "Prompts", "as_prompts"]
+__all__ = ["ALIASES", "OUR_PROMPTS", "STEPS", "Prompts", "as_prompts"]
 
 ALIASES = {
     "context": ("context_str", "context_msg", "text"),
@@ -179,3 +179,7 @@ def _check_fields(name: str, template: Template) -> None:
                 f"the {name} prompt has no {{{needed}}}; it has {', '.join(sorted(template.fields)) or 'no fields'}",
                 template,
             )
+
+
+OUR_PROMPTS = Prompts()
+"""What stands where a user gives no prompt."""

@@ -73,16 +73,24 @@ def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (),
     given: Any = name
     if not isinstance(given, str) or not given:
         raise OptionError(f"the name of a method must be a string, got {name!r}", name)
-    if name in _OURS or _registered.get(name, Method(method)).run is not method:
-        raise OptionError(f"there already is a method {name!r}", name)
     if not callable(method):
         raise OptionError(f"a method must be a generator function of a Task, got {method!r}", method)
+    if name in _OURS or (name in _registered and not _is_again(_registered[name].run, method)):
+        raise OptionError(f"there already is a method {name!r}", name)
     unknown = set(needs) - set(get_args(Need))
     if unknown:
         raise OptionError(
             f"a method can need {' and '.join(get_args(Need))}, got {', '.join(sorted(map(str, unknown)))}", needs
         )
     _registered[name] = Method(method, frozenset(needs), nests)
+
+
+def _is_again(known: MethodFunction, method: MethodFunction) -> bool:
+    """Whether it is the same function, or a new version of it, as of a notebook's cell that is run again."""
+    if known is method:
+        return True
+    names = [(getattr(one, "__module__", ""), getattr(one, "__qualname__", "<none>")) for one in (known, method)]
+    return names[0] == names[1] and "<" not in names[0][1]
 
 
 def method_names() -> list[str]:

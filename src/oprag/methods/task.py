@@ -8,10 +8,11 @@ from string import ascii_uppercase
 from typing import Any
 
 from oprag.assembly import Assembly
-from oprag.errors import QueryError
+from oprag.errors import PromptError, QueryError
 from oprag.methods.message import Message, Prompt
 from oprag.methods.options import COLLAPSE_TOKENS, MethodOptions
-from oprag.methods.prompts import ALIASES
+from oprag.methods.prompts import ALIASES, OUR_PROMPTS, STEPS
+from oprag.methods.template import Template
 from oprag.question import check_question
 from oprag.render import with_header
 from oprag.stitch import Passage
@@ -65,18 +66,23 @@ class Task:
         """The prompt of a step, with these values in its fields beside those that every prompt may have.
 
         Raises:
-            PromptError: The template wants a value that there is not.
+            PromptError: There is no such step, or the template wants a value that there is not.
         """
         prompts = self.options.prompts
+        if step not in STEPS:
+            raise PromptError(f"there is no prompt {step!r}; there are {', '.join(STEPS)}", step)
+        template: Template = getattr(prompts, step)
         instruction = prompts.choice_instruction if self.choices else prompts.instruction
-        if self.options.cite:
+        # A choice is a letter and nothing else.
+        cites = self.options.cite and not self.choices
+        if cites:
             instruction = f"{instruction} {prompts.cite_instruction}"
         known: dict[str, Any] = {
             "question": self._question(),
             "instruction": instruction,
             "chat_history": self.chat_history,
             "choices": self._choices(),
-            "cite_instruction": prompts.cite_instruction if self.options.cite else "",
+            "cite_instruction": prompts.cite_instruction if cites else "",
             **values,
         }
         for name, others in ALIASES.items():
@@ -88,8 +94,14 @@ class Task:
         asked: dict[str, Any] = dict.fromkeys(("question", self.question_key), question)
         asked |= {"chat_history": self.chat_history, "choices": known["choices"]}
         known |= {**self.inputs, **asked, **values}
-        template = getattr(prompts, step)
-        return Prompt(template.messages(known), step)
+        for name, others in ALIASES.items():
+            if name in {**values, "question": question} and template.fields.isdisjoint((name, self.question_key)):
+                # A template that has no field but the alias means what is asked or read by it.
+                known |= dict.fromkeys(others, known[name])
+        messages = template.messages(known)
+        if self._follows_on and step != "condense" and template == getattr(OUR_PROMPTS, step):
+            messages = (*messages[:-1], *self.chat_history, messages[-1])
+        return Prompt(messages, step)
 
     def shown(self, passage: Passage, number: int) -> str:
         """A passage as it stands in a prompt by itself, under its header."""
@@ -108,6 +120,11 @@ class Task:
     def collapse_tokens(self) -> int:
         """The most tokens of partial answers in one prompt."""
         return self.options.collapse_tokens or self.assembly.token_budget or COLLAPSE_TOKENS
+
+    @property
+    def _follows_on(self) -> bool:
+        """Whether nobody makes the question stand by itself, so that the model has to see what it follows."""
+        return bool(self.chat_history) and not self.options.condense
 
     def _question(self) -> str:
         return f"{self.question}\n{self._choices()}" if self.choices else self.question

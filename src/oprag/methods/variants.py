@@ -43,7 +43,7 @@ def answered_variants(task: Task) -> Generator[Effect, Any, Answered]:
     Calls: 1, and those of `inner_method` for each variant.
     """
     (context,) = yield Retrieve((task.question,))
-    if not context.kept:
+    if not context.text.strip():
         return Answered((context,), (), (), ())
     count = task.options.variants
     (reply,) = yield Generate((task.prompt("variants", context=context.text, count=count),))
@@ -62,12 +62,12 @@ def answered_variants(task: Task) -> Generator[Effect, Any, Answered]:
         contexts += result.contexts
         notes += tuple(f"{question}: {note}" for note in result.notes)
         if result.found and result.text.strip():
-            answers.append(PassageAnswer(_raised(task, result, len(passages)), question=question))
+            answers.append(PassageAnswer(_renumbered(task, result, len(passages)), question=question))
             passages += result.passages
     return Answered(tuple(contexts), tuple(answers), tuple(passages), notes)
 
 
-def _raised(task: Task, result: Result, offset: int) -> str:
+def _renumbered(task: Task, result: Result, offset: int) -> str:
     # Without cite=True no passage has a number, and [1] is a part of the text.
     return renumbered(result.text, offset, len(result.passages)) if task.options.cite else result.text
 
