@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from oprag import OptionError
 from oprag.methods import Completion
-from oprag.methods.replies import is_refusal, may_be_refusal, questions_of, rated, text_of
+from oprag.methods.refusals import is_refusal, may_be_refusal
+from oprag.methods.replies import questions_of, rated, text_of
 
 
 @pytest.mark.parametrize(
@@ -128,14 +129,20 @@ def test_a_confidence_or_nothing_is_no_answer(reply):
         "A. confidence:" + "\n-" * 400 + "1x",
         "1" * 50_000,
         "A.\nConfidence: " + "1 " * 10_000,
+        "<think>" * 10_000,
+        "[" * 50_000,
+        "Score: " * 10_000,
+        "my my my " * 5_000,
+        "-" * 50_000,
     ],
-    ids=range(9),
+    ids=range(14),
 )
 def test_a_model_that_runs_wild_takes_no_time(reply):
     started = time.process_time()
     rated(reply)
     questions_of(reply, 4)
     is_refusal(reply)
+    may_be_refusal(reply)
     assert time.process_time() - started < 0.5
 
 
@@ -158,156 +165,6 @@ def test_no_reply_is_too_strange(reply):
     assert text in reply
     assert confidence is None or 0 <= confidence <= 100
     assert all(question.strip() for question in questions_of(reply, 3))
-
-
-REFUSALS = [
-    "unanswerable",
-    "Unanswerable",
-    "UNANSWERABLE",
-    "unanswerable.",
-    "Unanswerable!",
-    "unanswerable…",
-    "unanswerable\n",
-    "  unanswerable  ",
-    "\n\nunanswerable\r\n",
-    '"unanswerable"',
-    '"Unanswerable."',
-    '"Unanswerable".',
-    "“unanswerable”",
-    "„unanswerable“",
-    "«unanswerable»",
-    "'unanswerable'",
-    "`unanswerable`",
-    "```\nunanswerable\n```",
-    "**unanswerable**",
-    "**Unanswerable.**",
-    "__unanswerable__",
-    "*unanswerable*",
-    "# Unanswerable",
-    "> unanswerable",
-    "> **Unanswerable**",
-    "[unanswerable]",
-    "(unanswerable)",
-    "Answer: unanswerable",
-    "**Answer:** Unanswerable.",
-    "ANSWER: 'unanswerable'",
-    "Unanswerable. The text does not tell.",
-    "Unanswerable\n\nThe text does not tell.",
-    "“Unanswerable.” The text is silent.",
-    "- unanswerable",
-    "— unanswerable —",
-    "<unanswerable>",
-    "{unanswerable}",
-    "~~unanswerable~~",
-    "「unanswerable」",
-    "unanswerable!?",
-    "unanswerable！",
-    "unanswerable;",
-    "unanswerable:",
-    "unanswerable,",
-    "\u00a0unanswerable\u00a0",
-    "\ufeffunanswerable",
-    "\u200bunanswerable\u200b",
-    "unanswerable\x0c",
-]
-ANSWERS = [
-    "",
-    "It sank.",
-    "unanswer",
-    "Unanswerable questions were his trade.",
-    "Unanswerable questions. He loved them.",
-    "unanswerables",
-    "unanswerable's meaning is clear",
-    "unanswerably",
-    "Unanswerable-looking, but it is 42.",
-    '"Unanswerable" is the word that he used.',
-    "**Unanswerable** is what he called it.",
-    "The question is unanswerable, he said, and sank.",
-    "It sank. unanswerable",
-    "not unanswerable",
-    "answerable",
-    "Answer: It sank; the rest is unanswerable.",
-    "Answer: unanswerable questions",
-]
-
-
-@pytest.mark.parametrize("reply", REFUSALS)
-def test_refusals(reply):
-    assert is_refusal(reply)
-
-
-@pytest.mark.parametrize("reply", ANSWERS)
-def test_answers_are_no_refusals(reply):
-    assert not is_refusal(reply)
-
-
-@pytest.mark.parametrize("reply", REFUSALS)
-def test_every_beginning_of_a_refusal_may_become_one(reply):
-    assert [reply[:end] for end in range(len(reply) + 1) if not may_be_refusal(reply[:end])] == []
-
-
-@pytest.mark.parametrize("reply", ["It sank.", "Un voyage.", "Unable to swim, he sank.", "Ahab.", "Answer: It sank."])
-def test_an_answer_is_shown_within_a_few_letters(reply):
-    beginnings = [end for end in range(len(reply)) if not may_be_refusal(reply[:end])]
-    assert beginnings[0] <= max(4, len("Answer: I"))
-
-
-hostile = st.lists(
-    st.one_of(
-        st.sampled_from(
-            [
-                "unanswerable",
-                "UNANSWERABLE",
-                "unans",
-                "werable",
-                "answer:",
-                "Answer",
-                ":",
-                "\n",
-                " ",
-                "**",
-                '"',
-                ".",
-                "#",
-            ]
-        ),
-        st.text(max_size=3),
-    ),
-    max_size=8,
-).map("".join)
-
-
-@given(hostile)
-@example("unanſwerable")
-@example("ﬁunanswerable")
-@example("unanswerablß")
-@example("İanswer: unanswerable")
-def test_once_excluded_a_refusal_never_comes_back(reply):
-    possible = [may_be_refusal(reply[:end]) for end in range(len(reply) + 1)]
-    assert possible == sorted(possible, reverse=True)
-    assert possible[0]
-    if is_refusal(reply):
-        assert all(possible)
-
-
-@given(
-    st.sampled_from(["", "\n", '"', "**", "> ", "Answer: ", "**Answer:** "]),
-    st.lists(st.booleans(), min_size=12, max_size=12),
-    st.sampled_from(["", ".", '"', "**", ".**", "!", "\n", ". The text does not tell.", "\n\nNothing is said."]),
-)
-def test_refusals_of_any_case(before, capitals, behind):
-    word = "".join(
-        letter.upper() if capital else letter for letter, capital in zip("unanswerable", capitals, strict=True)
-    )
-    reply = before + word + behind
-    assert is_refusal(reply)
-    assert all(may_be_refusal(reply[:end]) for end in range(len(reply) + 1))
-
-
-@given(st.text(), st.text(alphabet="abcXYZ0 ", min_size=1).filter(str.strip))
-def test_a_word_before_or_behind_makes_it_an_answer(text, word):
-    assert not is_refusal(f"{word} unanswerable {text}")
-    assert not is_refusal(f"unanswerable {word}")
 
 
 @pytest.mark.parametrize(
@@ -366,3 +223,45 @@ def test_objects_cannot_be_read():
     with pytest.raises(OptionError, match=r"condense reads the text.*structured output"):
         text_of(Completion("{}", parsed={}), "condense")
     assert text_of(Completion("x"), "condense") == "x"
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "confidence"),
+    [
+        ("Confidence: 90\nScore: 3-2 for England", "Score: 3-2 for England", 90),
+        ("The final score: 21.", "The final score: 21.", None),
+        ("Score: 3-2", "Score: 3-2", None),
+        ("They won.\nScore: 3-2", "They won.\nScore: 3-2", None),
+        ("They won.\nScore: 85", "They won.", 85),
+        ("Paris\nMy confidence: 90", "Paris", 90),
+        ("Paris\nConfidence:\n85", "Paris", 85),
+        ("Paris (confidence 85)", "Paris", 85),
+        ('{"answer": "Paris", "confidence": 85}', "Paris", 85),
+        ('```json\n{"Answer": "Paris", "Confidence": "8.5/10"}\n```', "Paris", 85),
+        ('{"answer": "Paris", "confidence": "high"}', "Paris", None),
+        ('{"city": "Paris"}', '{"city": "Paris"}', None),
+    ],
+)
+def test_other_ways_to_say_it(reply, answer, confidence):
+    assert rated(reply) == (answer, confidence)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '["What is A?", "What is B?"]',
+        '```json\n["What is A?",\n "What is B?"]\n```',
+        "1. **What** is A?\n2. What is __B__?",
+        "What is A? (see part 1)\nWhat is B?",
+    ],
+)
+def test_other_ways_to_list_questions(reply):
+    first, second = questions_of(reply, 4)
+    assert first.startswith("What is A?")
+    assert second == "What is B?"
+
+
+def test_what_was_thought_aloud_is_not_read():
+    reply = Completion("<think>\nShould I ask about cats?\n</think>\nWhat is A?")
+    assert text_of(reply, "step_down").strip() == "What is A?"
+    assert text_of(Completion("A <think> is a tag."), "step_down") == "A <think> is a tag."

@@ -2,7 +2,7 @@ import pytest
 
 from oprag import ModelError, ModelWarning
 from oprag.methods import Completion, Generate, ReadSources
-from oprag.methods.replies import may_be_refusal
+from oprag.methods.refusals import may_be_refusal
 from tests.methods.helpers import World, numbers, parts
 
 WHOLE = {"voyage": "The whole of the voyage."}

@@ -1,14 +1,15 @@
-"""Reading what models write: confidences, questions, refusals."""
+"""Reading what models write: texts, confidences, questions."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oprag.errors import OptionError
 from oprag.methods.completion import Completion
 
-__all__ = ["Rated", "is_refusal", "may_be_refusal", "questions_of", "rated", "text_of"]
+__all__ = ["MARKS", "Rated", "questions_of", "rated", "text_of", "without_thinking"]
 
 # Every quantifier is bounded or possessive: a model that runs wild writes thousands of spaces, lines or digits.
 _NUMBER = (
@@ -16,8 +17,13 @@ _NUMBER = (
     r"(?!\s{0,9}(?:/|out of)\s{0,9}\d{10})\s{0,9}"
     r"(?:(?:%|percent)|(?:/|out of)\s{0,9}(?P<of>\d{1,9})(?!\d))?"
 )
-_LINE = re.compile(r"^[^\w\n]*+(?:confidence|score)\b(?P<rest>.*)$", re.IGNORECASE | re.MULTILINE)
-_INLINE = re.compile(r"\b(?:confidence|score)\s{0,9}[:=](?P<rest>.{0,99})\Z", re.IGNORECASE | re.DOTALL)
+_WORDS_BEFORE = r"(?:(?:my|the|overall|with)\s{1,9}){0,3}"
+_LINE = re.compile(
+    rf"^[^\w\n]*+{_WORDS_BEFORE}confidence\b(?P<rest>\W{{0,9}}\n\W{{0,9}}\d.*|.*)$", re.IGNORECASE | re.MULTILINE
+)
+_INLINE = re.compile(rf"\b{_WORDS_BEFORE}confidence\s{{0,9}}[:=]?(?P<rest>.{{0,99}})\Z", re.IGNORECASE | re.DOTALL)
+# LangChain's prompts ask for a score. Answers have the word too, so it counts on a last line with a number alone.
+_SCORE = re.compile(r"^[^\w\n]*+score\s{0,9}[:=](?P<rest>[^\n]*+)\s*+\Z", re.IGNORECASE | re.MULTILINE)
 _VALUE = re.compile(_NUMBER, re.IGNORECASE)
 _ANSWER = re.compile(r"\A\W*+answer\W{0,9}:\W*+", re.IGNORECASE)
 
@@ -25,13 +31,15 @@ _BULLET = re.compile(
     r"^(?:[\s\-*•–_`\"“]++|\(?(?:\d{1,3}|[A-Za-z])\)|\d{1,3}[.:](?!\d)|[Qq](?:uestion)?\s{0,9}\d{0,3}[.:](?!\w))++"
 )
 _OPENING = " \t\r\n([{*_<-–—,;|"
-_MARKS = "\"'“”‘’„«»*_`"
+MARKS = "\"'“”‘’„«»*_`"
+_EMPHASIS = re.compile(r"(\*\*|__)(.{1,200}?)\1")
+# A remark in brackets may follow.
+_QUESTION = re.compile(r"[?？]\W{0,9}(?:\([^()]{0,200}\)\W{0,9})?\Z")
 _LONGEST_QUESTION = 1_000  # characters; a longer line is no question
 
-_SET_OFF = re.compile(r"\A[\W_]++")
-_REFUSAL = "unanswerable"
-_LABEL = "answer:"
-_ENDS = ".!?\n\r…。"
+# Models that reason aloud put it before their answer.
+_THINKING = re.compile(r"\A\s*+<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCED = re.compile(r"\A\s*+```\w*+\s*+(?P<inside>.*?)```\s*+\Z", re.DOTALL)
 
 
 class Rated(NamedTuple):
@@ -42,7 +50,7 @@ class Rated(NamedTuple):
 
 
 def text_of(completion: Completion, reader: str) -> str:
-    """The text of a reply that is going to be read.
+    """The text of a reply that is going to be read, without what a model thought aloud before it.
 
     Raises:
         OptionError: The model gives objects and no text.
@@ -52,7 +60,12 @@ def text_of(completion: Completion, reader: str) -> str:
             f"{reader} reads the text that the model writes, and this model gives objects (structured output)",
             completion.parsed,
         )
-    return completion.text
+    return without_thinking(completion.text)
+
+
+def without_thinking(reply: str) -> str:
+    """The reply without what a model thought aloud before it, or has been thinking so far."""
+    return _THINKING.sub("", reply, count=1)
 
 
 def rated(reply: str) -> Rated:
@@ -61,6 +74,11 @@ def rated(reply: str) -> Rated:
     "85", "85 %", "8.5/10" and "17 out of 20" can be read. A number outside of 0 to 100 is not one that was asked for,
     so it counts as unreadable.
     """
+    if (said := _as_json(reply, dict)) is not None:
+        said = {str(name).casefold(): value for name, value in said.items()}
+        if {"answer", "confidence"} <= said.keys():
+            value = _value(str(said["confidence"]))
+            return Rated(str(said["answer"]).strip(), None if value is None else _on_scale(value))
     found = _said(reply)
     if found is None:
         return Rated(_unlabelled(reply), None)
@@ -83,7 +101,21 @@ def _said(reply: str) -> re.Match[str] | None:
         value = _value(found["rest"])
         if value and not any(map(str.isalpha, found["rest"][: value.start()] + found["rest"][value.end() :])):
             return found
-    return None
+    found_score = _SCORE.search(reply)
+    return found_score if found_score and _VALUE.fullmatch(found_score["rest"].strip(f"{MARKS}. \t")) else None
+
+
+def _as_json(reply: str, kind: type[Any]) -> Any:
+    """What a model wrote as JSON, though nobody asked it to; None where it is none, or of another kind."""
+    fenced = _FENCED.match(reply)
+    text = (fenced["inside"] if fenced else reply).strip()
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, kind) else None
 
 
 def _value(rest: str) -> re.Match[str] | None:
@@ -110,45 +142,15 @@ def questions_of(reply: str, most: int) -> tuple[str, ...]:
         reply: What the model wrote.
         most: How many questions were asked for; further ones are left out.
     """
-    lines = [_BULLET.sub("", line).strip().strip(_MARKS).strip() for line in reply.splitlines()]
+    listed = _as_json(reply, list)
+    written = reply.splitlines() if listed is None else [line for line in listed if isinstance(line, str)]
+    # "**What** is it?" is set off inside.
+    plain = [_BULLET.sub("", _EMPHASIS.sub(r"\2", line)) for line in written]
+    lines = [line.strip().strip(MARKS).strip() for line in plain]
     lines = [line for line in lines if any(map(str.isalnum, line)) and len(line) <= _LONGEST_QUESTION]
     # "Here are four questions:" is none. Where no line has a question mark, a model may have left them all out.
-    asked = [line for line in lines if line.endswith(("?", "？"))] or [line for line in lines if line[-1] not in ":："]
+    asked = [line for line in lines if _QUESTION.search(line)] or [line for line in lines if line[-1] not in ":："]
     distinct: dict[str, str] = {}
     for line in asked:
         distinct.setdefault(line.casefold(), line)
     return tuple(distinct.values())[:most]
-
-
-def is_refusal(reply: str) -> bool:
-    """Whether a reply says that the question cannot be answered from the text.
-
-    It does when its first word is "unanswerable", however it is spelled, quoted or set off, and nothing follows that
-    makes it part of a sentence.
-    """
-    return _read(reply).refused
-
-
-def may_be_refusal(beginning: str) -> bool:
-    """Whether a reply that begins like this may still become a refusal, or is one."""
-    return _read(beginning).possible
-
-
-class _Reading(NamedTuple):
-    possible: bool
-    refused: bool
-
-
-def _read(reply: str) -> _Reading:
-    rest = _SET_OFF.sub("", reply)
-    if rest[: len(_LABEL)].casefold() == _LABEL:
-        rest = _SET_OFF.sub("", rest[len(_LABEL) :])
-    start = rest[: len(_REFUSAL)].casefold()
-    if len(start) < len(_REFUSAL):
-        return _Reading(_REFUSAL.startswith(start) or _LABEL.startswith(start), refused=False)
-    if start != _REFUSAL:
-        return _Reading(possible=False, refused=False)
-    behind = rest[len(_REFUSAL) :]
-    # A sentence that ends there, or nothing but marks so far.
-    refused = not any(map(str.isalnum, behind)) or behind.lstrip(f"{_MARKS})] \t")[0] in _ENDS
-    return _Reading(refused, refused)

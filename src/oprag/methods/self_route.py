@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from oprag.methods.effects import Body, Generate, Retrieve
-from oprag.methods.replies import is_refusal, may_be_refusal, text_of
+from oprag.methods.refusals import is_refusal, may_be_refusal
+from oprag.methods.replies import text_of
 from oprag.methods.result import Result, nothing_found
 from oprag.methods.task import Task
 from oprag.methods.whole import whole_sources
