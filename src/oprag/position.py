@@ -19,7 +19,7 @@ from oprag.offsets import disagree, read_offsets
 from oprag.rung import NOWHERE, Position, Rung
 from oprag.values import NUMBERED, Key, label_keys, natural_key, ordinal
 
-__all__ = ["Placement", "Position", "PositionKey", "Rung", "find_positions"]
+__all__ = ["Placement", "Position", "PositionKey", "Rung", "find_positions", "page_of"]
 
 PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
@@ -129,6 +129,17 @@ def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | Non
 
 def _page(key: Key, value: Any) -> str | int:
     return key[1] if key[0] == NUMBERED and isinstance(key[1], int) else str(value).strip()
+
+
+def page_of(chunk: Chunk) -> str | int | None:
+    """The page that a placed chunk begins on; None where nothing names one."""
+    if chunk.span is not None and chunk.span.page is not None:
+        return chunk.span.page
+    for field in PAGE_FIELDS:
+        (key,) = label_keys([chunk.metadata.get(field)], any_label=field == "page_label")
+        if key is not None:
+            return _page(key, chunk.metadata[field])
+    return None
 
 
 def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from oprag.assembly import Assembly, Header
 from oprag.errors import OptionError
+from oprag.position import page_of
 from oprag.stitch import Passage
 
 __all__ = ["SHOWN_SEPARATOR", "Show", "header_of", "render", "with_header"]
@@ -71,10 +72,11 @@ def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
             raise OptionError(f"a header function must give a string, got {above!r}", header)
         return above
     first, last = (passage.spans[0], passage.spans[-1]) if passage.spans else (None, None)
+    page = page_of(passage.chunks[0])
     return header.format(
         number=number,
         source=passage.source or "",
-        page="" if first is None or first.page is None else first.page,
+        page="" if page is None else page,
         start="" if first is None else first.start,
         end="" if last is None else last.end,
         rank=passage.rank,

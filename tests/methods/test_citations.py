@@ -68,7 +68,7 @@ def chunk(**fields) -> Chunk:
         ((Span(3, 9),), None, Span(3, 9)),
         ((Span(3, 9, "iv"),), "iv", Span(3, 9, "iv")),
         ((Span(3, 9, 1), Span(10, 20, 1)), 1, Span(3, 20, 1)),
-        ((Span(3, 9, 1), Span(0, 5, 2)), 1, None),
+        ((Span(3, 9, 1), Span(0, 5, 2)), None, None),
     ],
 )
 def test_page_and_span(spans, page, span):

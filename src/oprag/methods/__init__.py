@@ -14,7 +14,7 @@ from oprag.methods.message import Message, Prompt
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
 from oprag.methods.registry import method_names, register
-from oprag.methods.result import PassageAnswer, Result
+from oprag.methods.result import PassageAnswer, Result, nothing_found
 from oprag.methods.task import Task
 from oprag.methods.template import Template, TextTemplate
 from oprag.methods.units import units
@@ -42,6 +42,7 @@ __all__ = [
     "Usage",
     "answering",
     "method_names",
+    "nothing_found",
     "register",
     "units",
 ]

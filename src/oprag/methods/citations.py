@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from oprag.chunk import Span
+from oprag.position import page_of
 from oprag.stitch import Passage
 
 __all__ = ["Citation", "citations_in", "renumbered"]
@@ -24,8 +25,9 @@ class Citation(NamedTuple):
         end: Where it ends.
         passage: The passage that had this number in the prompt.
         source: Its source.
-        page: Its page, where that is known.
-        span: Where it stands in the source, from its first to its last character; None where that is not known.
+        page: Its page; None where that is not known, or where it stands on several.
+        span: Where it stands in the source, from its first to its last character; None where that is not known, or
+            where it counts from several pages.
     """
 
     number: int
@@ -68,14 +70,16 @@ def renumbered(text: str, offset: int, most: int) -> str:
 
 
 def _citation(number: int, marker: re.Match[str], passage: Passage) -> Citation:
+    pages = {span.page for span in passage.spans if span.page is not None} or set(map(page_of, passage.chunks))
+    page = pages.pop() if len(pages) == 1 else None
+    return Citation(number, marker.start(), marker.end(), passage, passage.source, page, _span(passage))
+
+
+def _span(passage: Passage) -> Span | None:
     spans = passage.spans
-    same_page = bool(spans) and spans[0].page == spans[-1].page
-    return Citation(
-        number,
-        marker.start(),
-        marker.end(),
-        passage,
-        passage.source,
-        spans[0].page if spans else None,
-        Span(spans[0].start, spans[-1].end, spans[0].page) if same_page else None,
-    )
+    if not spans or any(span.page != spans[0].page for span in spans):
+        return None
+    if len(passage.chunks) == 1 and len(passage.text) > spans[0].end - spans[0].start:
+        # The text was replaced by a longer one, such as the window around a sentence.
+        return None
+    return Span(spans[0].start, spans[-1].end, spans[0].page)

@@ -79,17 +79,20 @@ class MethodOptions:
     def numbered(self, assembly: Assembly) -> Assembly:
         """The assembly, with numbered passages where citations are asked for.
 
-        The number is part of the header, so that a token budget counts it.
+        The number is part of the header, so that a token budget counts it. Each chunk is a passage of its own, so that
+        a marker leads to a chunk and not to a chapter.
 
         Raises:
             OptionError: The header is a function, which numbers nothing.
         """
-        header = assembly.header
-        if not self.cite or (isinstance(header, str) and _numbers(header)):
+        if not self.cite:
             return assembly
+        header = assembly.header
         if callable(header):
             raise OptionError("cite=True numbers the passages in their header, so that cannot be a function", header)
-        return dataclasses.replace(assembly, header=f"[{{number}}] {header or ''}".rstrip())
+        if header is None or not _numbers(header):
+            header = f"[{{number}}] {header or ''}".rstrip()
+        return dataclasses.replace(assembly, header=header, stitch=False)
 
 
 def _numbers(header: str) -> bool:

@@ -66,4 +66,6 @@ class Result:
 
 def nothing_found(empty_answer: str, *contexts: Context) -> Result:
     """The result of every method when nothing was retrieved; no call is made for it."""
-    return Result(empty_answer, contexts, notes=("nothing was retrieved",), empty=True)
+    found = any(context.kept for context in contexts)
+    note = "what was retrieved has no text" if found else "nothing was retrieved"
+    return Result(empty_answer, contexts, notes=(note,), empty=True)

@@ -18,7 +18,7 @@ def self_route(task: Task) -> Body:
     After Self-Route (Li et al. 2024, arXiv 2407.16833). An empty reply is no answer either, and takes the second way.
     Tokens are shown to the user as soon as the reply cannot be a refusal any more.
 
-    Calls: 1, or 2 where the first one was refused; `route` says which.
+    Calls: 1, or 2 where the first one brought no answer; `route` says which.
 
     Raises:
         SourceReadError: A source is needed and cannot be read.

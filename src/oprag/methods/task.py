@@ -99,6 +99,10 @@ class Task:
                 # A template that has no field but the alias means what is asked or read by it.
                 known |= dict.fromkeys(others, known[name])
         messages = template.messages(known)
+        if cites and "context" in values and template.fields.isdisjoint(("instruction", "cite_instruction")):
+            # Who writes a prompt without our fields asks for markers all the same.
+            last = messages[-1]
+            messages = (*messages[:-1], last._replace(content=f"{last.content}\n{prompts.cite_instruction}"))
         if self._follows_on and step != "condense" and template == getattr(OUR_PROMPTS, step):
             messages = (*messages[:-1], *self.chat_history, messages[-1])
         return Prompt(messages, step)

@@ -28,7 +28,8 @@ def units(context: Context, passage_tokens: int) -> tuple[Passage, ...]:
     assembly = context.assembly
     counter = assembly.count_tokens
     found: list[Passage] = []
-    for passage in context.passages:
+    # With numbered passages each chunk of the context stands by itself; to read them one by one would be many calls.
+    for passage in context.passages if assembly.stitch else stitch(context.kept, assembly.separator):
         if count(passage.text, counter) <= passage_tokens:
             found.append(passage)
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Span
@@ -60,12 +60,27 @@ def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, W
         )
     cut = _cut(text, budget, task)
     note = f"whole sources had {tokens:,} tokens, of which {task.count(cut):,} were read ({task.options.overflow})"
+    if cut == text[: len(cut)]:
+        # Those that begin behind the cut were not read, so no marker leads to them.
+        passages = tuple(_begun(task, passages, len(cut)))
+        if unread := names[len(passages) :]:
+            note += f"; nothing of {_listed(unread)}"
     return Whole(cut, passages, (note,))
 
 
 def _passage(name: str, text: str) -> Passage:
     span = Span(0, len(text))
     return Passage(text, (Chunk(text, 0, source=name, span=span),), (span,))
+
+
+def _begun(task: Task, passages: Sequence[Passage], length: int) -> Iterator[Passage]:
+    """The passages that begin before so many characters of them all have been read."""
+    start = 0
+    for number, passage in enumerate(passages, 1):
+        shown = task.shown(passage, number)
+        if start + len(shown) - len(passage.text) < length:
+            yield passage
+        start += len(shown) + len(task.assembly.separator)
 
 
 def _cut(text: str, budget: int, task: Task) -> str:
