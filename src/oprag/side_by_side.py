@@ -121,7 +121,11 @@ async def aside_by_side(
             cancel()
         return result
 
+    stopped = False
+
     def cancel() -> None:
+        nonlocal stopped
+        stopped = True
         current = asyncio.current_task()
         for task in tasks:
             if task is not current:
@@ -137,9 +141,21 @@ async def aside_by_side(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    return _results(tasks, stopped=stopped)
+
+
+def _results(tasks: Sequence[asyncio.Task[Done]], *, stopped: bool) -> list[Done | None]:
+    """What ended tasks gave; None for those that were stopped.
+
+    Raises:
+        Exception: The first error.
+        CancelledError: One was cancelled, and not by us: what it called has cancelled itself.
+    """
     for task in tasks:
         if not task.cancelled() and (error := task.exception()) is not None:
             raise error
+    if not stopped and any(task.cancelled() for task in tasks):
+        raise asyncio.CancelledError
     return [None if task.cancelled() else task.result() for task in tasks]
 
 

@@ -144,6 +144,8 @@ class Shower:
     def piece(self, shown: Shown) -> AddableDict | None:
         """What this adds to the output, if anything."""
         if isinstance(shown, str):
+            if not shown:
+                return None
             self._streamed = True
             return AddableDict({self._output_key: shown})
         if isinstance(shown, Answer):

@@ -105,6 +105,7 @@ class LlamaIndexBackend(Parts):
             responses: Iterator[Any] = (
                 self.llm.stream_chat(chat_messages(prompt)) if chat else self.llm.stream_complete(prompt.text)
             )
+            yield ""
             for response in responses:
                 if text := collected.add(response):
                     yield text
@@ -161,6 +162,7 @@ class AsyncLlamaIndexBackend(Parts):
                 if chat
                 else await self.llm.astream_complete(prompt.text)
             )
+            yield ""
             async for response in responses:
                 if text := collected.add(response):
                     yield text

@@ -56,7 +56,7 @@ class Responding:
         return Response(answer.text, source_nodes=nodes, metadata=metadata)
 
     def streamed(self, shown: Iterator[Shown]) -> StreamingResponse:
-        """A response that is still being written; all retrieval is done by now."""
+        """A response that is still being written, or about to be; all retrieval is done by now."""
         contexts: list[Context] = []
         first = next(one for one in shown if not _collected(one, contexts))
         nodes = self.nodes_of(contexts)
@@ -101,8 +101,9 @@ class _Pieces:
 
     def take(self, shown: Shown) -> Iterator[str]:
         if isinstance(shown, str):
-            self._streamed = True
-            yield shown
+            if shown:
+                self._streamed = True
+                yield shown
         elif isinstance(shown, Answer):
             self._metadata.update(_about(shown))
             if not self._streamed:

@@ -70,7 +70,8 @@ def renumbered(text: str, offset: int, most: int) -> str:
 
 
 def _citation(number: int, marker: re.Match[str], passage: Passage) -> Citation:
-    pages = {span.page for span in passage.spans if span.page is not None} or set(map(page_of, passage.chunks))
+    pages: set[str | int | None] = {span.page for span in passage.spans if span.page is not None}
+    pages = pages or {page_of(chunk) for chunk in passage.chunks}
     page = pages.pop() if len(pages) == 1 else None
     return Citation(number, marker.start(), marker.end(), passage, passage.source, page, _span(passage))
 

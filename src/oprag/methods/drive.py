@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
 from typing import Any, Protocol
 
 from oprag.context import Context
+from oprag.errors import EmbeddingError
 from oprag.methods.answer import Answer
 from oprag.methods.answering import Answering
 from oprag.methods.completion import Completion
@@ -18,7 +20,9 @@ from oprag.side_by_side import Limit, aside_by_side, side_by_side
 __all__ = ["AsyncBackend", "Backend", "Shown", "adrive", "drive"]
 
 Shown = Context | str | Answer
-"""What a driver gives while it runs: contexts as they are found, pieces of the answer, and the answer itself last."""
+"""What a driver gives while it runs: contexts as they are found, pieces of the answer, and the answer itself last.
+
+An empty piece says that the model has been asked for it."""
 
 
 class Backend(Protocol):
@@ -36,7 +40,10 @@ class Backend(Protocol):
         ...
 
     def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
-        """The pieces of the model's reply as they come, and then all of it."""
+        """The pieces of the model's reply as they come, and then all of it.
+
+        Where a call begins before its first piece comes, an empty piece may say so.
+        """
         ...
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -60,7 +67,10 @@ class AsyncBackend(Protocol):
         ...
 
     def stream(self, prompt: Prompt) -> AsyncIterator[str | Completion]:
-        """The pieces of the model's reply as they come, and then all of it."""
+        """The pieces of the model's reply as they come, and then all of it.
+
+        Where a call begins before its first piece comes, an empty piece may say so.
+        """
         ...
 
     async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -89,30 +99,36 @@ def drive(
 
     Raises:
         ModelError: A call failed and is not to be skipped.
+        EmbeddingError: The embeddings gave vectors of another number.
     """
     failed = _failed if stop_early else None
+    idle = _Idle()
     reply: Any = None
     with closing(requests):
         while True:
             request = _next(requests, reply)
             if isinstance(request, Answer):
-                yield request
+                yield idle.taken_off(request)
                 return
             if isinstance(request, Generate):
                 if streaming and _is_streamed(request):
-                    stream = _Stream(request)
+                    stream = _Stream(request, idle)
                     with limit.held(), closing(backend.stream(request.prompts[0])) as pieces:  # type: ignore[type-var]
                         for piece in pieces:
-                            if text := stream.take(piece):
-                                yield text
+                            text = stream.take(piece)
+                            if text or piece == "":
+                                with idle:
+                                    yield text
                     reply = stream.completions
                 else:
                     reply = side_by_side(backend.complete, request.prompts, limit, failed)
             elif isinstance(request, Retrieve):
                 reply = side_by_side(backend.retrieve, request.questions, limit)
-                yield from reply
+                for context in reply:
+                    with idle:
+                        yield context
             elif isinstance(request, Embed):
-                reply = backend.embed(request.questions, request.texts)
+                reply = _counted(request, backend.embed(request.questions, request.texts))
             else:
                 reply = side_by_side(backend.read, request.sources, limit)
 
@@ -122,29 +138,33 @@ async def adrive(
 ) -> AsyncIterator[Shown]:
     """As `drive`, async; cancelling it cancels the calls that it waits for."""
     failed = _failed if stop_early else None
+    idle = _Idle()
     reply: Any = None
     with closing(requests):
         while True:
             request = _next(requests, reply)
             if isinstance(request, Answer):
-                yield request
+                yield idle.taken_off(request)
                 return
             if isinstance(request, Generate):
                 if streaming and _is_streamed(request):
-                    stream = _Stream(request)
+                    stream = _Stream(request, idle)
                     async with limit.aheld(), aclosing(backend.stream(request.prompts[0])) as pieces:  # type: ignore[type-var]
                         async for piece in pieces:
-                            if text := stream.take(piece):
-                                yield text
+                            text = stream.take(piece)
+                            if text or piece == "":
+                                with idle:
+                                    yield text
                     reply = stream.completions
                 else:
                     reply = await aside_by_side(backend.complete, request.prompts, limit, failed)
             elif isinstance(request, Retrieve):
                 reply = await aside_by_side(backend.retrieve, request.questions, limit)
                 for context in reply:
-                    yield context
+                    with idle:
+                        yield context
             elif isinstance(request, Embed):
-                reply = await backend.embed(request.questions, request.texts)
+                reply = _counted(request, await backend.embed(request.questions, request.texts))
             else:
                 reply = await aside_by_side(backend.read, request.sources, limit)
 
@@ -162,14 +182,44 @@ def _failed(completion: Completion) -> bool:
     return completion.error is not None
 
 
+def _counted(request: Embed, vectors: tuple[Sequence[Any], Sequence[Any]]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The vectors, one for each text."""
+    given: Any
+    for texts, given in zip((request.questions, request.texts), vectors, strict=True):
+        number = 0 if given is None else len(given)
+        if number != len(texts):
+            raise EmbeddingError(f"the embeddings gave {number} vectors for {len(texts)} texts", given)
+    return vectors
+
+
 def _is_streamed(request: Generate) -> bool:
     return request.final and len(request.prompts) == 1
+
+
+class _Idle:
+    """The time that whoever reads takes between two pieces, which is none of the answer's."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._since = 0.0
+
+    def __enter__(self) -> None:
+        self._since = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.perf_counter() - self._since
+
+    def taken_off(self, answer: Answer) -> Answer:
+        """The answer, with its own seconds alone."""
+        return replace(answer, seconds=max(0.0, answer.seconds - self.seconds))
 
 
 class _Stream:
     """The reply that a user may see, held back while it may not be the answer."""
 
-    def __init__(self, request: Generate) -> None:
+    def __init__(self, request: Generate, idle: _Idle) -> None:
+        self._idle = idle
+        self._idle_before = idle.seconds
         self._hold = request.hold
         self._held = ""
         self._shown = False
@@ -178,7 +228,8 @@ class _Stream:
     def take(self, piece: str | Completion) -> str:
         """What can be shown now."""
         if isinstance(piece, Completion):
-            self.completions = (replace(piece, shown=self._shown),)
+            seconds = piece.seconds - (self._idle.seconds - self._idle_before)
+            self.completions = (replace(piece, shown=self._shown, seconds=max(0.0, seconds)),)
             return ""
         self._held += piece
         # Nothing but white space is no answer; a method may then fall back on an earlier one.
