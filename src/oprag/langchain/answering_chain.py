@@ -15,7 +15,7 @@ from oprag.checks import check_text
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields, given_options
 from oprag.langchain.asking import Asked, Shower, limit_of, merged, question_in, task_of
-from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Parts, check_embeddings
+from oprag.langchain.backend import Parts, check_embeddings
 from oprag.langchain.messages import as_template
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.runs import as_run
@@ -127,25 +127,27 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
     def _compare(
         self, inputs: Any, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
     ) -> dict[str, Any]:
-        asked = [self._asked(inputs, config, one) for one in options]
-        for one in asked:
-            # One retrieval for all, and before the clock runs.
-            one.parts.found.update(asked[0].parts.found)
-            if not one.task.follows_up:
-                LangChainBackend(**vars(one.parts)).retrieve(one.task.question)
+        for one in self._asked_together(inputs, config, options):
+            one.prepare()
             kept += [shown for shown in one.shown(streaming=False) if isinstance(shown, Answer)]
         return {answer.method: answer.text for answer in kept}
 
     async def _acompare(
         self, inputs: Any, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
     ) -> dict[str, Any]:
-        asked = [self._asked(inputs, config, one) for one in options]
-        for one in asked:
-            one.parts.found.update(asked[0].parts.found)
-            if not one.task.follows_up:
-                await AsyncLangChainBackend(**vars(one.parts)).retrieve(one.task.question)
+        for one in self._asked_together(inputs, config, options):
+            await one.aprepare()
             kept += [shown async for shown in one.ashown(streaming=False) if isinstance(shown, Answer)]
         return {answer.method: answer.text for answer in kept}
+
+    def _asked_together(
+        self, inputs: dict[str, Any], config: RunnableConfig, options: list[MethodOptions]
+    ) -> list[Asked]:
+        """A question to several methods, which share what is found for it."""
+        asked = [self._asked(inputs, config, one) for one in options]
+        for one in asked:
+            one.parts.found, one.parts.known = asked[0].parts.found, asked[0].parts.known
+        return asked
 
     def _asked(self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions | None = None) -> Asked:
         options = options or self._options

@@ -16,7 +16,7 @@ from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Par
 from oprag.langchain.documents import documents_of
 from oprag.langchain.messages import history_of
 from oprag.methods.answer import Answer
-from oprag.methods.answering import answering
+from oprag.methods.answering import answering, standalone_in
 from oprag.methods.drive import Shown, adrive, drive
 from oprag.methods.options import MethodOptions
 from oprag.methods.task import Task
@@ -62,7 +62,7 @@ def merged(pieces: Iterable[Any]) -> Any:
         elif isinstance(whole, Mapping) and isinstance(piece, Mapping):
             whole = AddableDict(whole) + AddableDict(piece)
         else:
-            whole += piece
+            whole = whole + piece  # in place, a list of the caller's would grow
     return whole
 
 
@@ -107,6 +107,26 @@ class Asked:
         """Contexts, pieces and the answer, from tasks."""
         backend = AsyncLangChainBackend(**vars(self.parts))
         return adrive(answering(self.task), backend, self.limit, streaming=streaming, stop_early=self._stop_early)
+
+    def prepare(self) -> None:
+        """Find the context before the clock of a method runs."""
+        backend = LangChainBackend(**vars(self.parts))
+        question = self.task.question
+        if self.task.follows_up:
+            prompt = self.task.prompt("condense")
+            reply = self.parts.known[prompt] = backend.complete(prompt)
+            question = standalone_in(reply) or question
+        backend.retrieve(question)
+
+    async def aprepare(self) -> None:
+        """As `prepare`, async."""
+        backend = AsyncLangChainBackend(**vars(self.parts))
+        question = self.task.question
+        if self.task.follows_up:
+            prompt = self.task.prompt("condense")
+            reply = self.parts.known[prompt] = await backend.complete(prompt)
+            question = standalone_in(reply) or question
+        await backend.retrieve(question)
 
     @property
     def _stop_early(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, closing
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,7 @@ class Parts:
         reader: Reads whole sources, if they can be read.
         config: The config of the chain's run, which the calls belong to.
         found: Contexts by their question; what is in it is not searched for again.
+        known: Replies by their prompt; what is in it is not asked for again.
     """
 
     llm: Runnable[Any, Any]
@@ -46,6 +47,7 @@ class Parts:
     reader: SourceReader | None
     config: RunnableConfig
     found: dict[str, Context] = field(default_factory=dict)
+    known: dict[Prompt, Completion] = field(default_factory=dict)
 
 
 class LangChainBackend(Parts):
@@ -59,25 +61,27 @@ class LangChainBackend(Parts):
 
     def complete(self, prompt: Prompt) -> Completion:
         """The model's reply, or its error."""
+        if self.known and prompt in self.known:
+            return self.known[prompt]
         started = time.perf_counter()
         try:
             reply = self.llm.invoke(prompt_value(prompt), _named(self.config, prompt))
+            return completion_of(reply, time.perf_counter() - started)
         except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
             return Completion(error=error, seconds=time.perf_counter() - started)
-        return completion_of(reply, time.perf_counter() - started)
 
     def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
         """The pieces of the model's reply, and then all of it."""
         collected = _Collected()
         try:
-            with closing(self.llm.stream(prompt_value(prompt), _named(self.config, prompt))) as chunks:  # type: ignore[type-var]
+            with _closed(self.llm.stream(prompt_value(prompt), _named(self.config, prompt))) as chunks:
                 for chunk in chunks:
                     if text := collected.add(chunk):
                         yield text
         except Exception as error:  # noqa: BLE001
             yield collected.completion(error)
         else:
-            yield collected.completion()
+            yield _read(collected)
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
         """A vector for each question, and one for each text."""
@@ -100,30 +104,32 @@ class AsyncLangChainBackend(Parts):
 
     async def complete(self, prompt: Prompt) -> Completion:
         """The model's reply, or its error."""
+        if self.known and prompt in self.known:
+            return self.known[prompt]
         started = time.perf_counter()
         try:
             reply = await self.llm.ainvoke(prompt_value(prompt), _named(self.config, prompt))
+            return completion_of(reply, time.perf_counter() - started)
         except Exception as error:  # noqa: BLE001
             return Completion(error=error, seconds=time.perf_counter() - started)
-        return completion_of(reply, time.perf_counter() - started)
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[str | Completion]:
         """The pieces of the model's reply, and then all of it."""
         collected = _Collected()
         try:
-            async with aclosing(self.llm.astream(prompt_value(prompt), _named(self.config, prompt))) as chunks:  # type: ignore[type-var]
+            async with _aclosed(self.llm.astream(prompt_value(prompt), _named(self.config, prompt))) as chunks:
                 async for chunk in chunks:
                     if text := collected.add(chunk):
                         yield text
         except Exception as error:  # noqa: BLE001
             yield collected.completion(error)
         else:
-            yield collected.completion()
+            yield _read(collected)
 
     async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
         """A vector for each question, and one for each text."""
         embeddings = self.embeddings
-        if hasattr(embeddings, "embed_questions"):
+        if hasattr(embeddings, "embed_questions") or not hasattr(embeddings, "aembed_query"):
             return await asyncio.to_thread(_embed, embeddings, questions, texts)
         vectors = await asyncio.gather(*map(embeddings.aembed_query, questions))
         return vectors, await embeddings.aembed_documents(list(texts))
@@ -142,6 +148,7 @@ class _Collected:
         self._usage: Usage | None = None
         self._finish_reason: str | None = None
         self._object: Any = None
+        self._items: list[str] | None = []
 
     def add(self, chunk: Any) -> str:
         """The text of one more chunk."""
@@ -155,8 +162,10 @@ class _Collected:
         elif isinstance(chunk, str):
             text = str(chunk)
         else:
-            # Structured output comes in parts that add up, or as ever larger parts of one object.
-            adds_up = isinstance(chunk, AddableDict | list) and type(chunk) is type(self._object)
+            # Structured output comes as ever larger parts of one object, or in parts that add up: dicts that say so,
+            # and the items of a list of texts.
+            self._items = [*self._items, *chunk] if self._items is not None and _is_item(chunk) else None
+            adds_up = isinstance(chunk, AddableDict) and isinstance(self._object, AddableDict)
             self._object = self._object + chunk if adds_up else chunk
             return ""
         self._texts.append(text)
@@ -168,8 +177,39 @@ class _Collected:
         if error is not None:
             return Completion(error=error, seconds=seconds, usage=self._usage)
         if self._object is not None:
-            return completion_of(self._object, seconds)
+            return completion_of(self._items or self._object, seconds)
         return Completion("".join(self._texts), usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
+
+
+def _read(collected: _Collected) -> Completion:
+    """All of a reply, or why it cannot be read."""
+    try:
+        return collected.completion()
+    except Exception as error:  # noqa: BLE001
+        return collected.completion(error)
+
+
+def _is_item(chunk: Any) -> bool:
+    return isinstance(chunk, list) and len(chunk) == 1 and isinstance(chunk[0], str) and bool(chunk[0])
+
+
+@contextmanager
+def _closed(chunks: Iterator[Any]) -> Iterator[Iterator[Any]]:
+    """As `contextlib.closing`, also for iterators that cannot be closed."""
+    try:
+        yield chunks
+    finally:
+        if (close := getattr(chunks, "close", None)) is not None:
+            close()
+
+
+@asynccontextmanager
+async def _aclosed(chunks: AsyncIterator[Any]) -> AsyncIterator[AsyncIterator[Any]]:
+    try:
+        yield chunks
+    finally:
+        if (close := getattr(chunks, "aclose", None)) is not None:
+            await close()
 
 
 def _named(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:

@@ -61,6 +61,6 @@ def classic_options(
             hint = "; use header= for what stands above each passage" if name == "document_prompt" else ""
             raise OptionError(f"chain_type_kwargs: {name} has no counterpart here, there are {known}{hint}", name)
     config = {name: options[name] for name in _CONFIG if options.get(name)}
-    fields |= {name: value for name, value in options.items() if name not in (*_CONFIG, *_WITHOUT_EFFECT)}
+    fields |= {name: value for name, value in options.items() if name not in (*_CONFIG, "verbose")}
     given = as_prompts(options.get("prompts"), as_template)
     return fields | {"prompts": as_prompts(prompts, as_template, given)}, config

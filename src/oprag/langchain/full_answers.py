@@ -108,8 +108,7 @@ class FullAnswers(AnsweringChain):
     ) -> Comparison:
         """Answer a question with several methods over one retrieval.
 
-        In a conversation each method first makes the follow-up stand by itself; what it was taken to mean is searched
-        for once.
+        In a conversation the follow-up is made to stand by itself once, for all of them.
 
         Args:
             question: The question.

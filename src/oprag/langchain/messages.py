@@ -22,6 +22,7 @@ __all__ = [
     "completion_of",
     "finish_reason_of",
     "history_of",
+    "messages_of",
     "prompt_value",
     "usage_of",
 ]
@@ -44,6 +45,7 @@ _OURS = {name for field, others in ALIASES.items() for name in (field, *others)}
     "existing_answer",
     "count",
 }
+_HISTORY = "chat_history"
 
 
 class _PromptValue(ChatPromptValue):
@@ -57,10 +59,11 @@ class _PromptValue(ChatPromptValue):
 
 def prompt_value(prompt: Prompt) -> ChatPromptValue:
     """A prompt as input of a LangChain model."""
-    return _PromptValue(messages=_messages(prompt.messages), text=prompt.text)
+    return _PromptValue(messages=messages_of(prompt.messages), text=prompt.text)
 
 
-def _messages(messages: Iterable[Message]) -> list[BaseMessage]:
+def messages_of(messages: Iterable[Message]) -> list[BaseMessage]:
+    """Our messages as LangChain's."""
     return [_CLASSES[message.role](content=message.content) for message in messages]
 
 
@@ -92,6 +95,8 @@ class LangChainTemplate:
             name: _field(values[ours], as_messages=name in placeholders)
             for name in self._variables
             if (ours := self._names.get(name, name)) in values
+            # Where there is no conversation, one that was set before stands.
+            and not (ours == _HISTORY and not values[ours] and name in self.template.partial_variables)
         }
         missing = [name for name in self.template.input_variables if name not in given]
         if missing:
@@ -116,7 +121,7 @@ def as_template(template: Any) -> LangChainTemplate:
 
 def _field(value: Any, *, as_messages: bool) -> Any:
     if isinstance(value, tuple) and all(isinstance(part, Message) for part in value):
-        return _messages(value) if as_messages else as_text(value)
+        return messages_of(value) if as_messages else as_text(value)
     return value
 
 
@@ -189,8 +194,8 @@ def completion_of(reply: Any, seconds: float) -> Completion:
     raw = reply.get("raw") if isinstance(reply, dict) else None
     if not isinstance(raw, BaseMessage):
         return Completion(_as_json(reply), reply, seconds=seconds)
-    # What `include_raw=True` of a model with structured output gives.
-    text = _as_json(reply.get("parsed"))
+    # What `include_raw=True` of a model with structured output gives; where it could not be parsed, its own words.
+    text = _as_json(reply.get("parsed")) or str(raw.text)
     return Completion(text, reply, usage=usage_of(raw), seconds=seconds, finish_reason=finish_reason_of(raw))
 
 

@@ -75,7 +75,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
     retriever: RetrieverLike | None = None
     vectorstore: VectorStore | None = None
     search_type: SearchType = "similarity"
-    search_kwargs: dict[str, Any] = Field(default_factory=dict)
+    search_kwargs: dict[str, Any] = Field(default_factory=dict, repr=False)  # may hold keys
 
     @model_validator(mode="before")
     @classmethod

@@ -10,6 +10,7 @@ from langchain_core.runnables import Runnable, RunnableLambda, RunnableSequence
 from langchain_core.vectorstores import VectorStore
 
 from oprag.errors import OptionError
+from oprag.langchain.messages import history_of, messages_of
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.wrapped import unwrapped
 
@@ -53,7 +54,13 @@ def with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any], 
     """The retriever for one question of a chain, whose wrapped chain gets the inputs beside each question."""
     assert retriever.retriever is not None  # noqa: S101 - asked before
 
+    given = dict(inputs)
+    if history := history_of(given.pop("chat_history", None)):
+        given["chat_history"] = messages_of(history)
+    alone = {name: value for name, value in given.items() if name != "chat_history"}
+
     def all_inputs(question: str) -> dict[str, Any]:
-        return {**inputs, key: question}
+        # The conversation belongs to the user's question, and not to others that a method asks.
+        return {**(given if question == inputs[key] else alone), key: question}
 
     return retriever.model_copy(update={"retriever": RunnableSequence(RunnableLambda(all_inputs), retriever.retriever)})

@@ -26,7 +26,8 @@ from oprag.methods.sources import SourceReader, read_with
 
 __all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts", "embeds"]
 
-_REASONS = ("finish_reason", "stop_reason", "done_reason")
+# Each provider's word for it.
+_REASONS = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stopReason")
 
 
 @dataclass
@@ -41,6 +42,7 @@ class Parts:
         embeddings: The embedding model, or an `oprag.Embedder`, if there is one.
         reader: Reads whole sources, if they can be read.
         found: Contexts by their question; what is in it is not searched for again.
+        known: Replies by their prompt; what is in it is not asked for again.
     """
 
     llm: LLM
@@ -50,6 +52,7 @@ class Parts:
     embeddings: BaseEmbedding | Any
     reader: SourceReader | None
     found: dict[str, Context] = field(default_factory=dict)
+    known: dict[Prompt, Completion] = field(default_factory=dict)
 
     def context(self, nodes: list[NodeWithScore]) -> Context:
         """The context of these nodes, best first."""
@@ -85,6 +88,8 @@ class LlamaIndexBackend(Parts):
 
     def complete(self, prompt: Prompt) -> Completion:
         """The model's reply, or its error."""
+        if self.known and prompt in self.known:
+            return self.known[prompt]
         started = time.perf_counter()
         try:
             if self.llm.metadata.is_chat_model:
@@ -141,6 +146,8 @@ class AsyncLlamaIndexBackend(Parts):
 
     async def complete(self, prompt: Prompt) -> Completion:
         """The model's reply, or its error."""
+        if self.known and prompt in self.known:
+            return self.known[prompt]
         started = time.perf_counter()
         try:
             if self.llm.metadata.is_chat_model:
@@ -225,6 +232,7 @@ def embeds(embeddings: Any) -> bool:
 def _finish_reason(response: Any) -> str | None:
     """Why the model stopped; integrations hand on what their provider said, each in its own shape."""
     raw = getattr(response, "raw", None)
-    choices = part(raw, "choices")
-    reasons = [part(choices[0], "finish_reason")] if choices else [part(raw, name) for name in _REASONS]
+    choices = part(raw, "choices") or part(raw, "candidates") or [raw]
+    places = [choices[0], part(raw, "generation_info"), part(raw, "incomplete_details")]
+    reasons = (part(place, name) for place in places for name in (*_REASONS, "reason"))
     return next((reason for reason in reasons if isinstance(reason, str)), None)

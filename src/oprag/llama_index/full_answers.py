@@ -11,9 +11,12 @@ from oprag.context import Context
 from oprag.llama_index.answering_engine import AnsweringEngine
 from oprag.llama_index.backend import AsyncLlamaIndexBackend, LlamaIndexBackend
 from oprag.methods.answer import Answer
-from oprag.methods.answering import answering
+from oprag.methods.answering import answering, standalone_in
 from oprag.methods.comparison import Comparison
+from oprag.methods.completion import Completion
 from oprag.methods.drive import Shown, adrive, drive
+from oprag.methods.message import Prompt
+from oprag.methods.task import Task
 
 __all__ = ["FullAnswers"]
 
@@ -61,8 +64,7 @@ class FullAnswers(AnsweringEngine):
     ) -> Comparison:
         """Answer a question with several methods over one retrieval.
 
-        In a conversation each method first makes the follow-up stand by itself; what it was taken to mean is searched
-        for once.
+        In a conversation the follow-up is made to stand by itself once, for all of them.
 
         Args:
             question: The question.
@@ -80,14 +82,14 @@ class FullAnswers(AnsweringEngine):
         tried = [self._changed(method=method) for method in methods]
         answers: list[Answer] = []
         found: dict[str, Context] = {}
+        known: dict[Prompt, Completion] = {}
         with self.callback_manager.as_trace("query"):
             for options in tried:
                 backend = self._parts(LlamaIndexBackend, options)
-                backend.found = found
+                backend.found, backend.known = found, known
                 task = self._task(question, options, backend, choices, chat_history)
                 # One retrieval for all, and before the clock runs.
-                if not task.follows_up:
-                    backend.retrieve(question)
+                backend.retrieve(self._standalone(task, backend) or question)
                 answers.append(_answer_in(drive(answering(task), backend, self._limit(), stop_early=self._stop_early)))
         return Comparison(question, tuple(answers))
 
@@ -104,16 +106,31 @@ class FullAnswers(AnsweringEngine):
         tried = [self._changed(method=method) for method in methods]
         answers: list[Answer] = []
         found: dict[str, Context] = {}
+        known: dict[Prompt, Completion] = {}
         with self.callback_manager.as_trace("query"):
             for options in tried:
                 backend = self._parts(AsyncLlamaIndexBackend, options)
-                backend.found = found
+                backend.found, backend.known = found, known
                 task = self._task(question, options, backend, choices, chat_history)
-                if not task.follows_up:
-                    await backend.retrieve(question)
+                await backend.retrieve(await self._astandalone(task, backend) or question)
                 shown = adrive(answering(task), backend, self._limit(), stop_early=self._stop_early)
                 answers.append(_answer_in([one async for one in shown]))
         return Comparison(question, tuple(answers))
+
+    def _standalone(self, task: Task, backend: LlamaIndexBackend) -> str | None:
+        """What a follow-up is taken to mean, which all methods that are compared then know."""
+        if not task.follows_up:
+            return None
+        prompt = task.prompt("condense")
+        backend.known[prompt] = backend.complete(prompt)
+        return standalone_in(backend.known[prompt])
+
+    async def _astandalone(self, task: Task, backend: AsyncLlamaIndexBackend) -> str | None:
+        if not task.follows_up:
+            return None
+        prompt = task.prompt("condense")
+        backend.known[prompt] = await backend.complete(prompt)
+        return standalone_in(backend.known[prompt])
 
 
 def _answer_in(shown: Iterable[Shown]) -> Answer:

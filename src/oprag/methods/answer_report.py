@@ -23,16 +23,16 @@ def explain(answer: Answer) -> str:
 
 
 def _lines(answer: Answer) -> Iterator[str]:
-    yield f"question: {printable(answer.question)}"
+    yield f"question: {_line(answer.question)}"
     if answer.standalone_question is not None:
-        yield f"asked as: {printable(answer.standalone_question)}"
-    yield f"answer: {printable(answer.text)}"
+        yield f"asked as: {_line(answer.standalone_question)}"
+    yield f"answer: {_line(answer.text)}"
     route = f", route {answer.route}" if answer.route else ""
     plural = "" if len(answer.calls) == 1 else "s"
     spent = f"{len(answer.calls)} call{plural}, {_tokens(answer.usage)}, {answer.seconds:.2f} s"
     yield f"method {answer.method}{route}: {spent}"
     for note in answer.notes:
-        yield f"note: {printable(note)}"
+        yield f"note: {_line(note)}"
     if answer.calls:
         yield from ["", "calls"]
         yield from table(
@@ -85,6 +85,10 @@ def _lines(answer: Answer) -> Iterator[str]:
 def _tokens(usage: Usage) -> str:
     estimated = " (estimated)" if usage.estimated else ""
     return f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{estimated}"
+
+
+def _line(text: str) -> str:
+    return printable(" ".join(text.split()))
 
 
 def _short(text: str) -> str:

@@ -19,7 +19,7 @@ from oprag.methods.task import Task
 from oprag.methods.together import Flat, flattened
 from oprag.warn import warn
 
-__all__ = ["Answering", "answering"]
+__all__ = ["Answering", "answering", "standalone_in"]
 
 Answering = Generator[Request, Any, Answer]
 """Yields what a driver has to do, and returns the answer."""
@@ -45,7 +45,7 @@ def answering(task: Task) -> Answering:
         asked = task
         if task.follows_up:
             (reply,) = yield Generate((task.prompt("condense"),))
-            standalone = text_of(reply, "condense").strip() or None
+            standalone = standalone_in(reply)
             if standalone is None:
                 notes.append("the follow-up could not be made to stand by itself, so it was searched for as it is")
             else:
@@ -82,6 +82,15 @@ def answering(task: Task) -> Answering:
         seconds=time.perf_counter() - started,
         cited=task.options.cite,
     )
+
+
+def standalone_in(reply: Completion) -> str | None:
+    """The question that a follow-up was made, if it was.
+
+    Raises:
+        OptionError: The model gives objects and no text.
+    """
+    return text_of(reply, "condense").strip() or None
 
 
 def _recorded(body: Flat, task: Task, calls: list[Call]) -> Generator[Request, Any, Result]:

@@ -209,8 +209,12 @@ def test_a_stream_that_is_closed_early_closes_the_call_sync():
 def test_a_stream_that_nobody_reads_ends_with_its_response():
     model = Model(reply=lambda prompt: "one two three four")
     response: Any = engine_of(model, streaming=True).query(QUESTION)
+    assert response.source_nodes
+    assert model.running == 0  # it is asked, and not waited for
+    pieces = response.response_gen
+    assert next(pieces)
     assert model.running == 1
-    del response
+    del response, pieces
     gc.collect()
     assert (model.running, model.cut_off) == (0, 1)
 
@@ -218,9 +222,15 @@ def test_a_stream_that_nobody_reads_ends_with_its_response():
 async def test_an_async_stream_that_nobody_reads_ends_with_its_response():
     model = Model(reply=lambda prompt: "one two three four")
     response: Any = await engine_of(model, streaming=True).aquery(QUESTION)
+    assert response.source_nodes
+    assert model.running == 0
+    pieces = response.async_response_gen()
+    assert await anext(pieces)
     assert model.running == 1
-    del response
-    gc.collect()
+    del response, pieces
+    for _ in range(8):  # generator by generator, as the loop finds them
+        gc.collect()
+        await asyncio.sleep(0.01)
     assert await others() == set()
     assert (model.running, model.cut_off) == (0, 1)
 
