@@ -33,6 +33,9 @@ Inputs = dict[str, Any] | str
 
 Kept = list[Answer] | None
 
+# What inputs and prompts of these names are taken for.
+_OURS = ("chat_history", "choices", "instruction", "cite_instruction", "existing_answer", "answers", "count")
+
 
 class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, dict[str, Any]]):
     """The parts of a chain, checked when it is made, and its work on one question."""
@@ -60,6 +63,8 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         check_text("input_key", self.input_key)
         check_text("output_key", self.output_key)
         check_text("documents_key", self.documents_key, optional=True)
+        if not self.input_key or self.input_key in _OURS:
+            raise OptionError(f"input_key cannot be {self.input_key!r}, which means something else", self.input_key)
         if len({self.input_key, self.output_key, self.documents_key}) < 3:
             raise OptionError("input_key, output_key and documents_key must differ", self.output_key)
         check_embeddings(self.embeddings)

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from pydantic import create_model
 
 from oprag.errors import OptionError
@@ -100,6 +101,14 @@ class OrderPreservingChain(Batching, FullAnswers):
     def output_keys(self) -> list[str]:
         """The keys that the output has beside those of the input."""
         return [self.output_key, *([] if self.documents_key is None else [self.documents_key])]
+
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        """What of the model and of the retriever a config can set."""
+        parts = (self.llm, self._retriever.retriever)
+        return get_unique_config_specs(
+            spec for part in parts if isinstance(part, Runnable) for spec in part.config_specs
+        )
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> Any:  # noqa: ARG002
         """A model of the input."""

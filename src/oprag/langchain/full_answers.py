@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from oprag.langchain.answering_chain import AnsweringChain, once
 from oprag.langchain.runs import as_run
 from oprag.methods.answer import Answer
-from oprag.methods.comparison import Comparison
+from oprag.methods.comparison import Comparison, check_methods
 
 __all__ = ["FullAnswers"]
 
@@ -125,6 +125,7 @@ class FullAnswers(AnsweringChain):
             OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
             ModelError: A call failed, and `on_error="raise"`.
         """
+        check_methods(methods)
         kept: list[Answer] = []
         compare = as_run(self._compare, options=[self._changed(method=method) for method in methods], kept=kept)
         self._call_with_config(compare, self._as_input(question, choices, chat_history, inputs), config)
@@ -141,6 +142,7 @@ class FullAnswers(AnsweringChain):
         **inputs: Any,
     ) -> Comparison:
         """As `compare`, async."""
+        check_methods(methods)
         kept: list[Answer] = []
         compare = as_run(self._acompare, options=[self._changed(method=method) for method in methods], kept=kept)
         await self._acall_with_config(compare, self._as_input(question, choices, chat_history, inputs), config)

@@ -12,7 +12,7 @@ from oprag.llama_index.answering_engine import AnsweringEngine
 from oprag.llama_index.backend import AsyncLlamaIndexBackend, LlamaIndexBackend
 from oprag.methods.answer import Answer
 from oprag.methods.answering import answering, standalone_in
-from oprag.methods.comparison import Comparison
+from oprag.methods.comparison import Comparison, check_methods
 from oprag.methods.completion import Completion
 from oprag.methods.drive import Shown, adrive, drive
 from oprag.methods.message import Prompt
@@ -79,6 +79,7 @@ class FullAnswers(AnsweringEngine):
             OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
             ModelError: A call failed, and `on_error="raise"`.
         """
+        check_methods(methods)
         tried = [self._changed(method=method) for method in methods]
         answers: list[Answer] = []
         found: dict[str, Context] = {}
@@ -103,6 +104,7 @@ class FullAnswers(AnsweringEngine):
         chat_history: Sequence[Any] = (),
     ) -> Comparison:
         """As `compare`, async."""
+        check_methods(methods)
         tried = [self._changed(method=method) for method in methods]
         answers: list[Answer] = []
         found: dict[str, Context] = {}

@@ -7,13 +7,24 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from oprag.errors import OptionError
 from oprag.methods.answer import Answer
 from oprag.table import printable, table
 
-__all__ = ["Comparison"]
+__all__ = ["Comparison", "check_methods"]
 
 _WIDTH = 120  # characters of an answer in a line of the table
 _COLUMNS = ("method", "calls", "tokens in", "tokens out", "seconds", "passages", "answer")
+
+
+def check_methods(methods: Any) -> None:
+    """Refuse what is no list of methods.
+
+    Raises:
+        OptionError: It is a single string, or empty.
+    """
+    if isinstance(methods, str) or not methods:
+        raise OptionError(f"methods must be a list of methods, got {methods!r}", methods)
 
 
 @dataclass(frozen=True)

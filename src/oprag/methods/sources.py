@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -14,47 +15,58 @@ __all__ = ["ReadSource", "SourceReader", "as_reader", "read_with"]
 ReadSource = Callable[[str], str] | Mapping[str, str] | str | os.PathLike[str]
 """Where whole sources come from: a function of the name, a mapping of names to texts, or a folder."""
 
-SourceReader = Callable[[str], str]
 
+class SourceReader:
+    """Gives the whole text of a source by its name.
 
-def as_reader(read_source: ReadSource | None) -> SourceReader | None:
-    """A function that gives the whole text of a source by its name.
+    Args:
+        read_source: Where the texts come from.
 
     Raises:
-        OptionError: `read_source` is no function, no mapping and no folder that is there.
+        OptionError: It is no function that gives texts, no mapping, and no folder that is there.
     """
-    if read_source is None:
-        return None
-    read: Callable[[str], Any]
-    if isinstance(read_source, Mapping):
-        texts = read_source
 
-        def read(name: str) -> Any:
-            return texts.get(name)
+    def __init__(self, read_source: ReadSource) -> None:
+        self._read_source: Any = read_source
+        if isinstance(read_source, str | os.PathLike):
+            # Now, since a program may change its folder later.
+            self._read_source = Path(read_source).resolve()
+            if not str(read_source) or not self._read_source.is_dir():
+                raise OptionError(f"read_source must be a folder that is there, got {str(read_source)!r}", read_source)
+        elif iscoroutinefunction(read_source):
+            raise OptionError("read_source must be a function that gives the text, and not an async one", read_source)
+        elif not isinstance(read_source, Mapping) and not callable(read_source):
+            raise OptionError(
+                f"read_source must be a folder, a mapping or a function, got {type(read_source).__name__}", read_source
+            )
 
-    elif isinstance(read_source, str | os.PathLike):
-        folder = Path(read_source)
-        if not str(read_source) or not folder.is_dir():
-            raise OptionError(f"read_source must be a folder that is there, got {str(read_source)!r}", read_source)
+    def __call__(self, name: str) -> str:
+        """The text of a source.
 
-        def read(name: str) -> Any:
-            return _file_text(folder, name)
-
-    elif callable(read_source):
-        read = read_source
-    else:
-        raise OptionError(
-            f"read_source must be a folder, a mapping or a function, got {type(read_source).__name__}", read_source
-        )
-
-    def checked(name: str) -> str:
-        text = read(name)
+        Raises:
+            SourceReadError: It cannot be had, or lies outside of the folder.
+        """
+        text = self._text(name)
         if not isinstance(text, str):
             found = "nothing" if text is None else type(text).__name__
             raise SourceReadError(f"read_source has no text for source {name!r}: it gave {found}", name)
         return text
 
-    return checked
+    def _text(self, name: str) -> Any:
+        if isinstance(self._read_source, Mapping):
+            return self._read_source.get(name)
+        if isinstance(self._read_source, Path):
+            return _file_text(self._read_source, name)
+        return self._read_source(name)
+
+
+def as_reader(read_source: ReadSource | None) -> SourceReader | None:
+    """What reads whole sources, if they can be read.
+
+    Raises:
+        OptionError: `read_source` is nothing to read from.
+    """
+    return None if read_source is None else SourceReader(read_source)
 
 
 def _file_text(folder: Path, name: str) -> str:
@@ -62,10 +74,9 @@ def _file_text(folder: Path, name: str) -> str:
 
     The name comes from metadata, which anybody may have written, so it must not lead out of the folder.
     """
-    root = folder.resolve()
     try:
-        places = [(root / name).resolve(), Path(name).resolve()]
-        inside = [place for place in places if place.is_relative_to(root)]
+        places = [(folder / name).resolve(), Path(name).resolve()]
+        inside = [place for place in places if place.is_relative_to(folder)]
         place = next((place for place in inside if place.is_file()), None)
     except (OSError, ValueError, RuntimeError) as error:  # too long, zero bytes, circles of links
         raise SourceReadError(f"source {name!r} is no file name: {error}", name) from error
