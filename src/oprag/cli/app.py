@@ -104,7 +104,7 @@ def ask(
         assembly = options.value(**model.defaults)
         sources = read_sources(files)
         chain = make_chain(model, sources, assembly, how, methods=methods, size=chunk_size, overlap=chunk_overlap)
-        if methods:
+        if compare is not None:
             comparison = chain.compare(question, methods, choices=choice or ())
             if as_json:
                 echo_json([answer.to_dict() for answer in comparison])

@@ -59,7 +59,8 @@ class Model:
         given = {"base_url": self.base_url, "temperature": self.temperature, "max_tokens": self.max_tokens}
         settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.name == LOCAL:
-            settings.pop("base_url", None)
+            if self.base_url is not None:
+                raise OptionError(f"--base-url goes with PROVIDER:MODEL, and not with --llm {LOCAL}", self.base_url)
             return local_model().model_copy(update=settings)
         if not self.name.strip():
             raise OptionError("the model has no name; give PROVIDER:MODEL", self.name)
@@ -69,7 +70,7 @@ class Model:
             raise MissingExtraError("oprag ask", "ask") from error
         if self.base_url is not None and self.name.startswith("openai:"):
             # Servers of one's own rarely want a key, but the client does.
-            settings |= {"api_key": os.environ.get("OPENAI_API_KEY", "-"), "stream_usage": True}
+            settings |= {"api_key": os.environ.get("OPENAI_API_KEY") or "-", "stream_usage": True}
         try:
             return init_chat_model(self.name, **settings)
         except Exception as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -11,6 +12,7 @@ from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
+from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore
@@ -50,17 +52,16 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
         validate_assignment=True,
     )
 
-    llm: SkipValidation[LLM] = Field(default_factory=lambda: Settings.llm)
+    llm: SkipValidation[LLM] = Field(default_factory=lambda: Settings.llm, repr=False)
     retriever: SkipValidation[BaseRetriever]
     node_postprocessors: SkipValidation[Sequence[BaseNodePostprocessor]] = ()
-    embeddings: SkipValidation[Any] = None
+    embeddings: SkipValidation[Any] = Field(default=None, repr=False)
     read_source: SkipValidation[ReadSource | None] = Field(default=None, exclude=True, repr=False)
     streaming: SkipValidation[bool] = False
     callback_manager: SkipValidation[CallbackManager] = Field(
         default_factory=lambda: Settings.callback_manager, exclude=True
     )
     _options: MethodOptions = PrivateAttr()
-    _assembled: Assembly = PrivateAttr()
     _reader: SourceReader | None = PrivateAttr()
 
     @model_validator(mode="before")
@@ -90,33 +91,54 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
                 )
             postprocessor.callback_manager = self.callback_manager
         check_bool("streaming", self.streaming)
-        if isinstance(self.retriever, OrderPreservingRetriever):
-            if given := given_options(self):
-                raise OptionError(
-                    "the retriever is an OrderPreservingRetriever with options of its own; "
-                    f"set {', '.join(given)} there",
-                    given,
-                )
-            self._assembled = self.retriever.assembly
-        else:
-            self._assembled = self._assembly(stitch=True)
-        self._reader = as_reader(self.read_source)
-        self._options = self._changed()
+        if isinstance(self.retriever, OrderPreservingRetriever) and (given := given_options(self)):
+            raise OptionError(
+                f"the retriever is an OrderPreservingRetriever with options of its own; set {', '.join(given)} there",
+                given,
+            )
+        reader = as_reader(self.read_source)
+        self._options = self._changed(reader)
+        self._reader = reader
         return self
 
-    def _changed(self, **changes: Any) -> MethodOptions:
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A value that is refused must not stay, as pydantic has it where a check of the whole refuses it.
+        before = self.__dict__.get(name)
+        try:
+            super().__setattr__(name, value)
+        except ValueError:
+            if name in type(self).model_fields:
+                self.__dict__[name] = before
+            raise
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """An engine with some of its fields changed, checked as every engine is."""
+        fields = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**{**(deepcopy(fields) if deep else fields), **(update or {})})
+
+    def _changed(self, reader: SourceReader | None, **changes: Any) -> MethodOptions:
         """The options of the method, some of them changed, checked against what there is."""
         options = self._method_options(prompts=as_prompts(self.prompts, partial(as_template, llm=self.llm)), **changes)
-        check_needs(options, embeddings=self.embeddings is not None, read_source=self._reader is not None)
-        options.numbered(self._assembled)
+        check_needs(
+            options,
+            embeddings=self.embeddings is not None,
+            read_source=reader is not None,
+            text=not isinstance(self.llm, StructuredLLM),
+        )
+        options.numbered(self._assembly_now())
         return options
+
+    def _assembly_now(self) -> Assembly:
+        """How contexts are made: an OrderPreservingRetriever has options of its own, which may change."""
+        ours = isinstance(self.retriever, OrderPreservingRetriever)
+        return self.retriever.assembly if ours else self._assembly(stitch=True)  # type: ignore[attr-defined]
 
     def _parts(self, kind: type[Backend], options: MethodOptions) -> Backend:
         """What one question takes."""
         # An OrderPreservingRetriever would hand on its nodes in order, and their ranks would be lost.
         given = self.retriever
         retriever = given.retriever if isinstance(given, OrderPreservingRetriever) else given
-        assembly = options.numbered(self._assembled)
+        assembly = options.numbered(self._assembly_now())
         return kind(self.llm, retriever, self.node_postprocessors, assembly, self.embeddings, self._reader)
 
     def _get_prompts(self) -> PromptDictType:
@@ -124,17 +146,16 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         self.prompts = as_prompts(prompts, partial(as_template, llm=self.llm), self._options.prompts)
-        self._options = self._changed()
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {}
 
     @property
     def _stop_early(self) -> bool:
-        return self.on_error == "raise"
+        return self._options.on_error == "raise"
 
     def _limit(self) -> Limit:
-        return Limit(self.max_concurrency)
+        return Limit(self._options.max_concurrency)
 
     def _task(
         self,

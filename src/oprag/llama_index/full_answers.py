@@ -80,7 +80,7 @@ class FullAnswers(AnsweringEngine):
             ModelError: A call failed, and `on_error="raise"`.
         """
         check_methods(methods)
-        tried = [self._changed(method=method) for method in methods]
+        tried = [self._changed(self._reader, method=method) for method in methods]
         answers: list[Answer] = []
         found: dict[str, Context] = {}
         known: dict[Prompt, Completion] = {}
@@ -105,7 +105,7 @@ class FullAnswers(AnsweringEngine):
     ) -> Comparison:
         """As `compare`, async."""
         check_methods(methods)
-        tried = [self._changed(method=method) for method in methods]
+        tried = [self._changed(self._reader, method=method) for method in methods]
         answers: list[Answer] = []
         found: dict[str, Context] = {}
         known: dict[Prompt, Completion] = {}

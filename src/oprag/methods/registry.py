@@ -14,7 +14,7 @@ from oprag.methods.task import Task
 __all__ = ["Method", "MethodFunction", "Need", "check_needs", "find_method", "method_names", "register"]
 
 MethodFunction = Callable[[Task], Body]
-Need = Literal["embeddings", "read_source"]
+Need = Literal["embeddings", "read_source", "text"]
 
 
 class Method(NamedTuple):
@@ -22,7 +22,8 @@ class Method(NamedTuple):
 
     Attributes:
         run: Makes the body for a task.
-        needs: What it cannot do without: "embeddings" (it yields `Embed`), "read_source" (it yields `ReadSources`).
+        needs: What it cannot do without: "embeddings" (it yields `Embed`), "read_source" (it yields `ReadSources`),
+            "text" (it reads replies, so the model must not give objects).
         nests: Whether it runs `inner_method`.
     """
 
@@ -36,11 +37,11 @@ _OURS: dict[str, tuple[frozenset[Need], bool]] = {
     "stuff": (frozenset(), False),
     "map_reduce": (frozenset(), False),
     "refine": (frozenset(), False),
-    "map_rerank": (frozenset(), False),
-    "step_down": (frozenset(), True),
-    "reciprocal": (frozenset({"embeddings"}), True),
+    "map_rerank": (frozenset({"text"}), False),
+    "step_down": (frozenset({"text"}), True),
+    "reciprocal": (frozenset({"embeddings", "text"}), True),
     "long_context": (frozenset({"read_source"}), False),
-    "self_route": (frozenset({"read_source"}), False),
+    "self_route": (frozenset({"read_source", "text"}), False),
 }
 _registered: dict[str, Method] = {}
 
@@ -114,13 +115,14 @@ def find_method(name: str) -> Method:
         raise OptionError(f"unknown method {name!r}; there are {', '.join(method_names())}", name) from None
 
 
-def check_needs(options: MethodOptions, *, embeddings: bool, read_source: bool) -> None:
+def check_needs(options: MethodOptions, *, embeddings: bool, read_source: bool, text: bool = True) -> None:
     """Refuse a method that cannot work with what there is, before anything is spent.
 
     Args:
         options: The options.
         embeddings: Whether there are embeddings.
         read_source: Whether whole sources can be read.
+        text: Whether the model writes text, as far as that is known.
 
     Raises:
         OptionError: A method is unknown, cannot stand inside another one, or lacks what it needs.
@@ -139,6 +141,10 @@ def check_needs(options: MethodOptions, *, embeddings: bool, read_source: bool) 
     if "map_rerank" in used and options.score == "cosine" and not embeddings:
         raise OptionError('score="cosine" needs embeddings=', options.score)
     for name, needs in wanted:
+        if "text" in needs and not text:
+            raise OptionError(
+                f"method {name!r} reads what the model writes, and this model gives objects (structured output)", name
+            )
         if "embeddings" in needs and not embeddings:
             raise OptionError(f"method {name!r} needs embeddings=, to compare answers with the question", name)
         if "read_source" in needs and not read_source:

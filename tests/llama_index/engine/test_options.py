@@ -344,3 +344,30 @@ def test_errors_carry_the_value():
     error = raised.value.errors()[0]["ctx"]["error"]
     assert isinstance(error, OptionError)
     assert error.value == 3
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_concurrency", 0), ("method", "self_route"), ("k", -1)])
+def test_a_value_that_is_refused_does_not_stay(name: str, value: Any):
+    engine: Any = engine_of(Model())
+    before = getattr(engine, name)
+    with pytest.raises(ValidationError):
+        setattr(engine, name, value)
+    assert getattr(engine, name) == before
+    engine.k = 2
+    assert len(engine.query(QUESTION).source_nodes) == 2
+
+
+def test_a_copy_with_changes_is_checked_and_has_them():
+    engine: Any = engine_of(Model())
+    assert engine.model_copy(update={"method": "map_reduce"}).answer(QUESTION).method == "map_reduce"
+    assert engine.answer(QUESTION).method == "stuff"
+    with pytest.raises(ValidationError, match="read_source"):
+        engine.model_copy(update={"method": "self_route"})
+
+
+def test_the_options_of_our_retriever_can_be_changed_later():
+    retriever = OrderPreservingRetriever(retriever=engine_of(Model()).retriever)
+    engine = OrderPreservingQueryEngine(llm=Model(), retriever=retriever)
+    assert len(engine.query(QUESTION).source_nodes) == 4
+    retriever.k = 1
+    assert len(engine.query(QUESTION).source_nodes) == 1

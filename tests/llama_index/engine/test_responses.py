@@ -170,16 +170,23 @@ async def test_a_structured_model_gives_an_object(is_async: bool, chats: bool):
 
 
 @both_sides
-@pytest.mark.parametrize("method", ["refine", "map_reduce", "step_down", "long_context"])
+@pytest.mark.parametrize("method", ["refine", "map_reduce", "long_context"])
 async def test_the_last_call_of_other_methods_gives_the_object(method: str, is_async: bool):
     inner = Model(reply=lambda prompt: '{"verdict": "yes", "why": "Why?"}')
     engine = full_engine(inner.as_structured_llm(Reply), method)
-    if method == "step_down":
-        with pytest.raises(ValueError, match="gives objects"):
-            await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
-        return
     response: Any = await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
     assert response.response == Reply(verdict="yes", why="Why?")
+
+
+@pytest.mark.parametrize("method", ["map_rerank", "step_down", "reciprocal", "self_route"])
+def test_a_method_that_reads_replies_refuses_objects_before_anything_is_spent(method: str):
+    inner = Model(reply=lambda prompt: '{"verdict": "yes", "why": "Why?"}')
+    with pytest.raises(ValueError, match="gives objects"):
+        full_engine(inner.as_structured_llm(Reply), method)
+    engine: Any = full_engine(inner.as_structured_llm(Reply), "stuff")
+    with pytest.raises(ValueError, match="gives objects"):
+        engine.compare(QUESTION, ["stuff", method])
+    assert inner.prompts == []
 
 
 def test_the_answer_has_the_object_and_its_text():
