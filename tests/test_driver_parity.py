@@ -199,7 +199,7 @@ async def test_a_failure_is_recorded_alike(method: str):
         theirs = engine.answer(QUESTION)
     assert said(chain_model.prompts) == said(engine_model.calls)
     assert _values(ours) == _values(theirs)
-    assert len(theirs.errors) == 1
+    assert len(theirs.failed_calls) == 1
 
 
 def _values(answer: Any) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from datetime import date
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from oprag.chain import chain_keys
 from oprag.chunk import Chunk, Span
+from oprag.links import chain_keys
 from oprag.offsets import disagree, read_offsets
 from oprag.rung import NOWHERE, Position, Rung
 from oprag.values import NUMBERED, Key, label_keys, natural_key, ordinal

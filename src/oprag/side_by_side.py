@@ -36,11 +36,11 @@ class Limit:
         self._tasks = asyncio.Semaphore(size)
 
     def held(self) -> AbstractContextManager[object]:
-        """Be one of them, in a thread."""
+        """A place among the calls for as long as the block lasts, for a thread."""
         return self._threads
 
     def aheld(self) -> AbstractAsyncContextManager[object]:
-        """Be one of them, in a task."""
+        """The same, for a task."""
         return self._tasks
 
 

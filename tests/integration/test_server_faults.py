@@ -98,7 +98,7 @@ def test_killed_while_an_answer_streams(chain, model, server):
     *texts, answer = chain("stuff").stream_answer(QUESTION)
     assert "".join(texts) == answer.text
     assert answer.text.strip()
-    assert not answer.errors
+    assert not answer.failed_calls
 
 
 async def test_killed_while_an_answer_streams_async(chain, model, server):
@@ -185,7 +185,7 @@ async def test_killed_while_passages_are_read_async(chain, model, server, wire):
     server.start()
     answer = await chain("map_reduce").aanswer(QUESTION)
     assert answer.text.strip()
-    assert not answer.errors
+    assert not answer.failed_calls
 
 
 async def test_killed_while_the_engine_reads_passages(engine, server):
@@ -207,7 +207,7 @@ def test_skipped_calls_are_on_record(chain, server):
             QUESTION, config={"callbacks": [outage], "max_concurrency": 1}
         )
     first, second, third, last = answer.calls
-    assert answer.errors == (second, third)
+    assert answer.failed_calls == (second, third)
     assert (first.step, second.step, third.step, last.step) == ("map", "map", "map", "reduce")
     assert second.usage.input_tokens == 0
     assert first.reply.strip() in last.prompt.text
@@ -222,7 +222,7 @@ def test_with_nothing_but_failures_there_is_no_answer(chain, server):
     with pytest.warns(ModelWarning, match="3 of 3 calls failed"):
         answer = chain("map_reduce", on_error="skip").answer(QUESTION)
     assert answer.text == ""
-    assert len(answer.errors) == len(answer.calls) == CHUNKS
+    assert len(answer.failed_calls) == len(answer.calls) == CHUNKS
 
 
 def test_the_clients_own_retries_outlast_a_restart(chain, model, server, wire):
@@ -230,7 +230,7 @@ def test_the_clients_own_retries_outlast_a_restart(chain, model, server, wire):
     with as_soon_as(lambda: wire.exchanges, server.start):
         answer = chain("map_rerank", model(max_retries=8)).answer(QUESTION)
     assert answer.text.strip()
-    assert not answer.errors
+    assert not answer.failed_calls
     # It was down: some requests were made in vain.
     assert len(wire.exchanges) > len(answer.calls)
 

@@ -47,7 +47,7 @@ def test_every_call_is_on_record_in_sequence(method):
     assert all(call.reply for call in answer.calls)
     assert answer.question == QUESTION
     assert answer.method == method
-    assert answer.errors == ()
+    assert answer.failed_calls == ()
     assert answer.seconds > 0
     assert str(answer) == answer.text
 
@@ -71,7 +71,7 @@ def test_when_all_calls_fail_and_are_skipped_the_answer_is_empty_and_says_so(met
     with pytest.warns(ModelWarning, match="calls failed and were skipped; the first: the model call .*OSError: down"):
         answer = world.answer(method=method, on_error="skip")
     assert answer.text == ""
-    assert len(answer.errors) == len(answer.calls) > 0
+    assert len(answer.failed_calls) == len(answer.calls) > 0
     assert any(f"{len(answer.calls)} of {len(answer.calls)} calls failed" in note for note in answer.notes)
     assert answer.usage == Usage()
 

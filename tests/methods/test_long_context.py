@@ -48,7 +48,7 @@ def test_a_failed_call_is_skipped():
     with pytest.warns(ModelWarning):
         answer = World(parts(1), sources=WHOLE, answer=OSError("no")).answer(method="long_context", on_error="skip")
     assert answer.text == ""
-    assert len(answer.errors) == 1
+    assert len(answer.failed_calls) == 1
 
 
 def test_numbers_lead_to_sources():

@@ -79,7 +79,7 @@ def test_all_calls_failed():
     with pytest.warns(ModelWarning, match="2 of 2"):
         _, answer = ask(OSError("a"), OSError("b"), on_error="skip")
     assert answer.text == ""
-    assert len(answer.errors) == 2
+    assert len(answer.failed_calls) == 2
 
 
 def test_the_cosine_ranks_in_place_of_the_confidence():

@@ -60,7 +60,7 @@ def test_a_failed_call_that_is_skipped_leaves_the_answer_as_it_was():
         answer = world.answer(method="refine", on_error="skip")
     assert answer.text == "Better."
     assert "A draft." in world.prompts[2].text
-    assert [str(call.error) for call in answer.errors] == ["slow"]
+    assert [str(call.error) for call in answer.failed_calls] == ["slow"]
 
 
 def test_the_object_belongs_to_the_answer_that_stands():

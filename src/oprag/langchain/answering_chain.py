@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_valid
 from oprag.checks import check_text
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields, given_options
-from oprag.langchain.asking import Asked, Shower, limit_of, merged, question_in, task_of
+from oprag.langchain.asking import Asked, ChainOutput, limit_of, merged, question_in, task_of
 from oprag.langchain.backend import Parts, check_embeddings
 from oprag.langchain.messages import as_template
 from oprag.langchain.retriever import OrderPreservingRetriever
@@ -80,39 +80,39 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
 
     def _invoke(self, given: Any, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
         inputs = question_in(given, self.input_key)
-        shower = self._shower(inputs)
+        output = self._output(inputs)
         for shown in self._asked(inputs, config).shown(streaming=False):
-            shower.piece(shown)
-        return shower.output(kept)
+            output.piece(shown)
+        return output.whole(kept)
 
     async def _ainvoke(self, given: Any, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
         inputs = question_in(given, self.input_key)
-        shower = self._shower(inputs)
+        output = self._output(inputs)
         async for shown in self._asked(inputs, config).ashown(streaming=False):
-            shower.piece(shown)
-        return shower.output(kept)
+            output.piece(shown)
+        return output.whole(kept)
 
     def _stream(self, given: Iterator[Any], config: RunnableConfig, kept: Kept = None) -> Iterator[dict[str, Any]]:
         inputs = question_in(merged(given), self.input_key)
-        shower = self._shower(inputs)
-        yield shower.inputs()
+        output = self._output(inputs)
+        yield output.inputs()
         with closing(self._asked(inputs, config).shown(streaming=True)) as all_shown:  # type: ignore[type-var]
             for shown in all_shown:
-                if (piece := shower.piece(shown)) is not None:
+                if (piece := output.piece(shown)) is not None:
                     yield piece
-        shower.output(kept)
+        output.whole(kept)
 
     async def _astream(
         self, given: AsyncIterator[Any], config: RunnableConfig, kept: Kept = None
     ) -> AsyncIterator[dict[str, Any]]:
         inputs = question_in(merged([piece async for piece in given]), self.input_key)
-        shower = self._shower(inputs)
-        yield shower.inputs()
+        output = self._output(inputs)
+        yield output.inputs()
         async with aclosing(self._asked(inputs, config).ashown(streaming=True)) as all_shown:  # type: ignore[type-var]
             async for shown in all_shown:
-                if (piece := shower.piece(shown)) is not None:
+                if (piece := output.piece(shown)) is not None:
                     yield piece
-        shower.output(kept)
+        output.whole(kept)
 
     def _streamed(
         self, given: Iterator[Any], config: RunnableConfig | None, kept: Kept = None
@@ -165,9 +165,11 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         parts = Parts(self.llm, retriever, assembly, self.embeddings, self._reader, config)
         return Asked(task_of(inputs, self.input_key, options, parts), parts, limit_of(config, options))
 
-    def _shower(self, inputs: dict[str, Any]) -> Shower:
+    def _output(self, inputs: dict[str, Any]) -> ChainOutput:
         retriever = self._retriever
-        return Shower(inputs, self.output_key, self.documents_key, stitch=retriever.stitch, annotate=retriever.annotate)
+        return ChainOutput(
+            inputs, self.output_key, self.documents_key, stitch=retriever.stitch, annotate=retriever.annotate
+        )
 
     def _changed(self, **changes: Any) -> MethodOptions:
         """The options of the method, some of them changed, checked against what there is."""

@@ -22,7 +22,7 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.task import Task
 from oprag.side_by_side import Limit
 
-__all__ = ["Asked", "Shower", "limit_of", "merged", "question_in", "shared_limit", "task_of"]
+__all__ = ["Asked", "ChainOutput", "limit_of", "merged", "question_in", "shared_limit", "task_of"]
 
 shared_limit: ContextVar[Limit | None] = ContextVar("shared_limit", default=None)
 """The limit of the batch that a question belongs to: four questions with four calls each would make sixteen."""
@@ -133,7 +133,7 @@ class Asked:
         return self.task.options.on_error == "raise"
 
 
-class Shower:
+class ChainOutput:
     """A chain's output, whole or in pieces, made of what a driver shows.
 
     Args:
@@ -178,7 +178,7 @@ class Shower:
             return None
         return AddableDict({self._documents_key: new})
 
-    def output(self, kept: list[Answer] | None = None) -> dict[str, Any]:
+    def whole(self, kept: list[Answer] | None = None) -> dict[str, Any]:
         """All of it; the answer itself goes into the list, if there is one."""
         assert self.answer is not None  # noqa: S101 - the last thing that a driver shows
         if kept is not None:

@@ -64,7 +64,7 @@ class Answer:
         return total
 
     @property
-    def errors(self) -> tuple[Call, ...]:
+    def failed_calls(self) -> tuple[Call, ...]:
         """The calls that failed and were skipped."""
         return tuple(call for call in self.calls if call.error is not None)
 

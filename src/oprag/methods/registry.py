@@ -59,14 +59,16 @@ def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (),
         OptionError: The name is taken or empty, `method` is no function, or a need is unknown.
 
     Example:
-        >>> from oprag.methods import Generate, Result, Retrieve
+        >>> from oprag.methods import Generate, Result, Retrieve, nothing_found
         >>> def twice(task):
         ...     "Ask, then ask to check the answer."
         ...     (context,) = yield Retrieve((task.question,))
+        ...     if not context.text.strip():
+        ...         return nothing_found(task.options.empty_answer, context)
         ...     (draft,) = yield Generate((task.prompt("answer", context=context.text),))
         ...     checked = task.prompt("refine", existing_answer=draft.text, context=context.text)
         ...     (answer,) = yield Generate((checked,), final=True)
-        ...     return Result(answer.text, (context,))
+        ...     return Result(answer.text, (context,), passages=context.passages)
         >>> register("twice", twice)
         >>> "twice" in method_names()
         True

@@ -31,7 +31,8 @@ class Task:
         assembly: How its contexts are made; counts tokens, and writes headers.
         choices: The answers to choose from, for a multiple-choice question.
         chat_history: What was said before.
-        inputs: Other values that prompts may use; they win over our own names for what is not from the text.
+        inputs: Other values that prompts may use. They never stand in place of the question, the conversation or
+            what is read.
         question_key: One more name that the question has in prompts.
 
     Raises:

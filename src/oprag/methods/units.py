@@ -13,7 +13,7 @@ __all__ = ["units"]
 
 
 def units(context: Context, passage_tokens: int) -> tuple[Passage, ...]:
-    """The passages of a context, in order, none longer than this.
+    """The passages of a context, in order, none much longer than this.
 
     Stitched runs are cut at chunk borders; a chunk that is too long by itself is cut at white space, and its parts
     follow each other in the order of the text.
@@ -86,7 +86,7 @@ def _end(text: str, start: int, most: int, counter: TokenCounter) -> int:
         if high == len(text):
             return high
         low, high = high, min(start + 2 * (high - start), len(text))
-    # The longest part that fits. Counters need not be monotone to the last token, so the result is checked by none.
+    # About the longest part that fits: a counter may give a longer text fewer tokens, so nothing is exact here.
     while high - low > 1:
         middle = (low + high) // 2
         if count(text[start:middle], counter) <= most:

@@ -52,7 +52,7 @@ async def test_an_answer_holds_what_it_was_made_of(is_async: bool):
     assert isinstance(answer.context, Context)
     assert numbers(answer.context.text) == [0, 1, 2, 3]
     assert [numbers(passage.text) for passage in answer.passages] == [[0], [1], [2], [3]]
-    assert (answer.errors, answer.notes, answer.citations) == ((), (), ())
+    assert (answer.failed_calls, answer.notes, answer.citations) == ((), (), ())
     assert 0 <= max(call.seconds for call in answer.calls) <= answer.seconds
     assert answer.standalone_question is answer.route is answer.parsed is None
 

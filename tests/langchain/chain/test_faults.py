@@ -116,8 +116,8 @@ async def test_skipped_calls_are_on_record(
     with pytest.warns(ModelWarning, match=f"{len(failing)} of .* failed and were skipped") as caught:
         answer = await chain.aanswer(QUESTION) if is_async else chain.answer(QUESTION)
     assert len(caught) == 1
-    assert [call.step for call in answer.errors] == steps
-    assert all(isinstance(call.error, ConnectionError) for call in answer.errors)
+    assert [call.step for call in answer.failed_calls] == steps
+    assert all(isinstance(call.error, ConnectionError) for call in answer.failed_calls)
     assert answer.text == expected if expected is not None else answer.text
     assert any("failed and were skipped" in note for note in answer.notes)
     assert "failed: ConnectionError" in answer.explain()
@@ -253,7 +253,7 @@ async def test_without_retries_twenty_percent_can_be_skipped(is_async: bool):
     chain = chain_of(model, count=30, method="map_reduce", on_error="skip")
     with pytest.warns(ModelWarning, match="6 of 31"):
         answer = await chain.aanswer(QUESTION) if is_async else chain.answer(QUESTION)
-    assert len(answer.errors) == 6
+    assert len(answer.failed_calls) == 6
     assert len(answer.calls) == 31
     assert answer.text.startswith("Reduce")
 

@@ -91,9 +91,9 @@ async def test_a_fifth_of_the_calls_is_refused(is_async: bool):
     with pytest.warns(ModelWarning, match=f"{len(refused)} of 41 calls failed"):
         answer = await answered(engine, is_async)
     assert answer.text.startswith("Reduce")
-    assert len(answer.errors) == len(refused)
+    assert len(answer.failed_calls) == len(refused)
     assert [number for number, call in enumerate(answer.calls) if call.error] == sorted(refused)
-    assert all(call.usage.input_tokens == 0 for call in answer.errors)
+    assert all(call.usage.input_tokens == 0 for call in answer.failed_calls)
     # The partial answers of all others, in the order of the source.
     kept = [call.reply for call in answer.calls[:40] if call.error is None]
     places = [model.prompts[-1].index(reply) for reply in kept]
@@ -119,7 +119,7 @@ def test_with_the_retries_of_the_model_the_answer_arrives():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         answer = engine_of(model, 10, method="map_reduce", max_concurrency=1).answer(QUESTION)
-    assert answer.errors == ()
+    assert answer.failed_calls == ()
     assert len(answer.calls) == 11 < len(model.calls)
 
 

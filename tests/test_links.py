@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk
-from oprag.chain import chain_keys
+from oprag.links import chain_keys
 
 
 def linked(rank: int, name: str, before: str | None = None, after: str | None = None, text: str | None = None) -> Chunk:
