@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import OptionError
+from oprag import OptionError, PromptError
 from oprag.methods import Generate, MethodOptions, Result, Retrieve, Task, method_names
 from oprag.methods.registry import check_needs, find_method
 from tests.methods.helpers import METHODS, QUESTION, World, parts
@@ -139,3 +139,50 @@ def test_questions_without_end_are_refused(outer, inner):
 def test_bodies_can_be_run_by_hand():
     world = World(parts(1), answer="It sank.")
     assert world.result(find_method("stuff").run(Task(QUESTION))).text == "It sank."
+
+
+def version(number):
+    """A function as a notebook's cell makes it anew each time that it is run."""
+    made = {"Retrieve": Retrieve, "Result": Result, "__name__": "__main__"}
+    source = (
+        f"def mine(task):\n    (context,) = yield Retrieve((task.question,))\n    return Result('{number}', (context,))"
+    )
+    exec(source, made)
+    return made["mine"]
+
+
+def test_a_cell_can_be_run_again(registered):
+    registered("mine", version(1))
+    registered("mine", version(2))
+    assert World(parts(1)).answer(method="mine").text == "2"
+    with pytest.raises(OptionError, match="already"):
+        registered("mine", twice)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (lambda task: Result("It sank.", ()), "must be a generator function"),
+        (lambda task: None, "must be a generator function"),
+        (lambda task: iter(()), "must be a generator function"),
+        (lambda task: (yield Retrieve((task.question,))), "must return a Result, got tuple"),
+        (lambda task: (yield Retrieve(task.question)), "questions must be a tuple of str"),
+        (lambda task: (yield Generate(task.prompt("answer", context="x"))), "prompts must be a tuple of Prompt"),
+        (lambda task: (yield Generate(("Say yes.",))), "prompts must be a tuple of Prompt"),  # type: ignore[arg-type]
+        (lambda task: (yield "answer"), "must yield effects"),
+    ],
+    ids=range(8),
+)
+def test_what_is_wrong_with_a_method_is_said(registered, method, message):
+    registered("wrong", method)
+    with pytest.raises(TypeError, match=message):
+        World(parts(1)).answer(method="wrong")
+
+
+def test_a_step_that_there_is_not(registered):
+    def body(task):
+        yield Generate((task.prompt("summarize", context="x"),))
+
+    registered("wrong", body)
+    with pytest.raises(PromptError, match="no prompt 'summarize'; there are answer, refine"):
+        World(parts(1)).answer(method="wrong")

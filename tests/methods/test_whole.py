@@ -103,3 +103,14 @@ def test_separators_stand_between_sources():
     world = World([*parts(1, "a"), Chunk("x", 9, metadata={"source": "b"})], sources={"a": "AAA", "b": "BBB"})
     world.answer(method="long_context", assembly=Assembly(separator=" // "))
     assert "AAA // BBB" in world.texts("answer")[0]
+
+
+def test_a_source_behind_the_cut_was_not_read():
+    chunks = [Chunk("One.", 0, source="a"), Chunk("Two.", 1, source="b"), Chunk("Three.", 2, source="c")]
+    world = World(chunks, sources={"a": "A" * 400, "b": "B" * 400, "c": "C" * 400}, answer="Said [1], [2] and [3].")
+    answer = world.answer(method="long_context", source_token_budget=150, overflow="truncate_end", cite=True)
+    assert [passage.source for passage in answer.passages] == ["a", "b"]
+    assert [one.source for one in answer.citations] == ["a", "b"]
+    assert "C" not in world.prompts[0].text.partition("Question")[0]
+    (note,) = answer.notes
+    assert note.endswith("(truncate_end); nothing of source 'c'")

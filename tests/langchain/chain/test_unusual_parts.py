@@ -57,10 +57,10 @@ async def test_objects_are_the_same_streamed_and_whole(way: str, reply: str, par
 class Iterators(Model):
     """Streams that cannot be closed."""
 
-    def stream(self, *_: Any, **__: Any) -> Any:  # type: ignore[override]
-        return iter([AIMessageChunk("It "), AIMessageChunk("sank.")])
+    def stream(self, *_: Any, **__: Any) -> Any:
+        return iter([AIMessageChunk(content="It "), AIMessageChunk(content="sank.")])
 
-    def astream(self, *_: Any, **__: Any) -> Any:  # type: ignore[override]
+    def astream(self, *_: Any, **__: Any) -> Any:
         class Pieces:
             def __init__(self) -> None:
                 self.left = ["sank.", "It "]
@@ -71,7 +71,7 @@ class Iterators(Model):
             async def __anext__(self) -> AIMessageChunk:
                 if not self.left:
                     raise StopAsyncIteration
-                return AIMessageChunk(self.left.pop())
+                return AIMessageChunk(content=self.left.pop())
 
         return Pieces()
 
