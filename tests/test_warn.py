@@ -1,0 +1,41 @@
+import inspect
+import warnings
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+
+from oprag import PositionWarning, build_context
+from oprag.langchain import OrderPreservingRetriever
+from tests.helpers import hit
+
+VAGUE = [hit(f"text {number}", number, source="book") for number in range(3)]
+
+
+class Found(BaseRetriever):
+    def _get_relevant_documents(self, query, *, run_manager):
+        return [Document(f"text {number}", metadata={"source": "book"}) for number in range(3)]
+
+
+def line_of(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    (warning,) = (one for one in caught if one.category is PositionWarning)
+    assert warning.filename == __file__
+    return warning.lineno
+
+
+def here():
+    return inspect.currentframe().f_back.f_lineno
+
+
+def test_a_warning_points_at_the_caller():
+    assert line_of(lambda: build_context(VAGUE)) == here()
+
+
+def test_a_warning_points_through_the_framework():
+    retriever = OrderPreservingRetriever(retriever=Found())
+    assert line_of(lambda: retriever.invoke("What?")) == here()
+    chain = RunnableLambda(lambda question: question) | retriever
+    assert line_of(lambda: chain.invoke("What?")) == here()
