@@ -73,40 +73,42 @@ class Task:
         if step not in STEPS:
             raise PromptError(f"there is no prompt {step!r}; there are {', '.join(STEPS)}", step)
         template: Template = getattr(prompts, step)
-        instruction = prompts.choice_instruction if self.choices else prompts.instruction
-        # A choice is a letter and nothing else.
-        cites = self.options.cite and not self.choices
-        if cites:
-            instruction = f"{instruction} {prompts.cite_instruction}"
-        known: dict[str, Any] = {
-            "question": self._question(),
-            "instruction": instruction,
-            "chat_history": self.chat_history,
-            "choices": self._choices(),
-            "cite_instruction": prompts.cite_instruction if cites else "",
-            **values,
-        }
-        for name, others in ALIASES.items():
-            if name in known:
-                for other in others:
-                    known.setdefault(other, known[name])
-        question = self._question()
-        # An input may have the name of one of our fields, but never change what is asked or read.
-        asked: dict[str, Any] = dict.fromkeys(("question", self.question_key), question)
-        asked |= {"chat_history": self.chat_history, "choices": known["choices"]}
-        known |= {**self.inputs, **asked, **values}
-        for name, others in ALIASES.items():
-            if name in {**values, "question": question} and template.fields.isdisjoint((name, self.question_key)):
-                # A template that has no field but the alias means what is asked or read by it.
-                known |= dict.fromkeys(others, known[name])
-        messages = template.messages(known)
-        if cites and "context" in values and template.fields.isdisjoint(("instruction", "cite_instruction")):
+        messages = template.messages(self._values(template, values))
+        if self._cites and "context" in values and template.fields.isdisjoint(("instruction", "cite_instruction")):
             # Who writes a prompt without our fields asks for markers all the same.
             last = messages[-1]
             messages = (*messages[:-1], last._replace(content=f"{last.content}\n{prompts.cite_instruction}"))
         if self._follows_on and step != "condense" and template == getattr(OUR_PROMPTS, step):
             messages = (*messages[:-1], *self.chat_history, messages[-1])
         return Prompt(messages, step)
+
+    def _values(self, template: Template, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What may stand in the fields of a prompt.
+
+        An input may have the name of a field, but never change what is asked or read.
+        """
+        prompts = self.options.prompts
+        instruction = prompts.choice_instruction if self.choices else prompts.instruction
+        cite_instruction = prompts.cite_instruction if self._cites else ""
+        question = self._question()
+        fixed = {
+            "question": question,
+            self.question_key: question,
+            "chat_history": self.chat_history,
+            "choices": self._choices(),
+            **values,
+        }
+        aliases: dict[str, Any] = {}
+        meant: dict[str, Any] = {}
+        for name, others in ALIASES.items():
+            if name not in fixed:
+                continue
+            aliases |= dict.fromkeys(others, fixed[name])
+            if template.fields.isdisjoint((name, self.question_key) if name == "question" else (name,)):
+                # A template that has the alias alone means by it what is asked or read.
+                meant |= dict.fromkeys(others, fixed[name])
+        ours = {"instruction": f"{instruction} {cite_instruction}".rstrip(), "cite_instruction": cite_instruction}
+        return {**aliases, **ours, **self.inputs, **meant, **fixed}
 
     def shown(self, passage: Passage, number: int) -> str:
         """A passage as it stands in a prompt by itself, under its header."""
@@ -125,6 +127,11 @@ class Task:
     def collapse_tokens(self) -> int:
         """The most tokens of partial answers in one prompt."""
         return self.options.collapse_tokens or self.assembly.token_budget or COLLAPSE_TOKENS
+
+    @property
+    def _cites(self) -> bool:
+        """Whether markers are asked for; a choice is a letter and nothing else."""
+        return self.options.cite and not self.choices
 
     @property
     def _follows_on(self) -> bool:

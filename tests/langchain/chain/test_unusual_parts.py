@@ -146,6 +146,7 @@ def test_a_conversation_that_was_set_before_stands_where_none_is_given():
     ("template", "expected"),
     [
         ("C:{text} Q:{query}", "C:Part 0 of voyage.txt. Q:What happened on the voyage?"),
+        ("C:{text} Q:{input}", "C:Part 0 of voyage.txt. Q:What happened on the voyage?"),
         ("C:{context} Q:{input} T:{text}", "C:Part 0 of voyage.txt. Q:What happened on the voyage? T:OTHER"),
     ],
 )
