@@ -1,4 +1,4 @@
-import inspect
+import sys
 import warnings
 
 from langchain_core.documents import Document
@@ -27,7 +27,7 @@ def line_of(call):
 
 
 def here():
-    return inspect.currentframe().f_back.f_lineno
+    return sys._getframe(1).f_lineno
 
 
 def test_a_warning_points_at_the_caller():
