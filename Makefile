@@ -13,7 +13,7 @@ test: $(VENV)/dev.done
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not integration" --cov --cov-report=term
+	$(BIN)/pytest -m "not integration" --numprocesses auto --cov --cov-report=term
 
 integration: $(VENV)/integration.done
 	$(BIN)/pytest -m integration tests/integration

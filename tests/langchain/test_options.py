@@ -192,7 +192,7 @@ def test_unknown_names_are_refused(make: Callable[..., BaseModel], unknown: str)
         ({"position_key": all_but_4, "missing_position": "first"}, [4, 3, 5]),
         ({"position_key": all_but_4, "missing_position": "drop"}, [3, 5]),
     ],
-    ids=str,
+    ids=range(10),
 )
 def test_an_option_does_the_same_on_both_surfaces(options: dict[str, Any], expected: list[int]):
     ranked = [document for document in reversed(parts(6)) if document.metadata["chunk_index"] >= 3]

@@ -345,17 +345,17 @@ def many() -> list[NodeWithScore]:
             start_char_idx=number * 20,
             end_char_idx=number * 20 + len(f"text {number}."),
         )
-        for number in range(100_000)
+        for number in range(20_000)
     ]
     random.Random(3).shuffle(nodes)
     return ranked(nodes)
 
 
-@pytest.mark.parametrize("options", [{}, {"k": 20_000, "stitch": True, "token_budget": 300_000}])
-def test_a_hundred_thousand_nodes_take_seconds(many: list[NodeWithScore], options: dict[str, Any]):
+@pytest.mark.parametrize("options", [{}, {"k": 4_000, "stitch": True, "token_budget": 60_000}])
+def test_twenty_thousand_nodes_take_seconds(many: list[NodeWithScore], options: dict[str, Any]):
     started = time.perf_counter()
     kept = OrderPreservingPostprocessor(**options).postprocess_nodes(many)
-    assert time.perf_counter() - started < 60
+    assert time.perf_counter() - started < 30
     assert len(kept) > 0
     starts: dict[str, list[int]] = {}
     for scored in kept:
@@ -363,18 +363,18 @@ def test_a_hundred_thousand_nodes_take_seconds(many: list[NodeWithScore], option
     assert all(found == sorted(found) for found in starts.values())
 
 
-def test_a_hundred_thousand_links_take_seconds():
-    count = 100_000
+def test_twenty_thousand_links_take_seconds():
+    count = 20_000
     nodes = _linked([(number, number + 1) for number in range(count - 1)], count)
     random.Random(4).shuffle(nodes)
     started = time.perf_counter()
     kept = OrderPreservingPostprocessor().postprocess_nodes(ranked(nodes))
-    assert time.perf_counter() - started < 60
+    assert time.perf_counter() - started < 30
     assert [int(scored.node_id) for scored in kept] == list(range(count))
 
 
-def test_a_hundred_thousand_stamps_take_seconds(many: list[NodeWithScore]):
+def test_twenty_thousand_stamps_take_seconds(many: list[NodeWithScore]):
     started = time.perf_counter()
     stamped = StampPositions()([scored.node for scored in many])
-    assert time.perf_counter() - started < 60
-    assert max(node.metadata["chunk_index"] for node in stamped) == 33_333
+    assert time.perf_counter() - started < 30
+    assert max(node.metadata["chunk_index"] for node in stamped) == 6_666
