@@ -16,12 +16,13 @@ from benchmarks.found import FoundDocuments, FoundNodes, documents, nodes
 from benchmarks.langchain_model import FakeChatModel
 from benchmarks.llama_index_model import FakeLLM
 from benchmarks.result import Figure, Result, Table, main
-from benchmarks.timing import Timing, interleave, interleave_async
+from benchmarks.timing import Timing, interleave, interleave_async, times
 from oprag.langchain import OrderPreservingChain
 from oprag.llama_index import OrderPreservingQueryEngine
 
 COUNT, CALL = 16, 0.05
 ROUNDS = 9
+ONE = "one call of the model"
 QUESTION = "What follows?"
 LIMITS = {16: 2.5, 4: 5.5}
 # `TreeSummarize` fills its prompts, whatever the borders of the passages; with so many tokens it makes as many calls.
@@ -40,8 +41,14 @@ class Seen(NamedTuple):
     """What one way to answer took."""
 
     timing: Timing
+    one_call: Timing
     calls: int
     peak: int
+
+    @property
+    def taken(self) -> float:
+        """In calls: each turn against the call of that turn."""
+        return times(self.timing, self.one_call)
 
 
 def run() -> Result:
@@ -59,8 +66,8 @@ def run() -> Result:
         ],
         tables=[
             Table(
-                "Time in calls, median (best):",
-                ["", *(f"{mode}{of}" for mode in modes for of in ("", ", calls made", ", most at once"))],
+                "Time in calls (each turn beside one call of that turn), and in milliseconds, median (best):",
+                ["", *(f"{mode}{of}" for mode in modes for of in (", in calls", ", ms", ", calls made", ", at once"))],
                 [[name, *(cell for mode in modes.values() for cell in _cells(mode[name]))] for name in modes["sync"]],
             )
         ],
@@ -69,7 +76,9 @@ def run() -> Result:
 
 def _candidates() -> dict[str, Candidate]:
     found, found_nodes = FoundDocuments(documents=documents(COUNT)), FoundNodes(nodes(COUNT))
+    one = FakeChatModel(seconds=CALL)
     return {
+        ONE: Candidate(one, lambda: one.invoke(QUESTION), lambda: one.ainvoke(QUESTION)),
         **{f"oprag in LangChain, {limit} at once": _our_chain(found, limit) for limit in LIMITS},
         "LangChain `RetrievalQA`": _classic_chain(found),
         **{f"oprag in LlamaIndex, {limit} at once": _our_engine(found_nodes, limit) for limit in LIMITS},
@@ -125,7 +134,7 @@ def _async() -> dict[str, Seen]:
 def _seen(candidates: dict[str, Candidate], timings: dict[str, Timing]) -> dict[str, Seen]:
     runs = ROUNDS + 1  # the one to warm up
     return {
-        name: Seen(timings[name], candidate.model.calls // runs, candidate.model.peak)
+        name: Seen(timings[name], timings[ONE], candidate.model.calls // runs, candidate.model.peak)
         for name, candidate in candidates.items()
     }
 
@@ -134,7 +143,7 @@ def _figures(limit: int, most: float, mode: str, ours: dict[tuple[str, str], See
     figures: list[Figure] = []
     for framework in ("LangChain", "LlamaIndex"):
         seen = ours[f"oprag in {framework}, {limit} at once", mode]
-        taken = seen.timing.median / CALL
+        taken = seen.taken
         what = f"map_reduce in {framework}, `max_concurrency={limit}`, {mode}"
         figures.append(Figure(what, f"at most {most} calls", f"{taken:.2f} calls", taken <= most))
         if limit < COUNT:
@@ -143,7 +152,7 @@ def _figures(limit: int, most: float, mode: str, ours: dict[tuple[str, str], See
 
 
 def _cells(seen: Seen) -> list[str]:
-    return [f"{seen.timing.median / CALL:.2f} ({seen.timing.best / CALL:.2f})", str(seen.calls), str(seen.peak)]
+    return [f"{seen.taken:.2f}", str(seen.timing), str(seen.calls), str(seen.peak)]
 
 
 if __name__ == "__main__":
