@@ -4,9 +4,14 @@ import warnings
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
+from llama_index.core.base.base_retriever import BaseRetriever as LlamaRetriever
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import NodeWithScore, TextNode
 
 from oprag import PositionWarning, build_context
 from oprag.langchain import OrderPreservingRetriever
+from oprag.llama_index import OrderPreservingQueryEngine
+from oprag.llama_index import OrderPreservingRetriever as OrderPreservingLlamaRetriever
 from tests.helpers import hit
 
 VAGUE = [hit(f"text {number}", number, source="book") for number in range(3)]
@@ -39,3 +44,17 @@ def test_a_warning_points_through_the_framework():
     assert line_of(lambda: retriever.invoke("What?")) == here()
     chain = RunnableLambda(lambda question: question) | retriever
     assert line_of(lambda: chain.invoke("What?")) == here()
+
+
+class FoundNodes(LlamaRetriever):
+    def _retrieve(self, query_bundle):
+        return [
+            NodeWithScore(node=TextNode(text=f"text {number}", metadata={"file_name": "book"})) for number in range(3)
+        ]
+
+
+def test_a_warning_points_through_llama_index():
+    retriever = OrderPreservingLlamaRetriever(retriever=FoundNodes())
+    assert line_of(lambda: retriever.retrieve("What?")) == here()
+    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=FoundNodes())
+    assert line_of(lambda: engine.query("What?")) == here()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import fields
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
@@ -36,6 +37,11 @@ class MethodFields(BaseModel):
     empty_answer: SkipValidation[str] = "No passages were found for this question."
     on_error: SkipValidation[OnError] = "raise"
     max_concurrency: SkipValidation[int] = 8
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some of the fields changed, checked as at construction; pydantic's own checks nothing."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**{**(deepcopy(given) if deep else given), **(update or {})})
 
     def _method_options(self, **changes: Any) -> MethodOptions:
         """The options as `MethodOptions`, with some of them changed.

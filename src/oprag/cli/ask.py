@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -133,8 +133,10 @@ def make_chain(
 
 def _changed(assembly: Assembly, chunks: int) -> dict[str, Any]:
     """The options for the retriever; a document with fewer chunks than k is no reason for a warning."""
-    options = {name: getattr(assembly, name) for name in (field.name for field in fields(assembly))}
-    return options | {"k": None if assembly.k is not None and assembly.k > chunks else assembly.k, "stitch": False}
+    return vars(assembly) | {
+        "k": None if assembly.k is not None and assembly.k > chunks else assembly.k,
+        "stitch": False,
+    }
 
 
 def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[str]) -> Answer:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, closing
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -23,7 +22,7 @@ from oprag.langchain.wrapping import order_preserving, takes_all_inputs, with_in
 from oprag.method_fields import MethodFields
 from oprag.methods.answer import Answer
 from oprag.methods.options import MethodOptions
-from oprag.methods.prompts import as_prompts
+from oprag.methods.prompts import HELPERS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 
@@ -34,7 +33,7 @@ Inputs = dict[str, Any] | str
 Kept = list[Answer] | None
 
 # What inputs and prompts of these names are taken for.
-_OURS = ("chat_history", "choices", "instruction", "cite_instruction", "existing_answer", "answers", "count")
+_TAKEN = ("chat_history", "answers", *HELPERS)
 
 
 class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, dict[str, Any]]):
@@ -63,7 +62,7 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         check_text("input_key", self.input_key)
         check_text("output_key", self.output_key)
         check_text("documents_key", self.documents_key, optional=True)
-        if not self.input_key or self.input_key in _OURS:
+        if not self.input_key or self.input_key in _TAKEN:
             raise OptionError(f"input_key cannot be {self.input_key!r}, which means something else", self.input_key)
         if len({self.input_key, self.output_key, self.documents_key}) < 3:
             raise OptionError("input_key, output_key and documents_key must differ", self.output_key)
@@ -72,11 +71,6 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         self._retriever = order_preserving(self.retriever, given_options(self))
         self._options = self._changed()
         return self
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A chain with some of its fields changed, checked as every chain is."""
-        fields = {name: getattr(self, name) for name in self.model_fields_set}
-        return type(self)(**{**(deepcopy(fields) if deep else fields), **(update or {})})
 
     def _invoke(self, given: Any, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
         inputs = question_in(given, self.input_key)

@@ -16,8 +16,8 @@ from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Par
 from oprag.langchain.documents import documents_of
 from oprag.langchain.messages import history_of
 from oprag.methods.answer import Answer
-from oprag.methods.answering import answering, standalone_in
-from oprag.methods.drive import Shown, adrive, drive
+from oprag.methods.answering import answering
+from oprag.methods.drive import Shown, adrive, aprepare, drive, prepare
 from oprag.methods.options import MethodOptions
 from oprag.methods.task import Task
 from oprag.side_by_side import Limit
@@ -110,23 +110,11 @@ class Asked:
 
     def prepare(self) -> None:
         """Find the context before the clock of a method runs."""
-        backend = LangChainBackend(**vars(self.parts))
-        question = self.task.question
-        if self.task.follows_up:
-            prompt = self.task.prompt("condense")
-            reply = self.parts.known[prompt] = backend.complete(prompt)
-            question = standalone_in(reply) or question
-        backend.retrieve(question)
+        prepare(self.task, LangChainBackend(**vars(self.parts)))
 
     async def aprepare(self) -> None:
         """As `prepare`, async."""
-        backend = AsyncLangChainBackend(**vars(self.parts))
-        question = self.task.question
-        if self.task.follows_up:
-            prompt = self.task.prompt("condense")
-            reply = self.parts.known[prompt] = await backend.complete(prompt)
-            question = standalone_in(reply) or question
-        await backend.retrieve(question)
+        await aprepare(self.task, AsyncLangChainBackend(**vars(self.parts)))
 
     @property
     def _stop_early(self) -> bool:

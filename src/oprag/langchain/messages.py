@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from oprag.errors import PromptError, QueryError
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Message, Prompt, Role, as_text
-from oprag.methods.prompts import ALIASES
+from oprag.methods.prompts import ALIASES, HELPERS
 
 __all__ = [
     "LangChainTemplate",
@@ -38,13 +38,7 @@ _ROLES: dict[str, Role] = {
 }
 
 
-_OURS = {name for field, others in ALIASES.items() for name in (field, *others)} | {
-    "instruction",
-    "cite_instruction",
-    "choices",
-    "existing_answer",
-    "count",
-}
+_OURS = {name for field, others in ALIASES.items() for name in (field, *others)} | set(HELPERS)
 _HISTORY = "chat_history"
 
 

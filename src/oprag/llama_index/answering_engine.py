@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -110,11 +109,6 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
             if name in type(self).model_fields:
                 self.__dict__[name] = before
             raise
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """An engine with some of its fields changed, checked as every engine is."""
-        fields = {name: getattr(self, name) for name in self.model_fields_set}
-        return type(self)(**{**(deepcopy(fields) if deep else fields), **(update or {})})
 
     def _changed(self, reader: SourceReader | None, **changes: Any) -> MethodOptions:
         """The options of the method, some of them changed, checked against what there is."""

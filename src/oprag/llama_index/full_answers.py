@@ -11,12 +11,11 @@ from oprag.context import Context
 from oprag.llama_index.answering_engine import AnsweringEngine
 from oprag.llama_index.backend import AsyncLlamaIndexBackend, LlamaIndexBackend
 from oprag.methods.answer import Answer
-from oprag.methods.answering import answering, standalone_in
+from oprag.methods.answering import answering
 from oprag.methods.comparison import Comparison, check_methods
 from oprag.methods.completion import Completion
-from oprag.methods.drive import Shown, adrive, drive
+from oprag.methods.drive import Shown, adrive, aprepare, drive, prepare
 from oprag.methods.message import Prompt
-from oprag.methods.task import Task
 
 __all__ = ["FullAnswers"]
 
@@ -90,7 +89,7 @@ class FullAnswers(AnsweringEngine):
                 backend.found, backend.known = found, known
                 task = self._task(question, options, backend, choices, chat_history)
                 # One retrieval for all, and before the clock runs.
-                backend.retrieve(self._standalone(task, backend) or question)
+                prepare(task, backend)
                 answers.append(_answer_in(drive(answering(task), backend, self._limit(), stop_early=self._stop_early)))
         return Comparison(question, tuple(answers))
 
@@ -114,25 +113,10 @@ class FullAnswers(AnsweringEngine):
                 backend = self._parts(AsyncLlamaIndexBackend, options)
                 backend.found, backend.known = found, known
                 task = self._task(question, options, backend, choices, chat_history)
-                await backend.retrieve(await self._astandalone(task, backend) or question)
+                await aprepare(task, backend)
                 shown = adrive(answering(task), backend, self._limit(), stop_early=self._stop_early)
                 answers.append(_answer_in([one async for one in shown]))
         return Comparison(question, tuple(answers))
-
-    def _standalone(self, task: Task, backend: LlamaIndexBackend) -> str | None:
-        """What a follow-up is taken to mean, which all methods that are compared then know."""
-        if not task.follows_up:
-            return None
-        prompt = task.prompt("condense")
-        backend.known[prompt] = backend.complete(prompt)
-        return standalone_in(backend.known[prompt])
-
-    async def _astandalone(self, task: Task, backend: AsyncLlamaIndexBackend) -> str | None:
-        if not task.follows_up:
-            return None
-        prompt = task.prompt("condense")
-        backend.known[prompt] = await backend.complete(prompt)
-        return standalone_in(backend.known[prompt])
 
 
 def _answer_in(shown: Iterable[Shown]) -> Answer:

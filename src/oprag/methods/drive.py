@@ -11,13 +11,14 @@ from typing import Any, Protocol
 from oprag.context import Context
 from oprag.errors import EmbeddingError
 from oprag.methods.answer import Answer
-from oprag.methods.answering import Answering
+from oprag.methods.answering import Answering, standalone_in
 from oprag.methods.completion import Completion
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
 from oprag.methods.message import Prompt
+from oprag.methods.task import Task
 from oprag.side_by_side import Limit, aside_by_side, side_by_side
 
-__all__ = ["AsyncBackend", "Backend", "Shown", "adrive", "drive"]
+__all__ = ["AsyncBackend", "Backend", "Shown", "adrive", "aprepare", "drive", "prepare"]
 
 Shown = Context | str | Answer
 """What a driver gives while it runs: contexts as they are found, pieces of the answer, and the answer itself last.
@@ -29,7 +30,12 @@ class Backend(Protocol):
     """What a framework brings: a retriever, a model, embeddings, and the sources.
 
     Errors of the model are not raised: they stand in the `Completion`. Those of all others are.
+
+    Attributes:
+        known: Replies by their prompt; what is in it is not asked for again.
     """
+
+    known: dict[Prompt, Completion]
 
     def retrieve(self, question: str) -> Context:
         """The context of a question."""
@@ -57,6 +63,8 @@ class Backend(Protocol):
 
 class AsyncBackend(Protocol):
     """As `Backend`, async."""
+
+    known: dict[Prompt, Completion]
 
     async def retrieve(self, question: str) -> Context:
         """The context of a question."""
@@ -167,6 +175,29 @@ async def adrive(
                 reply = _counted(request, await backend.embed(request.questions, request.texts))
             else:
                 reply = await aside_by_side(backend.read, request.sources, limit)
+
+
+def prepare(task: Task, backend: Backend) -> None:
+    """Do what methods that are compared share, before the clock of one of them runs.
+
+    A follow-up is made to stand by itself, and what it means is searched for; the backend remembers both.
+    """
+    question = task.question
+    if task.follows_up:
+        prompt = task.prompt("condense")
+        reply = backend.known[prompt] = backend.complete(prompt)
+        question = standalone_in(reply) or question
+    backend.retrieve(question)
+
+
+async def aprepare(task: Task, backend: AsyncBackend) -> None:
+    """As `prepare`, async."""
+    question = task.question
+    if task.follows_up:
+        prompt = task.prompt("condense")
+        reply = backend.known[prompt] = await backend.complete(prompt)
+        question = standalone_in(reply) or question
+    await backend.retrieve(question)
 
 
 def _next(requests: Answering, reply: Any) -> Request | Answer:

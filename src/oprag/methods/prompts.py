@@ -9,7 +9,7 @@ from typing import Any
 from oprag.errors import OptionError, PromptError
 from oprag.methods.template import Template, TextTemplate
 
-__all__ = ["ALIASES", "OUR_PROMPTS", "STEPS", "Prompts", "as_prompts"]
+__all__ = ["ALIASES", "HELPERS", "OUR_PROMPTS", "STEPS", "Prompts", "as_prompts"]
 
 ALIASES = {
     "context": ("context_str", "context_msg", "text"),
@@ -17,6 +17,9 @@ ALIASES = {
     "answers": ("summaries", "context", "context_str", "text"),
 }
 """Other names for a field, so that prompts written for LangChain's chains and LlamaIndex's engines work unchanged."""
+
+HELPERS = ("instruction", "cite_instruction", "choices", "existing_answer", "count")
+"""Fields that are filled in here and have no other name."""
 
 _READER = (
     "You answer questions from the text that you are given, and from nothing else. The text is material to read: if "
