@@ -2,6 +2,7 @@ import dataclasses
 import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 from _pytest.mark import ParameterSet
 
@@ -22,6 +23,10 @@ REFUSED: dict[str, list[Any]] = {
     "missing_position": [None, "", "raise", 1],
     "source_key": ["", (), ("source", ""), ["source"], 1, ("source", 1), True],
     "position_key": ["", (), ("page", ""), ["page"], 1, ("page", 1), b"page"],
+    "similarity_threshold": [1.01, -1.5, float("nan"), float("inf"), True, "0.5", [0.5], OBJECT],
+    "redundancy_threshold": [2, -1.01, float("nan"), float("-inf"), False, "0.9", (0.9,), OBJECT],
+    "min_keep": [None, -1, 1.0, True, "2"],
+    "neighbors": [None, -1, 0.5, False, "1", (1, 1)],
     "stitch": [None, 1, 0, "yes"],
     "separator": [None, 1, b"\n", ["\n"]],
     "gap": [1, b"...", ["..."], False],
@@ -39,6 +44,10 @@ ALLOWED: dict[str, list[Any]] = {
     "missing_position": ["last", "first", "drop", "error"],
     "source_key": [None, "book", ("book", "shelf"), len],
     "position_key": [None, "verse", ("book", "verse"), len],
+    "similarity_threshold": [None, -1, 0, 1, 0.35, np.float32(0.5)],
+    "redundancy_threshold": [None, -1.0, 1.0, 0.95, np.float64(0.5)],
+    "min_keep": [0, 1, 500],
+    "neighbors": [0, 1, 500],
     "stitch": [True, False],
     "separator": ["", "\n", "---"],
     "gap": [None, "", "[...]"],
@@ -100,6 +109,13 @@ def test_fewer_candidates_than_are_kept_are_refused():
     assert Assembly(k=6, fetch_k=6).fetch_k == 6
 
 
+def test_more_chunks_to_keep_than_are_allowed_are_refused():
+    with pytest.raises(OptionError, match="min_keep=7 and k=6") as caught:
+        Assembly(k=6, min_keep=7)
+    assert caught.value.value == 7
+    assert Assembly(k=6, min_keep=6).min_keep == 6
+
+
 def test_options_are_named_and_fixed():
     with pytest.raises(TypeError):
         Assembly(3)  # type: ignore[call-arg]
@@ -131,7 +147,7 @@ def test_options_change_an_assembly():
 )
 def test_an_unknown_option_is_refused_with_a_hint(name, hint):
     with pytest.raises(OptionError, match=hint) as caught:
-        build_context([hit("text", 0)], None, **{name: 5})
+        build_context([hit("text", 0)], None, **{name: 5})  # type: ignore[arg-type]
     assert caught.value.value == name
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from oprag import Assembly, Chunk, ChunkError, Context, OpragError, Passage, build_context
 from oprag.build import assemble
+from oprag.given import Given
 from tests.helpers import cut, hit, prose, ranks, texts
 
 TEXT = prose(200, seed=1)
@@ -119,9 +120,9 @@ def test_what_a_framework_shows_is_what_the_budget_counts():
 
     options: dict[str, Any] = {"count_tokens": len, "separator": "", "header": "# long header {source}", "gap": "[...]"}
     shown = "<xxxxxxxxxx>\n\n<xxxxxxxxxx>"
-    assert ranks(assemble(chunks, Assembly(token_budget=len(shown), **options), show).kept) == [0, 1]
-    assert ranks(assemble(chunks, Assembly(token_budget=len(shown) - 1, **options), show).kept) == [0]
-    assert len(assemble(chunks, Assembly(**options), show).kept) == 3
+    assert ranks(assemble(Given(chunks, show=show), Assembly(token_budget=len(shown), **options)).kept) == [0, 1]
+    assert ranks(assemble(Given(chunks, show=show), Assembly(token_budget=len(shown) - 1, **options)).kept) == [0]
+    assert len(assemble(Given(chunks, show=show), Assembly(**options)).kept) == 3
 
 
 def test_the_settings_of_the_paper_give_the_text_back():

@@ -81,25 +81,30 @@ def test_a_dict_holds_everything_as_json_can():
     assert data["kept"][0] == {
         "rank": 1,
         "score": None,
+        "similarity": None,
         "id": None,
         "source": "book",
         "position": [0, 60],
         "rung": "offset",
         "span": {"start": 0, "end": 60, "page": None},
+        "neighbor_of": None,
     }
     assert (data["kept"][-1]["score"], data["kept"][-1]["position"], data["kept"][-1]["rung"]) == (0.25, None, "none")
     assert data["dropped"] == [
         {
             "rank": 4,
             "score": None,
+            "similarity": None,
             "id": None,
             "source": "2nd\nbook",
             "position": [0, 4],
             "rung": "coarse",
             "span": None,
+            "neighbor_of": None,
             "reason": "k",
             "figure": 4,
             "detail": "behind the first 4",
+            "twin": None,
         }
     ]
     assert data["sources"] == [

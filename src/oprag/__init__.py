@@ -8,6 +8,7 @@ from oprag.assembly import PAPER, Assembly
 from oprag.build import build_context
 from oprag.chunk import Chunk, Span
 from oprag.context import Context
+from oprag.drop import Drop
 from oprag.errors import (
     BudgetError,
     ChunkError,
@@ -35,7 +36,6 @@ from oprag.errors import (
 from oprag.lazy import loader, shown_in
 from oprag.place import SourceReport
 from oprag.rung import Position, Rung
-from oprag.select import Drop
 from oprag.stitch import Passage
 from oprag.tokens import approximate_tokens
 

@@ -15,7 +15,7 @@ from oprag.place import group_by_source, place, warn_about
 from oprag.select import apply_missing_position
 from oprag.values import finite, natural_key
 
-__all__ = ["arrange", "in_order"]
+__all__ = ["arrange", "in_order", "key_of"]
 
 
 def arrange(chunks: Iterable[Chunk], assembly: Assembly | None = None, **options: Any) -> list[Chunk]:
@@ -77,11 +77,12 @@ def _by_position(group: Sequence[Chunk], *, missing_first: bool) -> list[Chunk]:
         return list(group)
     known = [chunk for chunk in group if chunk.position is not None and chunk.position.known]
     missing = [chunk for chunk in group if chunk.position is None or not chunk.position.known]
-    known.sort(key=_position_key)
+    known.sort(key=key_of)
     return [*missing, *known] if missing_first else [*known, *missing]
 
 
-def _position_key(chunk: Chunk) -> Any:
+def key_of(chunk: Chunk) -> tuple[Any, ...]:
+    """What a placed chunk is sorted by within its source."""
     return chunk.position.key if chunk.position is not None else ()
 
 

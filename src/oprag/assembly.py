@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal, get_args
 
-from oprag.checks import check_bool, check_choice, check_count, check_names, check_text, option
+from oprag.checks import check_bool, check_choice, check_cosine, check_count, check_names, check_text, option
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.position import PositionKey
@@ -71,6 +71,14 @@ class Assembly:
     position_key: PositionKey | None = option(
         None, "The metadata key that gives the position, or several that form it together.", "gives it for a chunk"
     )
+    similarity_threshold: float | None = option(
+        None, "The least cosine of a chunk and the question, from -1 to 1; one scale, whatever the store."
+    )
+    redundancy_threshold: float | None = option(
+        None, "A chunk goes when its cosine with a better-ranked one that is kept is at least this, from -1 to 1."
+    )
+    min_keep: int = option(0, "The fewest chunks to keep, whatever the thresholds say; the best-ranked come back.")
+    neighbors: int = option(0, "How many chunks before and after each kept one to fill in, where they can be had.")
     stitch: bool = option(default=True, description="Join chunks that touch or overlap, without repeating text.")
     separator: str = option("\n\n", "What stands between two passages.")
     gap: str | None = option(None, "A mark between two passages of one source, such as [...].")
@@ -86,6 +94,12 @@ class Assembly:
         check_count("token_budget", self.token_budget)
         if self.k is not None and self.fetch_k is not None and self.fetch_k < self.k:
             raise OptionError(f"fetch_k must be at least k, got fetch_k={self.fetch_k} and k={self.k}", self.fetch_k)
+        check_cosine("similarity_threshold", self.similarity_threshold)
+        check_cosine("redundancy_threshold", self.redundancy_threshold)
+        check_count("min_keep", self.min_keep, optional=False, least=0)
+        check_count("neighbors", self.neighbors, optional=False, least=0)
+        if self.k is not None and self.min_keep > self.k:
+            raise OptionError(f"min_keep must be at most k, got min_keep={self.min_keep} and k={self.k}", self.min_keep)
         if not callable(self.count_tokens):
             raise OptionError(
                 f"count_tokens must be a function of a text, got {self.count_tokens!r}", self.count_tokens
@@ -102,6 +116,11 @@ class Assembly:
         check_text("separator", self.separator)
         check_text("gap", self.gap, optional=True)
         _check_header(self.header)
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether a threshold is set."""
+        return self.similarity_threshold is not None or self.redundancy_threshold is not None
 
 
 def as_assembly(assembly: Assembly | None, options: dict[str, Any]) -> Assembly:

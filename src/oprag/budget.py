@@ -8,9 +8,9 @@ from typing import NamedTuple
 from oprag.arrange import in_order
 from oprag.assembly import Assembly
 from oprag.chunk import Chunk
+from oprag.drop import Drop
 from oprag.errors import BudgetError
 from oprag.render import SHOWN_SEPARATOR, Show, render, with_header
-from oprag.select import Drop
 from oprag.stitch import Passage, each_alone, stitch
 from oprag.tokens import count
 

@@ -7,16 +7,24 @@ from typing import Any
 
 from oprag.assembly import Assembly, as_assembly
 from oprag.budget import fit, lay_out
-from oprag.chunk import Chunk, sorted_by_rank
+from oprag.chunk import Chunk, Vector, sorted_by_rank
 from oprag.context import Context
+from oprag.given import Given
+from oprag.neighbors import NeighborReader, fill_in
 from oprag.place import place, warn_about
-from oprag.render import Show
 from oprag.select import select
 
 __all__ = ["assemble", "build_context"]
 
 
-def build_context(chunks: Iterable[Chunk], assembly: Assembly | None = None, **options: Any) -> Context:
+def build_context(
+    chunks: Iterable[Chunk],
+    assembly: Assembly | None = None,
+    *,
+    question_vector: Vector | None = None,
+    read_neighbors: NeighborReader | None = None,
+    **options: Any,
+) -> Context:
     r"""Make a context of retrieved chunks.
 
     The sequence of the steps matters: ordering comes after every cut, since in an ordered list the place of a chunk no
@@ -25,6 +33,8 @@ def build_context(chunks: Iterable[Chunk], assembly: Assembly | None = None, **o
     Args:
         chunks: Chunks with distinct ranks, in any sequence; nothing given is changed.
         assembly: The options; those of `Assembly()` by default.
+        question_vector: The vector of the question, of shape (dimension,), for `similarity_threshold`.
+        read_neighbors: Gives the chunks around one, for `neighbors`.
         **options: Options of `Assembly` to change, such as `token_budget=4096`.
 
     Returns:
@@ -36,6 +46,7 @@ def build_context(chunks: Iterable[Chunk], assembly: Assembly | None = None, **o
         BudgetError: Chunks were given, and not one fits `token_budget`.
         MissingPositionError: A candidate has no position, and `missing_position="error"`.
         TokenizerError: `count_tokens` gave no usable count.
+        EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
 
     Example:
         >>> hits = [Chunk("three. ", rank=0, source="book", metadata={"start_index": 10}),
@@ -46,37 +57,35 @@ def build_context(chunks: Iterable[Chunk], assembly: Assembly | None = None, **o
         >>> build_context(hits, k=2, gap="[...]").text
         'one. \n\n[...]\n\nthree. '
     """
-    return assemble(chunks, as_assembly(assembly, options))
+    return assemble(Given(sorted_by_rank(chunks), question_vector, read_neighbors), as_assembly(assembly, options))
 
 
-def assemble(chunks: Iterable[Chunk], assembly: Assembly, show: Show | None = None) -> Context:
-    """The work of `build_context`, for adapters.
-
-    Args:
-        chunks: Chunks with distinct ranks, in any sequence.
-        assembly: The options.
-        show: Writes a passage as the framework will show it; what the token budget then counts.
-    """
-    placed = place(sorted_by_rank(chunks), assembly.source_key, assembly.position_key)
+def assemble(given: Given, assembly: Assembly) -> Context:
+    """The work of `build_context`, for adapters and for deciding again."""
+    placed = place(given.chunks, assembly.source_key, assembly.position_key)
     if assembly.order == "source":
         warn_about(placed)
-    selected, dropped = select(placed.chunks, assembly)
+    sources = placed.sources
+    selected, dropped = select(placed.chunks, assembly, given.question_vector)
+    if assembly.neighbors and selected:
+        selected, dropped, sources = fill_in(given.chunks, selected, dropped, assembly, given.read_neighbors)
     charged = tokens = None
     if assembly.token_budget is None or not selected:
         layout = lay_out(selected, assembly)
     else:
-        layout, tokens, charged, over = fit(selected, assembly, assembly.token_budget, show)
+        layout, tokens, charged, over = fit(selected, assembly, assembly.token_budget, given.show)
         dropped += over
     dropped.sort(key=lambda drop: drop.chunk.rank)
     context = Context(
         passages=tuple(layout.passages),
         kept=tuple(layout.chunks),
         dropped=tuple(dropped),
-        sources=placed.sources,
+        sources=sources,
         assembly=assembly,
         charged=charged,
+        given=given,
     )
     # What a framework will show is another text than the context's own.
-    if tokens is not None and show is None:
+    if tokens is not None and given.show is None:
         context.__dict__["tokens"] = tokens
     return context

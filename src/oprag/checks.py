@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 from oprag.errors import OptionError
 
-__all__ = ["check_bool", "check_choice", "check_count", "check_names", "check_text", "option"]
+__all__ = ["check_bool", "check_choice", "check_cosine", "check_count", "check_names", "check_text", "option"]
 
 
 def option(default: Any, description: str, function: str = "") -> Any:
@@ -16,15 +17,29 @@ def option(default: Any, description: str, function: str = "") -> Any:
     return dataclasses.field(default=default, metadata={"help": description, "function": function})
 
 
-def check_count(name: str, value: Any, *, optional: bool = True) -> None:
-    """Refuse what is no whole number from 1.
+def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:
+    """Refuse what is no whole number from `least` on.
 
     Raises:
         OptionError: It is none, nor None where that is allowed.
     """
-    if (value is None and optional) or (type(value) is int and value >= 1):
+    if (value is None and optional) or (type(value) is int and value >= least):
         return
-    raise OptionError(f"{name} must be a whole number from 1{', or None' if optional else ''}, got {value!r}", value)
+    raise OptionError(
+        f"{name} must be a whole number from {least}{', or None' if optional else ''}, got {value!r}", value
+    )
+
+
+def check_cosine(name: str, value: Any) -> None:
+    """Refuse what is neither None nor a number that a cosine can be.
+
+    Raises:
+        OptionError: It is something else.
+    """
+    # A comparison that NaN fails.
+    if value is None or (type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1):
+        return
+    raise OptionError(f"{name} must be a cosine, from -1 to 1, or None, got {value!r}", value)
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str], also: str = "") -> None:

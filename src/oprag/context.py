@@ -1,21 +1,31 @@
 """The finished context, and everything that is known about how it came to be."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
 from oprag.assembly import Assembly
 from oprag.chunk import Chunk
+from oprag.drop import Drop
+from oprag.errors import EmbeddingError, OptionError
+from oprag.given import Given
 from oprag.place import SourceReport
 from oprag.render import render
-from oprag.select import Drop
 from oprag.stitch import Passage
 from oprag.tokens import approximate_tokens, count
 from oprag.values import finite
 
 __all__ = ["Context"]
+
+
+class Unchanged(Enum):
+    """Says that an option stays as it was, where None means something else."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED = Unchanged.UNCHANGED
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,7 @@ class Context:
         sources: How the chunks of each source were placed.
         assembly: The options that it was made with.
         charged: The tokens that the kept chunks were charged one by one; None without a token budget.
+        given: What it was made of, so that it can be made again; None for one that was put together by hand.
     """
 
     passages: tuple[Passage, ...]
@@ -37,6 +48,7 @@ class Context:
     sources: tuple[SourceReport, ...]
     assembly: Assembly = field(repr=False)
     charged: int | None = None
+    given: Given | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def text(self) -> str:
@@ -61,6 +73,47 @@ class Context:
     def freed_tokens(self) -> int | None:
         """The tokens that joining chunks saved against charging them one by one; None without a token budget."""
         return None if self.charged is None else self.charged - self.tokens
+
+    def rethreshold(
+        self,
+        *,
+        similarity_threshold: float | Unchanged | None = UNCHANGED,
+        redundancy_threshold: float | Unchanged | None = UNCHANGED,
+        min_keep: int | Unchanged = UNCHANGED,
+    ) -> "Context":
+        """The context of the same chunks under other thresholds, without embedding or asking anything.
+
+        Args:
+            similarity_threshold: The new one, None for none; as it was by default.
+            redundancy_threshold: As `similarity_threshold`.
+            min_keep: The new one; as it was by default.
+
+        Raises:
+            OptionError: A threshold has a value that it cannot have.
+            EmbeddingError: The chunks have no vectors: no threshold was set when they were retrieved.
+        """
+        from oprag.build import assemble
+
+        wanted = {
+            "similarity_threshold": similarity_threshold,
+            "redundancy_threshold": redundancy_threshold,
+            "min_keep": min_keep,
+        }
+        changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not UNCHANGED}
+        if self.given is None:
+            raise OptionError("this context was put together by hand, so it cannot be made again", self)
+        assembly = replace(self.assembly, **changes)
+        if assembly.needs_vectors and not self.assembly.needs_vectors and not self._has_vectors:
+            raise EmbeddingError(
+                "these chunks were retrieved without vectors; retrieve with similarity_threshold=-1, which keeps all "
+                "of them, and decide again from there",
+                self,
+            )
+        return assemble(self.given, assembly)
+
+    @property
+    def _has_vectors(self) -> bool:
+        return self.given is not None and all(chunk.vector is not None for chunk in self.given.chunks)
 
     def explain(self) -> str:
         """A report in plain text: sources and rungs, what was kept, what was dropped and why."""
@@ -91,7 +144,13 @@ class Context:
             ],
             "kept": [chunk_to_dict(chunk) for chunk in self.kept],
             "dropped": [
-                {**chunk_to_dict(drop.chunk), "reason": drop.reason, "figure": drop.figure, "detail": drop.detail}
+                {
+                    **chunk_to_dict(drop.chunk),
+                    "reason": drop.reason,
+                    "figure": drop.figure,
+                    "detail": drop.detail,
+                    "twin": drop.twin,
+                }
                 for drop in self.dropped
             ],
             "sources": [
@@ -117,11 +176,13 @@ def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:
     return {
         "rank": chunk.rank,
         "score": finite(chunk.score),
+        "similarity": chunk.similarity,
         "id": chunk.id,
         "source": chunk.source,
         "position": None if position is None or not position.known else plain_key(position.key),
         "rung": None if position is None else position.rung.name.lower(),
         "span": None if chunk.span is None else chunk.span._asdict(),
+        "neighbor_of": chunk.neighbor_of,
     }
 
 

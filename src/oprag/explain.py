@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from oprag.chunk import Chunk, Span
 from oprag.rung import Rung
@@ -40,11 +41,14 @@ def explain(context: Context) -> str:
             for report in context.sources
         ],
     )
+    chunks = [*context.kept, *(drop.chunk for drop in context.dropped)]
+    columns = [column for column in _COLUMNS if column.always or any(column.cell(chunk) != "-" for chunk in chunks)]
+    heads = [column.head for column in columns]
     lines += ["", "kept, in order"]
     lines += table(
-        ["passage", "rank", "score", "source", "position", "span"],
+        ["passage", *heads],
         [
-            [str(number), *_chunk_cells(chunk)]
+            [str(number), *(column.cell(chunk) for column in columns)]
             for number, passage in enumerate(context.passages, 1)
             for chunk in passage.chunks
         ],
@@ -52,8 +56,8 @@ def explain(context: Context) -> str:
     if context.dropped:
         lines += ["", "dropped"]
         lines += table(
-            ["rank", "score", "source", "position", "span", "reason", "detail"],
-            [[*_chunk_cells(drop.chunk), drop.reason, drop.detail] for drop in context.dropped],
+            [*heads, "reason", "detail"],
+            [[*(column.cell(drop.chunk) for column in columns), drop.reason, drop.detail] for drop in context.dropped],
         )
     return "\n".join(lines)
 
@@ -82,15 +86,9 @@ def _plural(noun: str, number: int) -> str:
     return noun if number == 1 else f"{noun}s"
 
 
-def _chunk_cells(chunk: Chunk) -> list[str]:
+def _position_text(chunk: Chunk) -> str:
     position = chunk.position
-    return [
-        str(chunk.rank),
-        "-" if chunk.score is None else f"{chunk.score:.3f}",
-        chunk.source or "(unknown)",
-        "-" if position is None or not position.known else _key_text(position.key),
-        "-" if chunk.span is None else _span_text(chunk.span),
-    ]
+    return "-" if position is None or not position.known else _key_text(position.key)
 
 
 def _key_text(key: tuple[object, ...]) -> str:
@@ -100,3 +98,24 @@ def _key_text(key: tuple[object, ...]) -> str:
 def _span_text(span: Span) -> str:
     page = "" if span.page is None else f"p. {span.page}: "
     return f"{page}{span.start:,}–{span.end:,}"
+
+
+class _Column(NamedTuple):
+    """A column about chunks; one that says nothing about any of them is left out, unless it always is there."""
+
+    head: str
+    cell: Callable[[Chunk], str]
+    always: bool = True
+
+
+_COLUMNS = (
+    _Column("rank", lambda chunk: str(chunk.rank)),
+    _Column("score", lambda chunk: "-" if chunk.score is None else f"{chunk.score:.3f}"),
+    _Column("cosine", lambda chunk: "-" if chunk.similarity is None else f"{chunk.similarity:.3f}", always=False),
+    _Column("source", lambda chunk: chunk.source or "(unknown)"),
+    _Column("position", _position_text),
+    _Column("span", lambda chunk: "-" if chunk.span is None else _span_text(chunk.span)),
+    _Column(
+        "neighbor of", lambda chunk: "-" if chunk.neighbor_of is None else f"rank {chunk.neighbor_of}", always=False
+    ),
+)

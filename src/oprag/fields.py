@@ -43,6 +43,10 @@ class AssemblyFields(BaseModel):
     missing_position: SkipValidation[MissingPosition] = "last"
     source_key: SkipValidation[SourceKey | None] = None
     position_key: SkipValidation[PositionKey | None] = None
+    similarity_threshold: SkipValidation[float | None] = None
+    redundancy_threshold: SkipValidation[float | None] = None
+    min_keep: SkipValidation[int] = 0
+    neighbors: SkipValidation[int] = 0
     stitch: SkipValidation[bool] = False
     separator: SkipValidation[str] = "\n\n"
     gap: SkipValidation[str | None] = None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, changed
 from oprag.errors import PositionWarning, SourceWarning
 from oprag.position import PositionKey, find_positions
 from oprag.rung import Rung
 from oprag.source import SourceKey, source_of
 from oprag.warn import warn
 
-__all__ = ["Placed", "SourceReport", "group_by_source", "place", "warn_about"]
+__all__ = ["Placed", "SourceReport", "group_by_source", "place", "report_sources", "warn_about"]
 
 
 _TORN = (
@@ -82,7 +82,7 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
             if placed_before:
                 spans = [chunk.span for chunk in group]
             for index, position, span in zip(indices, positions, spans, strict=True):
-                placed[index] = chunks[index]._placed(source, position, span)  # noqa: SLF001
+                placed[index] = changed(chunks[index], source=source, position=position, span=span)
             group = [placed[index] for index in indices]
         reports.append(_report(source, group))
     return Placed(placed, tuple(reports))
@@ -94,6 +94,11 @@ def group_by_source(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
     for index, chunk in enumerate(chunks):
         groups.setdefault(index if chunk.source is None else chunk.source, []).append(chunk)
     return list(groups.values())
+
+
+def report_sources(chunks: Sequence[Chunk]) -> tuple[SourceReport, ...]:
+    """How placed chunks were placed, by source."""
+    return tuple(_report(group[0].source, group) for group in group_by_source(chunks))
 
 
 def warn_about(placed: Placed) -> None:

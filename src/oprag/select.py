@@ -1,55 +1,45 @@
 """Choosing which retrieved chunks are kept, with a reason for every one that is not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from oprag.assembly import Assembly, MissingPosition
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, Vector
+from oprag.drop import Drop
 from oprag.errors import MissingPositionError
 from oprag.rung import NOWHERE, Rung
 
-__all__ = ["Drop", "DropReason", "apply_missing_position", "select"]
-
-DropReason = Literal["fetch_k", "duplicate", "missing_position", "k", "token_budget"]
+__all__ = ["apply_missing_position", "select"]
 
 
-@dataclass(frozen=True)
-class Drop:
-    """A retrieved chunk that is not in the context, and why.
-
-    Attributes:
-        chunk: The chunk.
-        reason: The option that left it out, or "duplicate".
-        figure: What decided: the limit for `fetch_k` and `k`, the rank of the kept twin for a duplicate, the tokens
-            that the chunk needed for `token_budget`; None where there is none.
-        detail: The same in words.
-    """
-
-    chunk: Chunk
-    reason: DropReason
-    figure: int | float | None
-    detail: str
-
-
-def select(chunks: Sequence[Chunk], assembly: Assembly) -> tuple[list[Chunk], list[Drop]]:
-    """Keep the first `fetch_k`, without duplicates and by `missing_position`, and of these the first `k`.
+def select(
+    chunks: Sequence[Chunk], assembly: Assembly, question_vector: Vector | None = None
+) -> tuple[list[Chunk], list[Drop]]:
+    """Keep the first `fetch_k` that are no duplicates, have a position and pass the thresholds, and of these `k`.
 
     Args:
-        chunks: Placed chunks, best first.
+        chunks: Placed chunks, best first; with vectors where a threshold is set.
         assembly: The options.
+        question_vector: The vector of the question, of shape (dimension,), for `similarity_threshold`.
 
     Returns:
         The kept chunks, best first, and the others.
 
     Raises:
         MissingPositionError: A candidate has no position, and `missing_position="error"`.
+        EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
     """
     kept, dropped = _first(chunks, "fetch_k", assembly.fetch_k)
     kept, repeated = _without_duplicates(kept)
     kept, missing = apply_missing_position(kept, assembly.missing_position)
+    compressed: list[Drop] = []
+    if assembly.needs_vectors:
+        # NumPy is loaded only for who wants thresholds.
+        from oprag.thresholds import apply_thresholds
+
+        kept, compressed = apply_thresholds(kept, assembly, question_vector)
     kept, beyond = _first(kept, "k", assembly.k)
-    return kept, [*dropped, *repeated, *missing, *beyond]
+    return kept, [*dropped, *repeated, *missing, *compressed, *beyond]
 
 
 def apply_missing_position(chunks: Sequence[Chunk], policy: MissingPosition) -> tuple[list[Chunk], list[Drop]]:
@@ -103,5 +93,6 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
         if twin == chunk.rank:
             kept.append(chunk)
         else:
-            dropped.append(Drop(chunk, "duplicate", twin, f"same source, position and text as rank {twin}"))
+            detail = f"same source, position and text as rank {twin}"
+            dropped.append(Drop(chunk, "duplicate", twin, detail, twin))
     return kept, dropped

@@ -148,20 +148,24 @@ def test_annotated_copies_say_rank_score_position_and_span(ordered):
         {
             "rank": 1,
             "score": None,
+            "similarity": None,
             "id": "s0",
             "source": "log.txt",
             "position": [0, 22],
             "rung": "offset",
             "span": {"start": 0, "end": 22, "page": None},
+            "neighbor_of": None,
         },
         {
             "rank": 0,
             "score": 0.75,
+            "similarity": None,
             "id": "s3",
             "source": "log.txt",
             "position": [62, 83],
             "rung": "offset",
             "span": {"start": 62, "end": 83, "page": None},
+            "neighbor_of": None,
         },
     ]
 

@@ -180,11 +180,13 @@ def test_annotated_copies_say_how_they_were_placed():
     assert first.node.metadata["oprag"] == {
         "rank": 1,
         "score": 0.5,
+        "similarity": None,
         "id": "book-2",
         "source": "book",
         "position": 2,
         "rung": "stamped",
         "span": {"start": 10, "end": 17, "page": None},
+        "neighbor_of": None,
     }
     assert (second.node.metadata["oprag"]["rank"], second.score, second.text) == (0, 1.0, "text 7.")
     assert "oprag" not in given[0].node.metadata

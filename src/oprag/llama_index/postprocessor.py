@@ -13,6 +13,7 @@ from pydantic import ConfigDict
 from oprag.build import assemble, build_context
 from oprag.context import Context
 from oprag.fields import AssemblyFields, callables
+from oprag.given import Given
 from oprag.llama_index.nodes import chunks_of, nodes_of, prompted
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
 
@@ -72,7 +73,7 @@ class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         assembly = self._assembly()
         show = None if assembly.token_budget is None else partial(prompted, stitched=assembly.stitch)
-        return nodes_of(assemble(chunks_of(nodes), assembly, show), annotate=self.annotate)
+        return nodes_of(assemble(Given(chunks_of(nodes), show=show), assembly), annotate=self.annotate)
 
     @dispatcher.span
     async def _apostprocess_nodes(

@@ -1,0 +1,38 @@
+"""A chunk that was left out, and why."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from oprag.chunk import Chunk
+
+__all__ = ["Drop", "DropReason"]
+
+DropReason = Literal[
+    "fetch_k",
+    "duplicate",
+    "missing_position",
+    "similarity_threshold",
+    "redundancy_threshold",
+    "k",
+    "token_budget",
+]
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A retrieved chunk that is not in the context, and why.
+
+    Attributes:
+        chunk: The chunk.
+        reason: The option that left it out, or "duplicate".
+        figure: What decided: the limit for `fetch_k` and `k`, the rank of the kept twin for a duplicate, the cosine for
+            a threshold, the tokens that the chunk needed for `token_budget`; None where there is none.
+        detail: The same in words.
+        twin: The rank of the kept chunk that this one repeats, for a duplicate and for `redundancy_threshold`.
+    """
+
+    chunk: Chunk
+    reason: DropReason
+    figure: int | float | None
+    detail: str
+    twin: int | None = None
