@@ -11,6 +11,7 @@ from oprag.context import Context
 from oprag.drop import Drop
 from oprag.errors import (
     BudgetError,
+    CacheError,
     ChunkError,
     EmbeddingError,
     IndexFileError,
@@ -43,6 +44,7 @@ __all__ = [
     "PAPER",
     "Assembly",
     "BudgetError",
+    "CacheError",
     "Chunk",
     "ChunkError",
     "Context",
@@ -78,6 +80,7 @@ __all__ = [
     "Span",
     "TokenWindow",
     "TokenizerError",
+    "VectorCache",
     "__version__",
     "approximate_tokens",
     "arrange",
@@ -94,11 +97,13 @@ _LOADED_LATER = {
     "LocalEmbedder": "oprag.local",
     "Located": "oprag.locate",
     "TokenWindow": "oprag.split",
+    "VectorCache": "oprag.cache",
     "locate_positions": "oprag.locate",
     "split_tokens": "oprag.split",
 }
 
 if TYPE_CHECKING:
+    from oprag.cache import VectorCache
     from oprag.embed import DualEncoder, Embedder
     from oprag.index import DocumentIndex
     from oprag.local import LocalEmbedder

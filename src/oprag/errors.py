@@ -9,6 +9,7 @@
     ├── MissingSourceError (ValueError)     a step that needs the name of the source has none
     ├── TokenizerError (TypeError)          a tokenizer or token counter does not do its job
     ├── EmbeddingError (ValueError)         an embedder's vectors cannot be used
+    ├── CacheError (OSError)                a vector cache is damaged, or cannot be read or written
     ├── IndexFileError (ValueError)         a saved index cannot be read
     ├── InputFileError (OSError)            a text file cannot be read
     ├── PromptError (ValueError)            a prompt template cannot be used, or wants a value that there is not
@@ -32,6 +33,7 @@ from typing import Any
 
 __all__ = [
     "BudgetError",
+    "CacheError",
     "ChunkError",
     "EmbeddingError",
     "IndexFileError",
@@ -98,6 +100,10 @@ class TokenizerError(OpragError, TypeError):
 
 class EmbeddingError(OpragError, ValueError):
     """An embedder gave vectors of another number, another dimension, or not finite."""
+
+
+class CacheError(OpragError, OSError):
+    """A vector cache is damaged, belongs to another program or embedder, or cannot be read or written."""
 
 
 class IndexFileError(OpragError, ValueError):

@@ -14,7 +14,8 @@ from oprag.checks import check_text
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields, given_options
 from oprag.langchain.asking import Asked, ChainOutput, limit_of, merged, question_in, task_of
-from oprag.langchain.backend import Parts, check_embeddings
+from oprag.langchain.backend import Parts
+from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import as_template
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.runs import as_run
@@ -66,7 +67,8 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
             raise OptionError(f"input_key cannot be {self.input_key!r}, which means something else", self.input_key)
         if len({self.input_key, self.output_key, self.documents_key}) < 3:
             raise OptionError("input_key, output_key and documents_key must differ", self.output_key)
-        check_embeddings(self.embeddings)
+        if self.embeddings is not None:
+            as_embedder(self.embeddings)
         self._reader = as_reader(self.read_source)
         self._retriever = order_preserving(self.retriever, given_options(self))
         self._options = self._changed()

@@ -15,14 +15,14 @@ from langchain_core.runnables.utils import AddableDict
 
 from oprag.assembly import Assembly
 from oprag.context import Context
-from oprag.errors import OptionError
+from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import completion_of, finish_reason_of, prompt_value, usage_of
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Prompt
 from oprag.methods.sources import SourceReader, read_with
 
-__all__ = ["AsyncLangChainBackend", "LangChainBackend", "Parts", "check_embeddings"]
+__all__ = ["AsyncLangChainBackend", "LangChainBackend", "Parts"]
 
 
 @dataclass
@@ -85,7 +85,7 @@ class LangChainBackend(Parts):
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
         """A vector for each question, and one for each text."""
-        return _embed(self.embeddings, questions, texts)
+        return _embed(as_embedder(self.embeddings), questions, texts)
 
     def read(self, source: str) -> str:
         """The whole text of a source."""
@@ -128,11 +128,10 @@ class AsyncLangChainBackend(Parts):
 
     async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
         """A vector for each question, and one for each text."""
-        embeddings = self.embeddings
-        if hasattr(embeddings, "embed_questions") or not hasattr(embeddings, "aembed_query"):
-            return await asyncio.to_thread(_embed, embeddings, questions, texts)
-        vectors = await asyncio.gather(*map(embeddings.aembed_query, questions))
-        return vectors, await embeddings.aembed_documents(list(texts))
+        embedder = as_embedder(self.embeddings)
+        if not hasattr(embedder, "aembed_questions"):
+            return await asyncio.to_thread(_embed, embedder, questions, texts)
+        return await embedder.aembed_questions(questions), await embedder.aembed_documents(texts)
 
     async def read(self, source: str) -> str:
         """The whole text of a source."""
@@ -217,21 +216,5 @@ def _named(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:
     return {**config, "run_name": prompt.step}
 
 
-def _embed(embeddings: Any, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
-    if hasattr(embeddings, "embed_questions"):
-        return embeddings.embed_questions(questions), embeddings.embed_documents(texts)
-    return [embeddings.embed_query(question) for question in questions], embeddings.embed_documents(list(texts))
-
-
-def check_embeddings(embeddings: Any) -> None:
-    """Refuse what cannot embed.
-
-    Raises:
-        OptionError: It has no `embed_documents`, with `embed_query` or `embed_questions`.
-    """
-    if embeddings is None or (
-        hasattr(embeddings, "embed_documents")
-        and (hasattr(embeddings, "embed_query") or hasattr(embeddings, "embed_questions"))
-    ):
-        return
-    raise OptionError(f"embeddings must be LangChain embeddings, got {type(embeddings).__name__}", embeddings)
+def _embed(embedder: Any, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+    return embedder.embed_questions(questions), embedder.embed_documents(texts)

@@ -1,0 +1,142 @@
+"""A cache of vectors, in memory or in a file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.cache_file import CacheFile
+from oprag.checks import check_count
+from oprag.errors import CacheError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Kind", "VectorCache"]
+
+Kind = Literal["document", "question"]
+
+_MAX_BYTES = 256 * 2**20
+
+
+class VectorCache:
+    """Vectors by embedder and text, so that no text is embedded twice.
+
+    Texts are not kept, only their hashes (SHA-256). A cache may be shared by retrievers and threads, and a file by
+    processes as well; what one of them has finished writing is there for all others, whatever happens to it.
+
+    Args:
+        path: A file (SQLite) that outlives the process; made when it is first written to. In memory by default.
+        max_bytes: In memory, how many bytes of vectors to keep; the longest unused go first. A file has no bound.
+
+    Raises:
+        CacheError: The file is no vector cache, is damaged, or cannot be read or written.
+        OptionError: `max_bytes` is no whole number from 1.
+
+    Example:
+        >>> cache = VectorCache()
+        >>> cache.put("my-model", ["a text"], [[0.6, 0.8]])
+        >>> [None if vector is None else vector.tolist() for vector in cache.get("my-model", ["a text", "another"])]
+        [[0.6000000238418579, 0.800000011920929], None]
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, max_bytes: int = _MAX_BYTES) -> None:
+        check_count("max_bytes", max_bytes, optional=False)
+        self._max_bytes = max_bytes
+        self._file = None if path is None else CacheFile(path)
+        self._vectors: OrderedDict[tuple[str, bytes], NDArray[np.float32]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    @property
+    def path(self) -> Path | None:
+        """The file, None for a cache in memory."""
+        return None if self._file is None else self._file.path
+
+    def get(self, embedder: str, texts: Sequence[str], kind: Kind = "document") -> list[NDArray[np.float32] | None]:
+        """The vector of each text, None where there is none.
+
+        Args:
+            embedder: The identity of the embedder.
+            texts: The texts that were embedded.
+            kind: Whether they were embedded as documents or as questions.
+
+        Raises:
+            CacheError: The file is damaged or cannot be read.
+        """
+        keys = [_key(text, kind) for text in texts]
+        if self._file is not None:
+            return self._file.get(embedder, keys)
+        with self._lock:
+            return [self._touch((embedder, key)) for key in keys]
+
+    def put(self, embedder: str, texts: Sequence[str], vectors: Any, kind: Kind = "document") -> None:
+        """Keep the vectors of texts: all of them, or none if anything is wrong.
+
+        Args:
+            embedder: The identity of the embedder.
+            texts: The texts that were embedded.
+            vectors: Their vectors, of shape (number of texts, dimension).
+            kind: Whether they were embedded as documents or as questions.
+
+        Raises:
+            CacheError: The vectors have another dimension than those of this embedder in the file, or the file cannot
+                be written.
+        """
+        matrix = np.array(vectors, dtype=np.float32, ndmin=2)
+        if not texts:
+            return
+        if matrix.ndim != 2 or matrix.shape[0] != len(texts) or not matrix.shape[1]:
+            raise CacheError(f"expected {len(texts)} vectors to keep, got an array of shape {matrix.shape}", vectors)
+        keys = [_key(text, kind) for text in texts]
+        if self._file is not None:
+            self._file.put(embedder, keys, matrix)
+            return
+        with self._lock:
+            for key, row in zip(keys, matrix, strict=True):
+                self._keep((embedder, key), row.copy())
+
+    def __len__(self) -> int:
+        if self._file is not None:
+            return self._file.count()
+        with self._lock:
+            return len(self._vectors)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> VectorCache:
+        # What is copied with a retriever is its use of the cache.
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # In another process: the same file, or an empty cache of the same size.
+        return _again, (self.path, self._max_bytes)
+
+    def _touch(self, key: tuple[str, bytes]) -> NDArray[np.float32] | None:
+        vector = self._vectors.get(key)
+        if vector is not None:
+            self._vectors.move_to_end(key)
+        return vector
+
+    def _keep(self, key: tuple[str, bytes], vector: NDArray[np.float32]) -> None:
+        vector.flags.writeable = False
+        before = self._vectors.pop(key, None)
+        self._bytes += vector.nbytes - (0 if before is None else before.nbytes)
+        self._vectors[key] = vector
+        while self._bytes > self._max_bytes and len(self._vectors) > 1:
+            _, oldest = self._vectors.popitem(last=False)
+            self._bytes -= oldest.nbytes
+
+
+def _again(path: Path | None, max_bytes: int) -> VectorCache:
+    return VectorCache(path, max_bytes=max_bytes)
+
+
+def _key(text: str, kind: Kind) -> bytes:
+    # Half of a surrogate pair is no character, and yet stands in texts in the wild.
+    return hashlib.sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,101 @@
+"""The identity of an embedding model: what tells its vectors from those of another."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+__all__ = ["Identity", "identity_of"]
+
+# Attributes under which embedding models name the model that they use.
+_MODEL = ("model", "model_name", "model_id", "model_path", "deployment", "repo_id", "size", "embed_dim")
+# What changes no vector, or must not be written down.
+_IRRELEVANT = re.compile(
+    r"key|secret|passw|token|auth|credential|header|prox|cookie|session|client|callback|timeout|retr|batch|chunk_size"
+    r"|progress|worker|concurren|thread|cache|verbose|organization|project|user|^(name|tags|metadata|logger|async_.*)$"
+)
+
+
+class Identity(NamedTuple):
+    """What a model is called.
+
+    Attributes:
+        name: The name; equal names mean equal vectors.
+        lasting: Whether it means the same in another process.
+    """
+
+    name: str
+    lasting: bool
+
+
+def identity_of(model: Any) -> Identity:
+    """The class of a model and those of its settings that may change a vector.
+
+    Keys, passwords and the like are no part of it, so that it can stand in files and messages. A model that does not
+    say what it is gets a number that holds for this object in this process.
+
+    Args:
+        model: Embeddings of LangChain or LlamaIndex, or anything like them.
+    """
+    fields = getattr(type(model), "model_fields", None)
+    names = fields if isinstance(fields, Mapping) else getattr(model, "__dict__", {})
+    settings = {}
+    for name in sorted(names):
+        if name.startswith("_") or _IRRELEVANT.search(name):
+            continue
+        value = _plain(getattr(model, name, None))
+        if value is not None:
+            settings[name] = value
+    kind = f"{type(model).__module__}.{type(model).__qualname__}"
+    if not any(name in settings for name in _MODEL):
+        return Identity(f"{kind} #{_number_of(model)}", lasting=False)
+    written = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    return Identity(f"{kind}({written})", lasting=True)
+
+
+_numbers = itertools.count(1)
+_numbered: dict[int, tuple[weakref.ref[Any], int]] = {}
+
+
+def _number_of(model: Any) -> int:
+    """A number for an object; `id` alone may be that of an object that is no more."""
+    known = _numbered.get(id(model))
+    if known is not None and known[0]() is model:
+        return known[1]
+    number = next(_numbers)
+    with suppress(TypeError):
+        _numbered[id(model)] = weakref.ref(model), number
+    return number
+
+
+def _plain(value: Any) -> Any:
+    """A setting as plain values; None where it is another object, or nothing."""
+    if isinstance(value, str):
+        return _without_login(value) if "://" in value else value
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value] or None
+    if isinstance(value, Mapping):
+        kept = {
+            str(name): _plain(part)
+            for name, part in sorted(value.items(), key=str)
+            if not _IRRELEVANT.search(str(name)) and _plain(part) is not None
+        }
+        return kept or None
+    return None
+
+
+def _without_login(address: str) -> str:
+    """The server and the path of an address."""
+    try:
+        parts = urlsplit(address)
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"

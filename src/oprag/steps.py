@@ -1,0 +1,51 @@
+"""One body for sync and async: a generator that yields what takes time, and is sent the results."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, NamedTuple, TypeVar
+
+__all__ = ["Step", "Steps", "aobtain", "obtain"]
+
+T = TypeVar("T")
+
+
+class Step(NamedTuple):
+    """Something that takes time, and how it is done without blocking."""
+
+    run: Callable[[], Any]
+    arun: Callable[[], Awaitable[Any]] | None = None
+
+
+Steps = Generator[Step, Any, T]
+
+
+def obtain(steps: Steps[T]) -> T:
+    """Do what is to be done, one step after the other."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = step.run()
+            except Exception as error:  # noqa: BLE001 - whoever asked says what failed
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+async def aobtain(steps: Steps[T]) -> T:
+    """As `obtain`, async; what has no async way runs in a thread."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = await (step.arun() if step.arun is not None else asyncio.to_thread(step.run))
+            except Exception as error:  # noqa: BLE001 - as above
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]

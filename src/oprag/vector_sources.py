@@ -1,0 +1,56 @@
+"""Where the vectors of chunks come from."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from oprag.cache import VectorCache
+from oprag.chunk import Chunk
+
+__all__ = ["Record", "StoreReader", "VectorSources"]
+
+
+class Record(NamedTuple):
+    """What a store holds under an id.
+
+    Attributes:
+        vector: The vector, of shape (dimension,).
+        text: The text that it belongs to, where the store gives it; a vector of another text is not used.
+    """
+
+    vector: Any
+    text: str | None = None
+
+
+class StoreReader(NamedTuple):
+    """Reads vectors of a store by id.
+
+    Attributes:
+        name: The name of the store, for messages.
+        read: Gives what the store holds under these ids; ids that it does not know are left out.
+        aread: The same, async, where the store has an async client.
+    """
+
+    name: str
+    read: Callable[[Sequence[str]], Mapping[str, Record]]
+    aread: Callable[[Sequence[str]], Awaitable[Mapping[str, Record]]] | None = None
+
+
+@dataclass(frozen=True)
+class VectorSources:
+    """Where vectors come from.
+
+    Attributes:
+        embedder: Embeds questions and documents: an `Embedder`, with `aembed_questions` and `aembed_documents` where it
+            is async as well.
+        cache: Vectors that were made before.
+        store: The store that the chunks came from, if it gives vectors of the same embedder.
+        text_of: The text of a chunk that is embedded; a framework may put more into it than the chunk's own.
+    """
+
+    embedder: Any = None
+    cache: VectorCache | None = None
+    store: StoreReader | None = None
+    text_of: Callable[[Chunk], str] = lambda chunk: chunk.text

@@ -1,0 +1,209 @@
+"""Getting the vectors that thresholds need: from the chunk, the store, a cache, and only then from the embedder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.cache import VectorCache
+from oprag.chunk import Chunk, Vector, changed
+from oprag.errors import EmbeddingError, OpragError
+from oprag.steps import Step, Steps
+from oprag.vector_sources import Record, StoreReader, VectorSources
+
+__all__ = ["chunks_with_vectors", "question_vector"]
+
+T = TypeVar("T")
+
+
+def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.float32]]:
+    """The vector of a question, of shape (dimension,): from the cache, else from the embedder.
+
+    Raises:
+        EmbeddingError: There is no embedder, it fails, or its vector cannot be used.
+        CacheError: The cache cannot be read or written.
+    """
+    embedder, cache = _embedder(sources), sources.cache
+    if cache is not None:
+        (known,) = yield from _in_cache(lambda: cache.get(embedder.name, [question], "question"), cache)
+        if known is not None:
+            return known
+    try:
+        given = yield _step(embedder, "embed_questions", [question])
+    except Exception as error:
+        raise _failed(embedder, "the question", question, error) from error
+    rows = _rows(given, 1, _of(embedder))
+    _check(rows, ["the question"], _of(embedder), [question])
+    if cache is not None:
+        yield from _in_cache(lambda: cache.put(embedder.name, [question], rows, "question"), cache)
+    vector: NDArray[np.float32] = rows[0]
+    return vector
+
+
+def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[list[Chunk]]:
+    """The chunks with their vectors, each from the first source that has it.
+
+    Args:
+        chunks: Chunks, some of which may have vectors already.
+        sources: Where the others come from.
+
+    Raises:
+        EmbeddingError: A vector cannot be had or cannot be used.
+        CacheError: The cache cannot be read or written.
+    """
+    known = {chunk.rank: _Known(chunk.vector, "the chunk itself") for chunk in chunks if chunk.vector is not None}
+    store = sources.store
+    if store is not None and (
+        wanted := [chunk for chunk in chunks if chunk.rank not in known and chunk.id is not None]
+    ):
+        ids = list(dict.fromkeys(chunk.id for chunk in wanted if chunk.id is not None))
+        aread = store.aread
+        records = yield Step(lambda: store.read(ids), None if aread is None else lambda: aread(ids))
+        known |= _of_store(wanted, ids, records, store, sources.text_of)
+    missing = [chunk for chunk in chunks if chunk.rank not in known]
+    if missing:
+        known |= yield from _made(missing, sources)
+    _check_dimensions(chunks, known)
+    return [changed(chunk, vector=known[chunk.rank].vector) for chunk in chunks]
+
+
+class _Known(NamedTuple):
+    """A vector, and where it came from."""
+
+    vector: Vector
+    origin: str
+
+
+def _of_store(
+    chunks: Sequence[Chunk],
+    ids: Sequence[str],
+    records: Mapping[str, Record],
+    store: StoreReader,
+    text_of: Callable[[Chunk], str],
+) -> dict[int, _Known]:
+    origin = f"the store {store.name}"
+    if strange := [name for name in records if name not in set(ids)]:
+        raise EmbeddingError(
+            f"{origin} was asked for the vectors of {len(ids)} chunks and gave one of id {strange[0]!r}, which is not "
+            "among them; is it another collection?",
+            strange[0],
+        )
+    known: dict[int, _Known] = {}
+    for chunk in chunks:
+        record = records.get(chunk.id) if chunk.id is not None else None
+        # A chunk whose text was changed behind the search needs a vector of its own.
+        if record is None or record.vector is None or record.text not in (None, chunk.text, text_of(chunk)):
+            continue
+        rows = _rows([record.vector], 1, origin, f"the vector of a chunk ({chunk.label()})")
+        _check(rows, [f"a chunk ({chunk.label()})"], origin, [chunk])
+        known[chunk.rank] = _Known(rows[0], origin)
+    return known
+
+
+def _made(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[dict[int, _Known]]:
+    """The vectors of chunks from the cache, else from the embedder, which is asked once for each text."""
+    if sources.embedder is None:
+        chunk = chunks[0]
+        where = "" if sources.store is None else f" in the store {sources.store.name}"
+        raise EmbeddingError(
+            f"{len(chunks)} of the retrieved chunks have no vector{where}, the first one is {chunk.label()}; give "
+            "embeddings=, which makes them",
+            chunk,
+        )
+    embedder, cache = sources.embedder, sources.cache
+    of_text: dict[str, list[Chunk]] = {}
+    for chunk in chunks:
+        of_text.setdefault(sources.text_of(chunk), []).append(chunk)
+    vectors: dict[str, _Known] = {}
+    texts = list(of_text)
+    if cache is not None:
+        found = yield from _in_cache(lambda: cache.get(embedder.name, texts), cache)
+        vectors = {
+            text: _Known(vector, "the vector cache")
+            for text, vector in zip(texts, found, strict=True)
+            if vector is not None
+        }
+    texts = [text for text in of_text if text not in vectors]
+    if texts:
+        firsts = [of_text[text][0] for text in texts]
+        what = f"{len(texts)} chunks, the first of them {firsts[0].label()},"
+        try:
+            given = yield _step(embedder, "embed_documents", texts)
+        except Exception as error:
+            raise _failed(embedder, what, firsts[0], error) from error
+        rows = _rows(given, len(texts), _of(embedder))
+        _check(rows, [f"a chunk ({chunk.label()})" for chunk in firsts], _of(embedder), firsts)
+        if cache is not None:
+            yield from _in_cache(lambda: cache.put(embedder.name, texts, rows), cache)
+        vectors |= {text: _Known(row, _of(embedder)) for text, row in zip(texts, rows, strict=True)}
+    return {chunk.rank: vectors[text] for text, same in of_text.items() for chunk in same}
+
+
+def _embedder(sources: VectorSources) -> Any:
+    if sources.embedder is None:
+        raise EmbeddingError("similarity_threshold needs the vector of the question; give embeddings=", None)
+    return sources.embedder
+
+
+def _step(embedder: Any, method: str, texts: list[str]) -> Step:
+    run, arun = getattr(embedder, method), getattr(embedder, f"a{method}", None)
+    return Step(lambda: run(texts), None if arun is None else lambda: arun(texts))
+
+
+def _in_cache(run: Callable[[], T], cache: VectorCache) -> Steps[T]:
+    """What a cache does; one in memory is not worth a thread."""
+    if cache.path is None:
+        return run()
+    return (yield Step(run))  # type: ignore[no-any-return]
+
+
+def _of(embedder: Any) -> str:
+    return f"the embedder {embedder.name}"
+
+
+def _failed(embedder: Any, what: str, value: Any, error: Exception) -> OpragError:
+    if isinstance(error, OpragError):
+        return error
+    return EmbeddingError(f"{_of(embedder)} failed on {what} with {type(error).__name__}: {error}", value)
+
+
+def _rows(given: Any, count: int, origin: str, what: str = "vectors") -> NDArray[np.float32]:
+    """Vectors as a float32 matrix of shape (count, dimension)."""
+    try:
+        with np.errstate(over="ignore"):
+            rows = np.array(given, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"{origin} gave {what} that form no matrix of numbers: {error}", given) from error
+    if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
+        raise EmbeddingError(
+            f"{origin} was asked for {count} {'vector' if count == 1 else 'vectors'} and gave an array of shape "
+            f"{rows.shape}",
+            given,
+        )
+    return rows
+
+
+def _check(rows: NDArray[np.float32], names: Sequence[str], origin: str, values: Sequence[Any]) -> None:
+    """Refuse vectors that have no cosine."""
+    largest = np.abs(rows).max(axis=1)
+    for row in np.flatnonzero(~(np.isfinite(largest) & (largest > 0))).tolist():
+        fault = "has values that are not finite" if largest[row] != 0 else "is all zeros, so it has no cosine"
+        raise EmbeddingError(f"the vector of {names[row]} from {origin} {fault}", values[row])
+
+
+def _check_dimensions(chunks: Iterable[Chunk], known: Mapping[int, _Known]) -> None:
+    first: tuple[Chunk, _Known] | None = None
+    for chunk in chunks:
+        one = known[chunk.rank]
+        if first is None:
+            first = chunk, one
+        elif len(one.vector) != len(first[1].vector):
+            raise EmbeddingError(
+                f"the vector of a chunk ({chunk.label()}) from {one.origin} has dimension {len(one.vector)}, that of "
+                f"another ({first[0].label()}) from {first[1].origin} has {len(first[1].vector)}; vectors of different "
+                "embedders cannot be compared",
+                chunk,
+            )
