@@ -13,8 +13,9 @@ from oprag.given import Given
 from oprag.neighbors import NeighborReader, fill_in
 from oprag.place import place, warn_about
 from oprag.select import select
+from oprag.steps import Step, Steps
 
-__all__ = ["assemble", "build_context"]
+__all__ = ["assemble", "assembling", "build_context"]
 
 
 def build_context(
@@ -58,6 +59,14 @@ def build_context(
         'one. \n\n[...]\n\nthree. '
     """
     return assemble(Given(sorted_by_rank(chunks), question_vector, read_neighbors), as_assembly(assembly, options))
+
+
+def assembling(given: Given, assembly: Assembly) -> Steps[Context]:
+    """As `assemble`, as a step of its own where it may take long: neighbours are read from anywhere."""
+    if not assembly.neighbors:
+        return assemble(given, assembly)
+    context: Context = yield Step(lambda: assemble(given, assembly))
+    return context
 
 
 def assemble(given: Given, assembly: Assembly) -> Context:

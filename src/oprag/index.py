@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oprag.around import neighbors_among
 from oprag.chunk import Chunk
 from oprag.embed import Embedder, as_vectors
 from oprag.errors import ChunkError, EmbeddingError, IndexFileError, MissingSourceError, OptionError, QueryError
 from oprag.index_file import Contents, read_index, write_index
+from oprag.neighbors import NeighborReader
 from oprag.question import check_question
 from oprag.source import source_name
 from oprag.split import split_tokens
@@ -67,7 +70,8 @@ class DocumentIndex:
         self._equals = _first_equals(self._vectors)
         # Checked and built once; a hit is a copy with its rank and score.
         self._chunks = [
-            Chunk(text, rank, metadata=data) for rank, (text, data) in enumerate(zip(texts, metadata, strict=True))
+            Chunk(text, row, metadata=data, id=str(row))
+            for row, (text, data) in enumerate(zip(texts, metadata, strict=True))
         ]
 
     @classmethod
@@ -112,6 +116,24 @@ class DocumentIndex:
 
     def __len__(self) -> int:
         return len(self._chunks)
+
+    @property
+    def embedder(self) -> Embedder:
+        """What embeds the questions."""
+        return self._embedder
+
+    def neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
+        """The chunks around one in its source, itself included; to be used as `read_neighbors`.
+
+        Args:
+            chunk: A chunk of this index.
+            number: How many before and how many after it.
+        """
+        return self._around(chunk, number)
+
+    @cached_property
+    def _around(self) -> NeighborReader:
+        return neighbors_among(self._chunks)
 
     @property
     def chunks(self) -> list[Chunk]:

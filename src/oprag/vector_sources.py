@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from oprag.cache import VectorCache
 from oprag.chunk import Chunk
+
+if TYPE_CHECKING:
+    from oprag.cache import VectorCache
 
 __all__ = ["Record", "StoreReader", "VectorSources"]
 
 
 class Record(NamedTuple):
-    """What a store holds under an id.
+    """What a store holds under a key.
 
     Attributes:
         vector: The vector, of shape (dimension,).
@@ -25,17 +27,19 @@ class Record(NamedTuple):
 
 
 class StoreReader(NamedTuple):
-    """Reads vectors of a store by id.
+    """Reads vectors of a store by key.
 
     Attributes:
         name: The name of the store, for messages.
-        read: Gives what the store holds under these ids; ids that it does not know are left out.
+        read: Gives what the store holds under these keys; keys that it does not know are left out.
         aread: The same, async, where the store has an async client.
+        key_of: The key of a chunk, its id by default; None where it has none.
     """
 
     name: str
     read: Callable[[Sequence[str]], Mapping[str, Record]]
     aread: Callable[[Sequence[str]], Awaitable[Mapping[str, Record]]] | None = None
+    key_of: Callable[[Chunk], str | None] = lambda chunk: chunk.id
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oprag.assembly import Assembly
 from oprag.cache import VectorCache
 from oprag.chunk import Chunk, Vector, changed
 from oprag.errors import EmbeddingError, OpragError
+from oprag.given import Given
 from oprag.steps import Step, Steps
-from oprag.vector_sources import Record, StoreReader, VectorSources
+from oprag.vector_sources import StoreReader, VectorSources
 
-__all__ = ["chunks_with_vectors", "question_vector"]
+__all__ = ["chunks_with_vectors", "given_with_vectors", "question_vector"]
 
 T = TypeVar("T")
+
+
+def given_with_vectors(given: Given, question: str, assembly: Assembly, sources: VectorSources) -> Steps[Given]:
+    """What a context with thresholds is made of.
+
+    Args:
+        given: The retrieved chunks, and the vector of the question where the search needed it before.
+        question: The question.
+        assembly: The options.
+        sources: Where vectors come from.
+
+    Raises:
+        EmbeddingError: A vector cannot be had or cannot be used.
+        CacheError: The cache cannot be read or written.
+    """
+    chunks, vector = given.chunks, given.question_vector
+    if vector is None and chunks and assembly.similarity_threshold is not None:
+        vector = yield from question_vector(question, sources)
+    # No vector is made for what is no candidate.
+    candidates = yield from chunks_with_vectors(chunks[: assembly.fetch_k], sources)
+    return replace(given, chunks=[*candidates, *chunks[len(candidates) :]], question_vector=vector)
 
 
 def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.float32]]:
@@ -56,13 +81,8 @@ def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Step
     """
     known = {chunk.rank: _Known(chunk.vector, "the chunk itself") for chunk in chunks if chunk.vector is not None}
     store = sources.store
-    if store is not None and (
-        wanted := [chunk for chunk in chunks if chunk.rank not in known and chunk.id is not None]
-    ):
-        ids = list(dict.fromkeys(chunk.id for chunk in wanted if chunk.id is not None))
-        aread = store.aread
-        records = yield Step(lambda: store.read(ids), None if aread is None else lambda: aread(ids))
-        known |= _of_store(wanted, ids, records, store, sources.text_of)
+    if store is not None:
+        known |= yield from _in_store([chunk for chunk in chunks if chunk.rank not in known], store, sources.text_of)
     missing = [chunk for chunk in chunks if chunk.rank not in known]
     if missing:
         known |= yield from _made(missing, sources)
@@ -77,30 +97,47 @@ class _Known(NamedTuple):
     origin: str
 
 
-def _of_store(
-    chunks: Sequence[Chunk],
-    ids: Sequence[str],
-    records: Mapping[str, Record],
-    store: StoreReader,
-    text_of: Callable[[Chunk], str],
-) -> dict[int, _Known]:
-    origin = f"the store {store.name}"
-    if strange := [name for name in records if name not in set(ids)]:
+def _in_store(chunks: Sequence[Chunk], store: StoreReader, text_of: Callable[[Chunk], str]) -> Steps[dict[int, _Known]]:
+    """The vectors that the store holds of these chunks."""
+    keyed = [(chunk, key) for chunk in chunks if (key := store.key_of(chunk)) is not None]
+    if not keyed:
+        return {}
+    keys = list(dict.fromkeys(key for _, key in keyed))
+    aread, origin = store.aread, f"the store {store.name}"
+    records = yield Step(lambda: store.read(keys), None if aread is None else lambda: aread(keys))
+    if strange := set(records).difference(keys):
         raise EmbeddingError(
-            f"{origin} was asked for the vectors of {len(ids)} chunks and gave one of id {strange[0]!r}, which is not "
+            f"{origin} was asked for the vectors of {len(keys)} chunks and gave one of {min(strange)!r}, which is not "
             "among them; is it another collection?",
-            strange[0],
+            min(strange),
         )
-    known: dict[int, _Known] = {}
-    for chunk in chunks:
-        record = records.get(chunk.id) if chunk.id is not None else None
-        # A chunk whose text was changed behind the search needs a vector of its own.
-        if record is None or record.vector is None or record.text not in (None, chunk.text, text_of(chunk)):
-            continue
-        rows = _rows([record.vector], 1, origin, f"the vector of a chunk ({chunk.label()})")
-        _check(rows, [f"a chunk ({chunk.label()})"], origin, [chunk])
-        known[chunk.rank] = _Known(rows[0], origin)
-    return known
+    # A chunk whose text was changed behind the search needs a vector of its own.
+    used = [
+        (chunk, record.vector)
+        for chunk, key in keyed
+        if (record := records.get(key)) is not None
+        and record.vector is not None
+        and record.text in (None, chunk.text, text_of(chunk))
+    ]
+    rows = _rows_of(used, origin)
+    return {chunk.rank: _Known(row, origin) for (chunk, _), row in zip(used, rows, strict=True)}
+
+
+def _rows_of(given: Sequence[tuple[Chunk, Any]], origin: str) -> Sequence[NDArray[np.float32]]:
+    """The vectors of chunks, checked; all at once, and one by one to find out which of them is at fault."""
+    if not given:
+        return []
+    with suppress(EmbeddingError):
+        rows = _rows([vector for _, vector in given], len(given), origin)
+        _check(rows, [""] * len(given), origin, [None] * len(given))
+        return list(rows)
+    one_by_one: list[NDArray[np.float32]] = []
+    for chunk, vector in given:
+        name = f"a chunk ({chunk.label()})"
+        rows = _rows([vector], 1, origin, f"the vector of {name}")
+        _check(rows, [name], origin, [chunk])
+        one_by_one.append(rows[0])
+    return one_by_one
 
 
 def _made(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[dict[int, _Known]]:

@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from pydantic import BaseModel, ValidationError
 
 from oprag import Assembly, OptionError
@@ -14,12 +15,25 @@ from tests.langchain.conftest import QUESTION, giving, parts, store_of
 DEFAULTS = {field.name: field.default for field in fields(Assembly)}
 
 
+EMBEDDINGS = DeterministicFakeEmbedding(size=16)
+
+
+def nothing_around(document: Any, number: int) -> list[Any]:
+    return []
+
+
+def compressor(**options: Any) -> OrderPreservingCompressor:
+    return OrderPreservingCompressor(embeddings=EMBEDDINGS, read_neighbors=nothing_around, **options)
+
+
 def over_retriever(**options: Any) -> OrderPreservingRetriever:
-    return OrderPreservingRetriever(retriever=giving(parts()), **options)
+    return OrderPreservingRetriever(
+        retriever=giving(parts()), embeddings=EMBEDDINGS, read_neighbors=nothing_around, **options
+    )
 
 
 def over_store(**options: Any) -> OrderPreservingRetriever:
-    return OrderPreservingRetriever(vectorstore=store_of(parts()), **options)
+    return OrderPreservingRetriever(vectorstore=store_of(parts()), read_neighbors=nothing_around, **options)
 
 
 def words(text: str) -> int:
@@ -45,7 +59,7 @@ def titled(passage: Any) -> str:
 
 # The exceptions to equal defaults that the documentation names.
 EXCEPTIONS: dict[Callable[..., BaseModel], dict[str, Any]] = {
-    OrderPreservingCompressor: {"stitch": False},
+    compressor: {"stitch": False},
     over_retriever: {"stitch": False},
     over_store: {"stitch": False, "k": 128, "token_budget": 16_384},
 }
@@ -62,6 +76,10 @@ REFUSED: dict[str, list[Any]] = {
     "missing_position": ["skip", None, True, 0],
     "source_key": ["", (), 3, ["source"], ("source", ""), ("source", 1)],
     "position_key": ["", (), 3, ["page"], ("page", None)],
+    "similarity_threshold": [1.5, -2, True, "0.5", float("nan")],
+    "redundancy_threshold": [1.5, -2, False, [0.9], float("inf")],
+    "min_keep": [None, -1, True, 0.5, "1"],
+    "neighbors": [None, -1, True, 0.5, "1"],
     "stitch": [None, 1, "yes"],
     "separator": [None, 1, b"\n"],
     "gap": [1, b"...", ["..."]],
@@ -78,6 +96,10 @@ ACCEPTED: dict[str, list[Any]] = {
     "missing_position": ["last", "first", "drop", "error"],
     "source_key": [None, "source", ("title", "source"), by_name],
     "position_key": [None, "chunk_index", ("source", "chunk_index"), by_number],
+    "similarity_threshold": [None, -1, 0.5],
+    "redundancy_threshold": [None, 1, 0.95],
+    "min_keep": [0, 3],
+    "neighbors": [0, 2],
     "stitch": [True, False],
     "separator": ["", " ", "\n---\n"],
     "gap": [None, "", "[...]"],
@@ -110,9 +132,10 @@ def test_the_classes_state_the_defaults(cls: type[BaseModel]):
 
 
 def test_nothing_else_is_declared_but_what_belongs_to_langchain():
-    assert set(OrderPreservingCompressor.model_fields) - set(DEFAULTS) == {"annotate"}
+    for_vectors = {"embeddings", "vector_cache", "read_neighbors"}
+    assert set(OrderPreservingCompressor.model_fields) - set(DEFAULTS) == {"annotate", *for_vectors}
     assert set(OrderPreservingRetriever.model_fields) - set(DEFAULTS) == {
-        *("retriever", "vectorstore", "search_type", "search_kwargs", "annotate"),
+        *("retriever", "vectorstore", "search_type", "search_kwargs", "annotate", *for_vectors),
         *("name", "tags", "metadata"),
     }
 
@@ -152,6 +175,7 @@ def test_what_the_assembly_takes_is_taken(make: Callable[..., BaseModel], name: 
         return  # needs fetch_k, since a store has to be asked for some number
     surface = make(**{name: value})
     assert getattr(surface, name) is value
+    assert use(surface)
 
 
 @pytest.mark.parametrize("make", [over_retriever, over_store], ids=["over_retriever", "over_store"])
@@ -172,7 +196,7 @@ def test_two_options_that_contradict_each_other_are_refused_everywhere():
 
 
 @each_surface
-@pytest.mark.parametrize("unknown", ["order_by", "tokens_budget", "similarity_threshold", "top_k"])
+@pytest.mark.parametrize("unknown", ["order_by", "tokens_budget", "similarity_cutoff", "top_k"])
 def test_unknown_names_are_refused(make: Callable[..., BaseModel], unknown: str):
     with pytest.raises(ValidationError, match=unknown):
         make(**{unknown: 1})

@@ -26,6 +26,7 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
+from oprag.vector_fields import VectorFields
 
 __all__ = ["AnsweringChain", "Inputs", "once"]
 
@@ -37,7 +38,7 @@ Kept = list[Answer] | None
 _TAKEN = ("chat_history", "answers", *HELPERS)
 
 
-class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, dict[str, Any]]):
+class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSerializable[Inputs, dict[str, Any]]):
     """The parts of a chain, checked when it is made, and its work on one question."""
 
     # Frozen, since parts are checked and put together when the chain is made.
@@ -47,7 +48,6 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
 
     llm: SkipValidation[Runnable[Any, Any]]
     retriever: SkipValidation[Any]
-    embeddings: SkipValidation[Any] = None
     read_source: SkipValidation[ReadSource | None] = Field(default=None, exclude=True, repr=False)
     input_key: SkipValidation[str] = "input"
     output_key: SkipValidation[str] = "answer"
@@ -70,7 +70,7 @@ class AnsweringChain(MethodFields, AssemblyFields, RunnableSerializable[Inputs, 
         if self.embeddings is not None:
             as_embedder(self.embeddings)
         self._reader = as_reader(self.read_source)
-        self._retriever = order_preserving(self.retriever, given_options(self))
+        self._retriever = order_preserving(self.retriever, given_options(self), self._given_parts())
         self._options = self._changed()
         return self
 

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
-from pydantic import ConfigDict
+from pydantic import ConfigDict, model_validator
 
-from oprag.build import build_context
+from oprag.build import assembling
+from oprag.errors import OptionError
 from oprag.fields import AssemblyFields
+from oprag.given import Given
+from oprag.langchain.around import neighbor_reader
 from oprag.langchain.documents import chunks_of, documents_of
+from oprag.langchain.embedder import as_embedder
+from oprag.question import check_question
+from oprag.steps import Steps, aobtain, obtain
+from oprag.vector_fields import VectorFields
 
 __all__ = ["OrderPreservingCompressor"]
 
 
-class OrderPreservingCompressor(AssemblyFields, BaseDocumentCompressor):
+class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompressor):
     """Puts documents into the order of their source; the last step of a compression pipeline.
 
     Ranks are the places in the given list, so it stands behind rerankers and filters: a later step that cuts the list
     would keep the first documents of the source in place of the best.
 
     Args:
+        embeddings: For the thresholds: LangChain's `Embeddings` or an `oprag.Embedder`.
+        vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
+        read_neighbors: For `neighbors`: a function of a document and a number that gives the documents around it, or a
+            `DocumentIndex`.
         annotate: Give copies of the documents with rank, score, position and span under the metadata key "oprag".
         **options: The options of `oprag.Assembly`; `stitch` is off by default.
 
@@ -37,10 +49,21 @@ class OrderPreservingCompressor(AssemblyFields, BaseDocumentCompressor):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        """Refuse thresholds and neighbours for which nothing is at hand, before the first documents."""
+        if self.embeddings is not None:
+            as_embedder(self.embeddings)
+        elif self._assembly().needs_vectors:
+            raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
+        if neighbor_reader(self.read_neighbors, None) is None and self.neighbors:
+            raise OptionError("neighbors needs read_neighbors=, which gives the documents around one", self.neighbors)
+        return self
+
     def compress_documents(
         self,
         documents: Sequence[Document],
-        query: str,  # noqa: ARG002
+        query: str,
         callbacks: Callbacks | None = None,  # noqa: ARG002
     ) -> list[Document]:
         """The documents, given best first, in the order of their source.
@@ -48,11 +71,29 @@ class OrderPreservingCompressor(AssemblyFields, BaseDocumentCompressor):
         Raises:
             ChunkError: Something is no `Document`.
             BudgetError: Documents were given, and not one fits `token_budget`.
+            EmbeddingError: A threshold is set, and a vector cannot be had or cannot be used.
         """
-        return documents_of(build_context(chunks_of(documents), self._assembly()), annotate=self.annotate)
+        return obtain(self._compressed(documents, query))
 
     async def acompress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+        self,
+        documents: Sequence[Document],
+        query: str,
+        callbacks: Callbacks | None = None,  # noqa: ARG002
     ) -> list[Document]:
-        """As `compress_documents`; nothing in it waits, so no thread is needed."""
-        return self.compress_documents(documents, query, callbacks)
+        """As `compress_documents`, async."""
+        return await aobtain(self._compressed(documents, query))
+
+    def _compressed(self, documents: Sequence[Document], query: str) -> Steps[list[Document]]:
+        """What is done, sync or async."""
+        assembly = self._assembly()
+        given = Given(chunks_of(documents), None, neighbor_reader(self.read_neighbors, None))
+        if assembly.needs_vectors:
+            # Loaded only for who wants thresholds.
+            from oprag.langchain.compression import sources_for
+            from oprag.vectors import given_with_vectors
+
+            check_question(query)
+            sources = sources_for(self.embeddings, self._cache(), None, {})
+            given = yield from given_with_vectors(given, query, assembly, sources)
+        return documents_of((yield from assembling(given, assembly)), annotate=self.annotate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -11,21 +11,17 @@ from langchain_core.callbacks import (
     CallbackManagerForRetrieverRun,
 )
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config
-from langchain_core.vectorstores import VectorStore
-from pydantic import ConfigDict, Field, model_validator
 
-from oprag.assembly import OP_RAG_16K, Assembly, as_assembly
-from oprag.build import build_context
+from oprag.assembly import Assembly, as_assembly
+from oprag.build import assembling
 from oprag.context import Context
-from oprag.errors import OptionError
-from oprag.fields import AssemblyFields
-from oprag.langchain.documents import documents_of, found_chunks
-from oprag.langchain.search import Found, SearchType, asearch, search
-from oprag.langchain.wrapped import takes_filter, unwrapped
+from oprag.langchain.documents import documents_of
+from oprag.langchain.finding import Search
+from oprag.langchain.wrapping_retriever import WrappingRetriever
 from oprag.question import check_question
+from oprag.steps import Steps, aobtain, obtain
 
 __all__ = ["OrderPreservingRetriever"]
 
@@ -40,7 +36,7 @@ class _Request:
     context: Context | None = None
 
 
-class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
+class OrderPreservingRetriever(WrappingRetriever):
     """Gives the documents of another retriever, or of a vector store, in the order of their source.
 
     It stands wherever a LangChain retriever can. Rerankers and ensembles belong inside: once documents are in order,
@@ -52,6 +48,11 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
             whichever binds first (the OP-RAG-16K of the paper).
         search_type: With `vectorstore`: "similarity", "similarity_score_threshold" or "mmr".
         search_kwargs: With `vectorstore`: handed to the store as they are, such as `filter` or `score_threshold`.
+        embeddings: For the thresholds, where vectors have to be made: LangChain's `Embeddings` or an `oprag.Embedder`;
+            those of the store by default.
+        vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
+        read_neighbors: For `neighbors`: a function of a document and a number that gives the documents around it, or a
+            `DocumentIndex`; that of a wrapped `DocumentIndexRetriever` by default.
         annotate: Give copies of the documents with rank, score, position and span under the metadata key "oprag".
         **options: The options of `oprag.Assembly`. `stitch` is off by default: the retriever's own documents come back,
             the same objects. With `stitch=True` there is one document a passage.
@@ -69,53 +70,6 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         >>> [document.page_content for document in retriever.invoke("anything")]
         ['a', 'b', 'c', 'd']
     """
-
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
-
-    retriever: RetrieverLike | None = None
-    vectorstore: VectorStore | None = None
-    search_type: SearchType = "similarity"
-    search_kwargs: dict[str, Any] = Field(default_factory=dict, repr=False)  # may hold keys
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_in_store_defaults(cls, values: Any) -> Any:
-        if not isinstance(values, dict) or values.get("vectorstore") is None:
-            return values
-        values = dict(values)
-        search_kwargs = values.get("search_kwargs")
-        if isinstance(search_kwargs, dict) and "k" in search_kwargs:
-            if "k" in values:
-                raise OptionError(
-                    "k is given twice, as k and inside search_kwargs; leave it out of search_kwargs", search_kwargs
-                )
-            values["search_kwargs"] = {name: value for name, value in search_kwargs.items() if name != "k"}
-            values["k"] = search_kwargs["k"]
-        return OP_RAG_16K | values
-
-    @model_validator(mode="after")
-    def _check_what_is_wrapped(self) -> Self:
-        if (self.retriever is None) == (self.vectorstore is None):
-            raise OptionError("give either retriever= or vectorstore=", None)
-        if any(isinstance(inner, OrderPreservingRetriever) for inner in unwrapped(self.retriever)):
-            raise OptionError(
-                "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a "
-                "document no longer says how good it is; set its own options instead",
-                self.retriever,
-            )
-        if self.vectorstore is None:
-            if self.search_kwargs or self.search_type != "similarity":
-                raise OptionError(
-                    "search_type and search_kwargs go with vectorstore=, not with retriever=", self.search_kwargs
-                )
-        elif self.k is None and self.fetch_k is None:
-            raise OptionError("k=None with vectorstore= needs fetch_k, the number of documents to search for", None)
-        if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
-            raise OptionError(
-                'search_type="similarity_score_threshold" needs search_kwargs={"score_threshold": ...}',
-                self.search_kwargs,
-            )
-        return self
 
     @property
     def assembly(self) -> Assembly:
@@ -194,9 +148,7 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         request: _Request | None = None,
     ) -> list[Document]:
         request = request or _Request(None)
-        assembly = self._assembly_for(query, k, request)
-        found = self._fetch(query, assembly, filter, patch_config(request.config, callbacks=run_manager.get_child()))
-        return self._documents(found, assembly, request, run_manager)
+        return self._documents(obtain(self._found(query, k, filter, request, run_manager)), request, run_manager)
 
     async def _aget_relevant_documents(
         self,
@@ -208,61 +160,31 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
         request: _Request | None = None,
     ) -> list[Document]:
         request = request or _Request(None)
-        assembly = self._assembly_for(query, k, request)
-        config = patch_config(request.config, callbacks=run_manager.get_child())
-        return self._documents(await self._afetch(query, assembly, filter, config), assembly, request, run_manager)
+        context = await aobtain(self._found(query, k, filter, request, run_manager))
+        return self._documents(context, request, run_manager)
 
-    def _assembly_for(self, query: str, k: int | None, request: _Request) -> Assembly:
+    def _found(self, query: str, k: int | None, filter: Any, request: _Request, run: Any) -> Steps[Context]:
+        """What is done for a question, sync or async."""
         check_question(query)
-        return as_assembly(request.assembly or self._assembly(), {} if k is None else {"k": k})
+        assembly = as_assembly(request.assembly or self._assembly(), {} if k is None else {"k": k})
+        search = Search(
+            self.retriever,
+            self.vectorstore,
+            self.search_type,
+            self.search_kwargs,
+            filter,
+            patch_config(request.config, callbacks=run.get_child()),
+        )
+        sources = self._vector_sources(filter) if assembly.needs_vectors else None
+        given = yield from search.found(query, assembly, sources, self._neighbors() if assembly.neighbors else None)
+        return (yield from assembling(given, assembly))
 
-    def _documents(self, found: Found, assembly: Assembly, request: _Request, run: BaseRunManager) -> list[Document]:
-        context = build_context(found_chunks(found, assembly, wraps=self.vectorstore is None), assembly)
+    def _documents(self, context: Context, request: _Request, run: BaseRunManager) -> list[Document]:
         request.context = context
         if request.assembly is not None and not run.handlers:
             # Who asked for the context gets no documents, and nobody traces them.
             return []
         return documents_of(context, annotate=self.annotate)
-
-    def _fetch(self, query: str, assembly: Assembly, filter: Any, config: RunnableConfig | None) -> Found:
-        if self.vectorstore is not None:
-            return search(self.vectorstore, query, self.search_type, self._store_kwargs(assembly, filter))
-        assert self.retriever is not None  # noqa: S101 - held by the validator
-        return self.retriever.invoke(query, config, **self._filter_kwargs(filter)), None
-
-    async def _afetch(self, query: str, assembly: Assembly, filter: Any, config: RunnableConfig | None) -> Found:
-        if self.vectorstore is not None:
-            return await asearch(self.vectorstore, query, self.search_type, self._store_kwargs(assembly, filter))
-        assert self.retriever is not None  # noqa: S101 - held by the validator
-        return await self.retriever.ainvoke(query, config, **self._filter_kwargs(filter)), None
-
-    def _store_kwargs(self, assembly: Assembly, filter: Any) -> dict[str, Any]:
-        if "k" in self.search_kwargs:
-            raise OptionError("k is given twice, as k and inside search_kwargs", self.search_kwargs)
-        wanted = assembly.fetch_k or assembly.k
-        return self.search_kwargs | {"k": wanted} | ({} if filter is None else {"filter": filter})
-
-    def _filter_kwargs(self, filter: Any) -> dict[str, Any]:
-        """The filter as a keyword; refused where the retriever would drop it and mix what must stay apart."""
-        if filter is None:
-            return {}
-        if not takes_filter(self.retriever):
-            raise OptionError(
-                f"the wrapped {type(self.retriever).__name__} takes no filter; give it to its own search", filter
-            )
-        return {"filter": filter}
-
-    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
-        """What tracing shows: the store and the embedding model that are wrapped."""
-        kwargs.pop("request", None)
-        params = super()._get_ls_params(**kwargs)
-        if self.vectorstore is not None:
-            inner = self.vectorstore.as_retriever()._get_ls_params(**kwargs)  # noqa: SLF001
-        elif isinstance(self.retriever, BaseRetriever):
-            inner = self.retriever._get_ls_params(**kwargs)  # noqa: SLF001
-        else:
-            return params
-        return {**inner, **params}
 
 
 def _filled_in(request: _Request) -> Context:

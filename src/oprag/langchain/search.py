@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from langchain_core.vectorstores import VectorStore
 
 from oprag.errors import OptionError
 
-__all__ = ["SearchType", "asearch", "search"]
+__all__ = ["Found", "SearchType", "asearch", "has_own", "search", "unzipped", "with_candidates"]
 
 SearchType = Literal["similarity", "similarity_score_threshold", "mmr"]
 Found = tuple[list[Document], list[float | None] | None]
@@ -29,12 +29,12 @@ def search(store: VectorStore, query: str, search_type: SearchType, kwargs: dict
     """
     with _clear_refusal(store, search_type):
         if search_type == "mmr":
-            return store.max_marginal_relevance_search(query, **_with_candidates(kwargs)), None
+            return store.max_marginal_relevance_search(query, **with_candidates(kwargs)), None
         if search_type == "similarity_score_threshold":
-            return _unzip(store.similarity_search_with_relevance_scores(query, **kwargs))
-        if _has_own(store, "similarity_search_with_score"):
+            return unzipped(store.similarity_search_with_relevance_scores(query, **kwargs))
+        if has_own(store, "similarity_search_with_score"):
             with suppress(NotImplementedError):
-                return _unzip(store.similarity_search_with_score(query, **kwargs))
+                return unzipped(store.similarity_search_with_score(query, **kwargs))
         return store.similarity_search(query, **kwargs), None
 
 
@@ -46,13 +46,13 @@ async def asearch(store: VectorStore, query: str, search_type: SearchType, kwarg
     """
     with _clear_refusal(store, search_type):
         if search_type == "mmr":
-            return await store.amax_marginal_relevance_search(query, **_with_candidates(kwargs)), None
+            return await store.amax_marginal_relevance_search(query, **with_candidates(kwargs)), None
         if search_type == "similarity_score_threshold":
-            return _unzip(await store.asimilarity_search_with_relevance_scores(query, **kwargs))
-        in_thread = not _has_own(store, "asimilarity_search") and _has_own(store, "similarity_search_with_score")
-        if in_thread or _has_own(store, "asimilarity_search_with_score"):
+            return unzipped(await store.asimilarity_search_with_relevance_scores(query, **kwargs))
+        in_thread = not has_own(store, "asimilarity_search") and has_own(store, "similarity_search_with_score")
+        if in_thread or has_own(store, "asimilarity_search_with_score"):
             with suppress(NotImplementedError):
-                return _unzip(await store.asimilarity_search_with_score(query, **kwargs))
+                return unzipped(await store.asimilarity_search_with_score(query, **kwargs))
         return await store.asimilarity_search(query, **kwargs), None
 
 
@@ -68,13 +68,16 @@ def _clear_refusal(store: VectorStore, search_type: SearchType) -> Iterator[None
         ) from error
 
 
-def _has_own(store: VectorStore, method: str) -> bool:
+def has_own(store: VectorStore, method: str) -> bool:
+    """Whether a store does this itself; LangChain's base class raises, or takes a detour."""
     return getattr(type(store), method) is not getattr(VectorStore, method)
 
 
-def _with_candidates(kwargs: dict[str, Any]) -> dict[str, Any]:
+def with_candidates(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords for MMR with enough candidates for k documents."""
     return {"fetch_k": max(_MMR_CANDIDATES, _MMR_FACTOR * kwargs.get("k", 0)), **kwargs}
 
 
-def _unzip(pairs: list[tuple[Document, float]]) -> Found:
+def unzipped(pairs: list[tuple[Document, float]]) -> Found:
+    """Documents and scores apart."""
     return [document for document, _ in pairs], [float(score) for _, score in pairs]

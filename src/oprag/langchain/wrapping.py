@@ -17,28 +17,30 @@ from oprag.langchain.wrapped import unwrapped
 __all__ = ["order_preserving", "takes_all_inputs", "with_inputs"]
 
 
-def order_preserving(retriever: Any, given: Mapping[str, Any]) -> OrderPreservingRetriever:
+def order_preserving(retriever: Any, given: Mapping[str, Any], parts: Mapping[str, Any]) -> OrderPreservingRetriever:
     """The retriever itself where it is ours, else one around it.
 
     Args:
         retriever: Any retriever, runnable that retrieves, or vector store.
         given: The options of the retriever that the chain was given.
+        parts: What thresholds and neighbours need, as the chain was given it; `embeddings` serve methods too.
 
     Raises:
         OptionError: It is none of these, or it is ours and there are options that it does not have.
     """
     if isinstance(retriever, OrderPreservingRetriever):
-        if given:
+        names = [*given, *(name for name in parts if name != "embeddings")]
+        if names:
             raise OptionError(
-                f"the retriever is an OrderPreservingRetriever with options of its own; set {', '.join(given)} there",
+                f"the retriever is an OrderPreservingRetriever with options of its own; set {', '.join(names)} there",
                 given,
             )
         return retriever
     if isinstance(retriever, VectorStore):
-        return OrderPreservingRetriever(vectorstore=retriever, **given)
+        return OrderPreservingRetriever(vectorstore=retriever, **given, **parts)
     if not isinstance(retriever, Runnable):
         raise OptionError(f"retriever must be a LangChain retriever, got {type(retriever).__name__}", retriever)
-    return OrderPreservingRetriever(retriever=retriever, **given)
+    return OrderPreservingRetriever(retriever=retriever, **given, **parts)
 
 
 def takes_all_inputs(retriever: OrderPreservingRetriever) -> bool:

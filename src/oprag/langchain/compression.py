@@ -1,0 +1,86 @@
+"""What thresholds need around a LangChain retriever: an embedder, a cache, and the store that was searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.vectorstores import VectorStoreRetriever
+
+from oprag.chunk import Chunk
+from oprag.errors import OptionError
+from oprag.langchain.embedder import as_embedder
+from oprag.langchain.stores import adapter_of
+from oprag.vector_sources import StoreReader, VectorSources
+
+if TYPE_CHECKING:
+    from oprag.cache import VectorCache
+
+__all__ = ["sources_for", "store_under"]
+
+
+def store_under(retriever: Any) -> tuple[Any, Mapping[str, Any]] | None:
+    """The one store or index that a retriever searches, and the keywords of its search; None where that is not certain.
+
+    Rerankers and compressors (`base_retriever`) are looked through. What is configured when it runs is not: the store
+    may then be another one.
+    """
+    while retriever is not None:
+        if isinstance(retriever, VectorStoreRetriever):
+            return retriever.vectorstore, retriever.search_kwargs
+        if type(retriever).__name__ == "DocumentIndexRetriever":
+            return retriever.index, {}
+        retriever = getattr(retriever, "base_retriever", None)
+    return None
+
+
+def sources_for(embeddings: Any, cache: VectorCache | None, store: Any, search: Mapping[str, Any]) -> VectorSources:
+    """Where the vectors of documents come from.
+
+    Args:
+        embeddings: LangChain's `Embeddings` or an `oprag.Embedder`; those of the store by default.
+        cache: Vectors that were made before.
+        store: The vector store or the `DocumentIndex` that the documents came from, where that is known.
+        search: The keywords of the search, among them a namespace or a tenant.
+
+    Raises:
+        OptionError: The cache is a file, and the embedder does not say which model it is.
+    """
+    own = getattr(store, "embeddings", None) or getattr(store, "embedder", None)
+    embedder = None
+    if embeddings is not None or own is not None:
+        embedder = as_embedder(own if embeddings is None else embeddings)
+    in_a_file = cache is not None and cache.path is not None
+    if in_a_file and embedder is not None and not getattr(embedder, "lasting", True):
+        raise OptionError(
+            f"a cache in a file needs to know the model, and {embedder.name.partition(' ')[0]} does not say which one "
+            'it is; give embeddings=as_embedder(embeddings, name="...")',
+            embeddings,
+        )
+    if store is None or not (embeddings is None or _same(embeddings, own)):
+        return VectorSources(embedder, cache)
+    return VectorSources(embedder, cache, _reader(store, search))
+
+
+def _same(embeddings: Any, own: Any) -> bool:
+    """Whether the vectors of a store are of these embeddings."""
+    if embeddings is own:
+        return True
+    return own is not None and as_embedder(embeddings).name == as_embedder(own).name
+
+
+def _reader(store: Any, search: Mapping[str, Any]) -> StoreReader | None:
+    adapter = adapter_of(store)
+    if adapter is None:
+        return None
+    read, aread, key = adapter.read, adapter.aread, adapter.key
+
+    def key_of(chunk: Chunk) -> str | None:
+        return key(chunk.origin)
+
+    return StoreReader(
+        type(store).__name__,
+        lambda keys: read(store, keys, search),
+        None if aread is None else lambda keys: aread(store, keys, search),
+        key_of,
+    )

@@ -1,0 +1,63 @@
+"""What vector stores do in ways of their own: giving vectors by id, and searching by a vector.
+
+A store that is not here works as well: vectors are then made by its embedder and kept in the cache. An adapter is a
+module with one function, and a line in the table below; for a store of your own it is a call of `register_store`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from oprag.langchain.stores.adapter import StoreAdapter
+
+__all__ = ["StoreAdapter", "adapter_of", "register_store"]
+
+# By module and class, so that no store is imported for this.
+_ADAPTERS: dict[str, str | StoreAdapter] = {
+    "oprag.DocumentIndex": "document_index",
+    "oprag.index.DocumentIndex": "document_index",
+    "langchain_core.vectorstores.in_memory.InMemoryVectorStore": "in_memory",
+    "langchain_chroma.vectorstores.Chroma": "chroma",
+    "langchain_community.vectorstores.faiss.FAISS": "faiss",
+    "langchain_community.vectorstores.lancedb.LanceDB": "lancedb",
+    "langchain_pinecone.vectorstores.PineconeVectorStore": "pinecone",
+    "langchain_postgres.vectorstores.PGVector": "pgvector",
+    "langchain_postgres.v2.vectorstores.PGVectorStore": "pgvectorstore",
+    "langchain_qdrant.qdrant.QdrantVectorStore": "qdrant",
+}
+
+
+def register_store(store_class: type, adapter: StoreAdapter) -> None:
+    """Say how vectors of a store are read.
+
+    Args:
+        store_class: The class of the store; it holds for its subclasses too.
+        adapter: What the store does.
+
+    Example:
+        >>> from langchain_core.vectorstores import InMemoryVectorStore
+        >>> class MyStore(InMemoryVectorStore):
+        ...     pass
+        >>> def read(store, keys, search):
+        ...     rows = (store.store[key] for key in keys if key in store.store)
+        ...     return {row["id"]: Record(row["vector"], row["text"]) for row in rows}
+        >>> from oprag.vector_sources import Record
+        >>> register_store(MyStore, StoreAdapter(read))
+    """
+    _ADAPTERS[_path(store_class)] = adapter
+
+
+def adapter_of(store: Any) -> StoreAdapter | None:
+    """The adapter for a store, None where there is none."""
+    for kind in type(store).__mro__:
+        found = _ADAPTERS.get(_path(kind))
+        if isinstance(found, str):
+            found = _ADAPTERS[_path(kind)] = import_module(f"{__name__}.{found}").ADAPTER
+        if isinstance(found, StoreAdapter):
+            return found
+    return None
+
+
+def _path(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,115 @@
+"""What an order-preserving retriever wraps, checked when it is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
+from langchain_core.vectorstores import VectorStore
+from pydantic import ConfigDict, Field, model_validator
+
+from oprag.assembly import OP_RAG_16K
+from oprag.errors import OptionError
+from oprag.fields import AssemblyFields
+from oprag.langchain.embedder import as_embedder
+from oprag.langchain.search import SearchType
+from oprag.langchain.wrapped import unwrapped
+from oprag.vector_fields import VectorFields
+
+if TYPE_CHECKING:
+    from oprag.neighbors import NeighborReader
+    from oprag.vector_sources import VectorSources
+
+__all__ = ["WrappingRetriever"]
+
+
+class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
+    """The parts of a retriever around another one or around a vector store; see `OrderPreservingRetriever`."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+
+    retriever: RetrieverLike | None = None
+    vectorstore: VectorStore | None = None
+    search_type: SearchType = "similarity"
+    search_kwargs: dict[str, Any] = Field(default_factory=dict, repr=False)  # may hold keys
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_store_defaults(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or values.get("vectorstore") is None:
+            return values
+        values = dict(values)
+        search_kwargs = values.get("search_kwargs")
+        if isinstance(search_kwargs, dict) and "k" in search_kwargs:
+            if "k" in values:
+                raise OptionError(
+                    "k is given twice, as k and inside search_kwargs; leave it out of search_kwargs", search_kwargs
+                )
+            values["search_kwargs"] = {name: value for name, value in search_kwargs.items() if name != "k"}
+            values["k"] = search_kwargs["k"]
+        return OP_RAG_16K | values
+
+    @model_validator(mode="after")
+    def _check_what_is_wrapped(self) -> Self:
+        if (self.retriever is None) == (self.vectorstore is None):
+            raise OptionError("give either retriever= or vectorstore=", None)
+        if any(isinstance(inner, WrappingRetriever) for inner in unwrapped(self.retriever)):
+            raise OptionError(
+                "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a "
+                "document no longer says how good it is; set its own options instead",
+                self.retriever,
+            )
+        if self.vectorstore is None:
+            if self.search_kwargs or self.search_type != "similarity":
+                raise OptionError(
+                    "search_type and search_kwargs go with vectorstore=, not with retriever=", self.search_kwargs
+                )
+        elif self.k is None and self.fetch_k is None:
+            raise OptionError("k=None with vectorstore= needs fetch_k, the number of documents to search for", None)
+        if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
+            raise OptionError(
+                'search_type="similarity_score_threshold" needs search_kwargs={"score_threshold": ...}',
+                self.search_kwargs,
+            )
+        self._check_vectors()
+        return self
+
+    def _check_vectors(self) -> None:
+        """Refuse thresholds and neighbours for which nothing is at hand, before the first question."""
+        if self.embeddings is not None:
+            as_embedder(self.embeddings)
+        if self.similarity_threshold is None and self.redundancy_threshold is None:
+            pass
+        elif (sources := self._vector_sources(None)).embedder is None and (
+            self.similarity_threshold is not None or sources.store is None
+        ):
+            raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", self.embeddings)
+        if self.neighbors and self._neighbors() is None:
+            raise OptionError("neighbors needs read_neighbors=, which gives the documents around one", self.neighbors)
+
+    def _vector_sources(self, filter: Any) -> VectorSources:
+        """Where vectors come from, for a search with this filter."""
+        from oprag.langchain.compression import sources_for, store_under
+
+        if self.vectorstore is not None:
+            search = self.search_kwargs if filter is None else {**self.search_kwargs, "filter": filter}
+            return sources_for(self.embeddings, self._cache(), self.vectorstore, search)
+        return sources_for(self.embeddings, self._cache(), *(store_under(self.retriever) or (None, {})))
+
+    def _neighbors(self) -> NeighborReader | None:
+        """What reads the chunks around one."""
+        from oprag.langchain.around import neighbor_reader
+
+        return neighbor_reader(self.read_neighbors, self.retriever)
+
+    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+        """What tracing shows: the store and the embedding model that are wrapped."""
+        kwargs.pop("request", None)
+        params = super()._get_ls_params(**kwargs)
+        if self.vectorstore is not None:
+            inner = self.vectorstore.as_retriever()._get_ls_params(**kwargs)  # noqa: SLF001
+        elif isinstance(self.retriever, BaseRetriever):
+            inner = self.retriever._get_ls_params(**kwargs)  # noqa: SLF001
+        else:
+            return params
+        return {**inner, **params}
