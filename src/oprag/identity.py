@@ -19,6 +19,11 @@ _IRRELEVANT = re.compile(
     r"key|secret|passw|token|auth|credential|header|prox|cookie|session|client|callback|timeout|retr|batch|chunk_size"
     r"|progress|worker|concurren|thread|cache|verbose|organization|project|user|^(name|tags|metadata|logger|async_.*)$"
 )
+# Numbers that are settings; others may be counters, which change while the model stays the same.
+_NUMBERS = re.compile(r"dim|size|length|max|trunc|version|seed")
+# Mappings that are settings; others may be state.
+_MAPPINGS = re.compile(r"(kwargs|args|params|parameters|options|config|settings)$")
+_LONGEST = 300  # characters of a setting; what is longer is a text
 
 
 class Identity(NamedTuple):
@@ -44,13 +49,11 @@ def identity_of(model: Any) -> Identity:
     """
     fields = getattr(type(model), "model_fields", None)
     names = fields if isinstance(fields, Mapping) else getattr(model, "__dict__", {})
-    settings = {}
-    for name in sorted(names):
-        if name.startswith("_") or _IRRELEVANT.search(name):
-            continue
-        value = _plain(getattr(model, name, None))
-        if value is not None:
-            settings[name] = value
+    settings = {
+        name: value
+        for name in sorted(names)
+        if not name.startswith("_") and (value := _setting(name, getattr(model, name, None))) is not None
+    }
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
     if not any(name in settings for name in _MODEL):
         return Identity(f"{kind} #{_number_of(model)}", lasting=False)
@@ -73,22 +76,25 @@ def _number_of(model: Any) -> int:
     return number
 
 
-def _plain(value: Any) -> Any:
-    """A setting as plain values; None where it is another object, or nothing."""
+def _setting(name: str, value: Any) -> Any:
+    """A setting as a plain value; None where it is none, or says nothing about vectors."""
+    if _IRRELEVANT.search(name):
+        return None
     if isinstance(value, str):
-        return _without_login(value) if "://" in value else value
-    if isinstance(value, bool | int | float):
+        return _without_login(value) if "://" in value else value if len(value) <= _LONGEST else None
+    if isinstance(value, bool) or (isinstance(value, int | float) and _NUMBERS.search(name)):
         return value
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value] or None
-    if isinstance(value, Mapping):
-        kept = {
-            str(name): _plain(part)
-            for name, part in sorted(value.items(), key=str)
-            if not _IRRELEVANT.search(str(name)) and _plain(part) is not None
-        }
-        return kept or None
+    if isinstance(value, Mapping) and _MAPPINGS.search(name):
+        inner = {str(key): _inner(str(key), part) for key, part in sorted(value.items(), key=str)}
+        return {key: part for key, part in inner.items() if part is not None} or None
     return None
+
+
+def _inner(name: str, value: Any) -> Any:
+    """A value inside of a mapping of settings, where numbers are settings too."""
+    if isinstance(value, int | float) and not _IRRELEVANT.search(name):
+        return value
+    return _setting(name, value)
 
 
 def _without_login(address: str) -> str:

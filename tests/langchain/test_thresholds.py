@@ -1,0 +1,510 @@
+"""Thresholds on every LangChain surface, and what is embedded for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from pydantic import ValidationError
+
+from oprag import DocumentIndex, EmbeddingError, OptionError, VectorCache
+from oprag.context import Context
+from oprag.langchain import (
+    DocumentIndexRetriever,
+    OrderPreservingChain,
+    OrderPreservingCompressor,
+    OrderPreservingRetriever,
+    stamp_positions,
+)
+from oprag.langchain.embedder import as_embedder
+from oprag.langchain.stores import StoreAdapter, register_store
+from oprag.vector_sources import Record
+from tests.counting import CountingEmbeddings
+from tests.helpers import WordEmbedder
+from tests.langchain.conftest import giving, texts
+
+QUESTION = "Where did the captain sail?"
+TEXTS = [
+    "The captain did sail north.",
+    "Bread is baked in an oven.",
+    "The captain did sail north.",
+    "Where did the captain sail from?",
+    "Cats purr when they sleep.",
+    "The captain did sail north again.",
+]
+
+
+class UnknownStore(VectorStore):
+    """A store that nothing is known about: no adapter, no search by a vector."""
+
+    def __init__(self, inner: InMemoryVectorStore) -> None:
+        self.inner = inner
+
+    @property
+    def embeddings(self) -> Any:
+        return self.inner.embeddings
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        found = self.inner.similarity_search(query, k, **kwargs)
+        return [Document(document.page_content, metadata=document.metadata) for document in found]
+
+    @classmethod
+    def from_texts(cls, *given: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def embeddings() -> CountingEmbeddings:
+    return CountingEmbeddings()
+
+
+@pytest.fixture
+def store(embeddings: CountingEmbeddings) -> InMemoryVectorStore:
+    store = InMemoryVectorStore(embeddings)
+    store.add_documents(stamp_positions([Document(text) for text in TEXTS], source="log.txt"))
+    embeddings.forget()
+    return store
+
+
+Ask = Callable[..., Context]
+
+
+@pytest.fixture(params=["sync", "async"])
+def ask(request: pytest.FixtureRequest) -> Ask:
+    def run(retriever: OrderPreservingRetriever, question: str = QUESTION, **options: Any) -> Context:
+        if request.param == "sync":
+            return retriever.get_context(question, **options)
+        return asyncio.run(retriever.aget_context(question, **options))
+
+    return run
+
+
+def kept(context: Context) -> list[int]:
+    return [chunk.metadata["chunk_index"] for chunk in context.kept]
+
+
+def reasons(context: Context) -> dict[int, str]:
+    return {drop.chunk.metadata["chunk_index"]: drop.reason for drop in context.dropped}
+
+
+BOTH: dict[str, Any] = {"similarity_threshold": 0.4, "redundancy_threshold": 0.99}
+
+
+def cosine(embeddings: CountingEmbeddings, first: str, second: str) -> float:
+    one, other = np.array(embeddings._vector(first)), np.array(embeddings._vector(second))
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+def test_a_store_with_an_adapter_embeds_the_question_alone_and_once(store, embeddings, ask):
+    retriever = OrderPreservingRetriever(vectorstore=store, **BOTH)
+    context = ask(retriever)
+    assert embeddings.embedded == (1, 0)
+    assert kept(context) == [0, 3, 5] or kept(context) == [2, 3, 5]
+    assert reasons(context)[1] == reasons(context)[4] == "similarity_threshold"
+    assert "redundancy_threshold" in reasons(context).values()
+    for chunk in context.kept:
+        assert chunk.similarity == pytest.approx(cosine(embeddings, QUESTION, chunk.text), abs=1e-6)
+        # The store's own score is another matter, though here it is a cosine as well.
+        assert chunk.score == pytest.approx(chunk.similarity, abs=1e-6)
+
+
+def test_a_repeated_question_embeds_nothing(store, embeddings, ask):
+    retriever = OrderPreservingRetriever(vectorstore=store, **BOTH)
+    first = ask(retriever)
+    embeddings.forget()
+    assert ask(retriever) == first
+    assert embeddings.embedded == (0, 0)
+
+
+def test_an_unknown_store_works_through_the_cache(store, embeddings, ask):
+    known = ask(OrderPreservingRetriever(vectorstore=store, **BOTH))
+    embeddings.forget()
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH)
+    context = ask(retriever)
+    assert kept(context) == kept(known)
+    # The store embeds the question by itself; equal texts are embedded once.
+    assert embeddings.questions == [QUESTION] * 2
+    assert sorted(embeddings.documents) == sorted(set(TEXTS))
+    embeddings.forget()
+    assert kept(ask(retriever)) == kept(known)
+    assert embeddings.embedded == (1, 0)
+
+
+@pytest.mark.parametrize("search_type", ["similarity", "mmr"])
+def test_a_wrapped_store_retriever_reads_vectors_of_its_store(store, embeddings, ask, search_type):
+    inner = store.as_retriever(search_type=search_type, search_kwargs={"k": 6, "fetch_k": 6})
+    retriever = OrderPreservingRetriever(retriever=inner, **BOTH)
+    context = ask(retriever)
+    assert len(context.kept) == 3
+    # The wrapped retriever embeds the question by itself.
+    assert embeddings.embedded == (2, 0)
+    ask(retriever)
+    assert embeddings.embedded == (3, 0)
+
+
+def test_mmr_over_a_store_embeds_the_question_once(store, embeddings, ask):
+    context = ask(OrderPreservingRetriever(vectorstore=store, search_type="mmr", **BOTH))
+    assert len(context.kept) == 3
+    assert embeddings.embedded == (1, 0)
+
+
+def test_redundancy_alone_needs_no_question_vector(store, embeddings, ask):
+    retriever = OrderPreservingRetriever(
+        retriever=store.as_retriever(search_kwargs={"k": 6}), redundancy_threshold=0.99
+    )
+    context = ask(retriever)
+    assert len(context.kept) == 5
+    assert embeddings.embedded == (1, 0)
+    assert all(chunk.similarity is None for chunk in context.kept)
+
+
+def test_without_thresholds_nothing_is_read_and_nothing_more_embedded(store, embeddings, ask, monkeypatch):
+    context = ask(OrderPreservingRetriever(vectorstore=store))
+    assert embeddings.embedded == (1, 0)
+    assert all(chunk.vector is None for chunk in context.kept)
+
+
+def test_embeddings_of_another_model_than_the_store_s(store, embeddings, ask):
+    other = CountingEmbeddings(dimension=8, model="other")
+    context = ask(OrderPreservingRetriever(vectorstore=store, embeddings=other, similarity_threshold=-1))
+    assert embeddings.embedded == (1, 0)
+    assert other.questions == [QUESTION]
+    assert sorted(other.documents) == sorted(set(TEXTS))
+    assert context.kept[0].similarity == pytest.approx(cosine(other, QUESTION, context.kept[0].text), abs=1e-6)
+    # A copy of the store's own model reads the store's vectors.
+    again = CountingEmbeddings()
+    ask(OrderPreservingRetriever(vectorstore=store, embeddings=again, similarity_threshold=-1))
+    assert again.embedded == (1, 0)
+
+
+def test_an_embedder_of_ours_will_do(store, ask):
+    embedder = WordEmbedder()
+    context = ask(OrderPreservingRetriever(vectorstore=store, embeddings=embedder, similarity_threshold=-1))
+    assert len(context.kept) == 6
+    assert sorted(embedder.embedded) == sorted(set(TEXTS))
+
+
+def test_only_candidates_are_embedded(store, embeddings, ask):
+    retriever = OrderPreservingRetriever(
+        retriever=RunnableLambda(lambda question: store.similarity_search(question, 6)),
+        embeddings=embeddings,
+        fetch_k=2,
+        similarity_threshold=-1,
+    )
+    context = ask(retriever)
+    assert len(context.kept) == 2
+    assert len(embeddings.documents) <= 2
+
+
+def test_the_filter_of_a_question_keeps_tenants_apart(embeddings, ask):
+    store = InMemoryVectorStore(embeddings)
+    for tenant in ("a", "b"):
+        documents = [Document(f"{text} ({tenant})", metadata={"tenant": tenant}) for text in TEXTS]
+        store.add_documents(stamp_positions(documents, source=tenant))
+    retriever = OrderPreservingRetriever(vectorstore=store, similarity_threshold=-1)
+    embeddings.forget()
+    for tenant in ("a", "b"):
+        context = ask(retriever, filter=lambda document, tenant=tenant: document.metadata["tenant"] == tenant)
+        assert {chunk.metadata["tenant"] for chunk in context.kept} == {tenant}
+        assert len(context.kept) == 6
+    assert embeddings.embedded == (1, 0)
+
+
+def test_a_context_decides_again_without_embedding(store, embeddings, ask):
+    context = ask(OrderPreservingRetriever(vectorstore=store, similarity_threshold=-1))
+    embeddings.forget()
+    strict = context.rethreshold(similarity_threshold=0.4, redundancy_threshold=0.99)
+    assert embeddings.embedded == (0, 0)
+    assert kept(strict) == kept(ask(OrderPreservingRetriever(vectorstore=store, **BOTH)))
+
+
+def test_documents_are_the_given_ones_and_annotations_say_the_similarity(store):
+    (first, *_) = OrderPreservingRetriever(vectorstore=store, annotate=True, **BOTH).invoke(QUESTION)
+    assert first.metadata["oprag"]["similarity"] > 0.4
+    assert first.id in store.store
+    # langchain#28511: LangChain's filters give documents of a class of their own, with the vector inside.
+    plain = OrderPreservingRetriever(retriever=giving([first]), embeddings=store.embeddings, **BOTH)
+    (same,) = plain.invoke(QUESTION)
+    assert same is first
+
+
+def test_a_chain_has_the_thresholds_too(store, embeddings):
+    llm = FakeListChatModel(responses=["North."])
+    chain = OrderPreservingChain(llm=llm, retriever=store, **BOTH)
+    assert len(chain.invoke({"input": QUESTION})["context"]) == 3
+    assert embeddings.embedded == (1, 0)
+    documents = store.similarity_search(QUESTION, 6)
+    over = OrderPreservingChain(llm=llm, retriever=giving(documents), embeddings=embeddings, **BOTH)
+    assert len(over.invoke({"input": QUESTION})["context"]) == 3
+    with pytest.raises(ValidationError, match="set vector_cache there"):
+        OrderPreservingChain(llm=llm, retriever=OrderPreservingRetriever(vectorstore=store), vector_cache=VectorCache())
+
+
+def test_our_own_index_gives_its_vectors(ask):
+    embedder = WordEmbedder()
+    metadata = [{"source": "log.txt", "chunk_index": number} for number in range(len(TEXTS))]
+    index = DocumentIndex(TEXTS, metadata, embedder.embed_documents(TEXTS), embedder)
+    embedder.embedded.clear()
+    retriever = OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index), **BOTH)
+    context = ask(retriever)
+    assert len(context.kept) == 3
+    assert embedder.embedded == []
+    around = ask(OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index, k=1), neighbors=1))
+    assert kept(around) == [2, 3, 4]
+
+
+def test_a_compressor_embeds_each_text_once(embeddings):
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    compressor = OrderPreservingCompressor(embeddings=embeddings, **BOTH)
+    found = compressor.compress_documents(documents, QUESTION)
+    assert texts(found) == [TEXTS[0], TEXTS[3], TEXTS[5]]
+    assert found[0] is documents[0]
+    assert embeddings.embedded == (1, 5)
+    embeddings.forget()
+    assert compressor.compress_documents(documents, QUESTION) == found
+    assert asyncio.run(compressor.acompress_documents(documents, QUESTION)) == found
+    assert embeddings.embedded == (0, 0)
+    assert compressor.compress_documents([], QUESTION) == []
+
+
+def test_a_file_is_shared_by_retrievers_and_processes(store, embeddings, tmp_path, ask):
+    def retriever() -> OrderPreservingRetriever:
+        return OrderPreservingRetriever(
+            vectorstore=UnknownStore(store), vector_cache=VectorCache(tmp_path / "vectors.db"), **BOTH
+        )
+
+    first = ask(retriever())
+    embeddings.forget()
+    assert ask(retriever()) == first
+    assert embeddings.embedded == (1, 0)
+
+
+class Nameless(CountingEmbeddings):
+    """A model that does not say which one it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made_of = [object(), self.__dict__.pop("model")]
+
+
+def test_a_file_needs_a_model_with_a_name(store, tmp_path):
+    cache = VectorCache(tmp_path / "vectors.db")
+    options: dict[str, Any] = {"vectorstore": UnknownStore(store), "vector_cache": cache, "similarity_threshold": -1}
+    with pytest.raises(
+        ValidationError, match=r"a cache in a file needs to know the model, and .*Nameless does not say"
+    ):
+        OrderPreservingRetriever(embeddings=Nameless(), **options)
+    named = OrderPreservingRetriever(embeddings=as_embedder(Nameless(), name="my model"), **options)
+    assert len(named.invoke(QUESTION)) == 6
+    assert len(cache.get("my model", [QUESTION], "question")) == 1
+
+
+def test_models_without_a_name_do_not_share_vectors(ask):
+    cache = VectorCache()
+    documents = [Document(text) for text in TEXTS]
+    for _ in range(3):
+        model = Nameless()
+        ask(
+            OrderPreservingRetriever(
+                retriever=giving(documents),
+                embeddings=model,
+                vector_cache=cache,
+                order="rank",
+                similarity_threshold=-1,
+            )
+        )
+        assert len(model.documents) == 5
+        del model
+
+
+def test_an_adapter_for_a_store_of_one_s_own(store, embeddings, ask):
+    class MyStore(UnknownStore):
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            return self.inner.similarity_search(query, k, **kwargs)
+
+    def read(store: Any, keys: Any, search: Any) -> dict[str, Record]:
+        assert search == {"shelf": "top"}
+        return {key: Record(store.inner.store[key]["vector"]) for key in keys}
+
+    class Taking(MyStore):
+        def similarity_search(self, query: str, k: int = 4, shelf: str = "", **kwargs: Any) -> list[Document]:
+            assert shelf == "top"
+            return super().similarity_search(query, k)
+
+    register_store(MyStore, StoreAdapter(read))
+    retriever = OrderPreservingRetriever(vectorstore=Taking(store), search_kwargs={"shelf": "top"}, **BOTH)
+    assert len(ask(retriever).kept) == 3
+    assert embeddings.embedded == (2, 0)
+
+
+def answering(records: dict[str, Record]) -> OrderPreservingRetriever:
+    """A retriever over a store that gives these vectors, for documents with the ids a, b and c."""
+
+    class Giving(UnknownStore):
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            return [
+                Document(f"text {name}", id=name, metadata={"source": "s", "chunk_index": n})
+                for n, name in enumerate("abc")
+            ]
+
+    register_store(Giving, StoreAdapter(lambda store, keys, search: records))
+    store = Giving(InMemoryVectorStore(CountingEmbeddings(dimension=2)))
+    return OrderPreservingRetriever(vectorstore=store, similarity_threshold=-1)
+
+
+GOOD = Record([1.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        pytest.param({"a": GOOD, "z": GOOD}, "gave one of 'z', which is not among them; is", id="ids"),
+        pytest.param({"a": GOOD, "b": Record([0.0, 0.0])}, "rank 1, .*is all zeros, so it has no cosine", id="zeros"),
+        pytest.param({"b": Record([1.0, float("nan")])}, "rank 1, .*has values that are not finite", id="nan"),
+        pytest.param(
+            {"a": GOOD, "c": Record([1.0, 2.0, 3.0])},
+            "rank 2, .* dimension 3, that of another .* has 2",
+            id="mixed",
+        ),
+        pytest.param({"a": Record(["x", "y"]), "b": GOOD}, "rank 0, .* form no matrix of numbers", id="words"),
+        pytest.param({"a": Record([[1.0, 2.0]])}, "gave an array of shape", id="matrix"),
+    ],
+)
+def test_a_vector_that_cannot_be_used_names_the_store_and_the_chunk(records, message, ask):
+    with pytest.raises(EmbeddingError, match=message) as caught:
+        ask(answering(records))
+    assert "the store Giving" in str(caught.value)
+
+
+def test_a_vector_of_another_text_is_not_used(ask):
+    retriever = answering({"a": Record([1.0, 0.5], "text a"), "b": Record([1.0, 0.5], "what stood there before")})
+    context = ask(retriever)
+    assert len(context.kept) == 3
+    embeddings: Any = retriever.vectorstore and retriever.vectorstore.embeddings
+    assert sorted(embeddings.documents) == ["text b", "text c"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        pytest.param(lambda vectors: vectors[:-1], r"was asked for 5 .* an array of shape \(4, 32\)", id="fewer"),
+        pytest.param(lambda vectors: [*vectors, vectors[0]], "was asked for 5 vectors", id="more"),
+        pytest.param(lambda vectors: [*vectors[:-1], vectors[-1][:5]], "form no matrix of numbers", id="mixed"),
+        pytest.param(lambda vectors: [*vectors[:-1], [0.0] * 32], r"chunk \(rank 5, .* is all zeros", id="zeros"),
+        pytest.param(lambda vectors: [*vectors[:-1], [float("nan")] * 32], r"chunk \(rank 5, .* not finite", id="nan"),
+        pytest.param(lambda vectors: None, "form no matrix|gave an array of shape", id="none"),
+    ],
+)
+def test_an_embedder_that_gives_something_else_leaves_nothing_in_the_cache(embeddings, spoil, message, ask):
+    cache = VectorCache()
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(
+        retriever=giving(documents),
+        embeddings=embeddings,
+        vector_cache=cache,
+        redundancy_threshold=0.99,
+    )
+    embeddings.changes = spoil
+    with pytest.raises(EmbeddingError, match=message) as caught:
+        ask(retriever)
+    assert "the embedder tests.counting.CountingEmbeddings(dimension=32, model='words')" in str(caught.value)
+    assert len(cache) == 0
+    embeddings.changes = lambda vectors: vectors
+    assert len(ask(retriever).kept) == 5
+
+
+def test_an_embedder_that_fails_says_so_and_leaves_nothing_in_the_cache(embeddings, ask):
+    cache = VectorCache()
+    documents = stamp_positions([Document(f"{text} {n}") for n in range(10) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(
+        retriever=giving(documents),
+        embeddings=embeddings,
+        vector_cache=cache,
+        redundancy_threshold=0.99,
+    )
+    embeddings.fails_on = documents[39].page_content
+    with pytest.raises(
+        EmbeddingError, match=r"failed on .*, the first of them rank 0.* RuntimeError: out of"
+    ) as caught:
+        ask(retriever)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert len(cache) == 0
+    embeddings.fails_on = QUESTION
+    with pytest.raises(EmbeddingError, match="failed on the question with RuntimeError: out of memory"):
+        ask(OrderPreservingRetriever(retriever=giving(documents), embeddings=embeddings, similarity_threshold=0))
+
+
+@pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
+def test_without_anything_that_embeds_thresholds_are_refused_at_construction(options):
+    with pytest.raises(ValidationError, match="thresholds need vectors, and nothing makes them here; give embeddings="):
+        OrderPreservingRetriever(retriever=giving([]), **options)
+    with pytest.raises(ValidationError, match="thresholds need vectors, and nothing makes them here; give embeddings="):
+        OrderPreservingCompressor(**options)
+
+
+@pytest.mark.parametrize("given", ["a model", object(), 3])
+def test_what_cannot_embed_is_refused(given):
+    for make in (
+        lambda **options: OrderPreservingRetriever(retriever=giving([]), **options),
+        OrderPreservingCompressor,
+    ):
+        with pytest.raises(ValidationError, match="embeddings must be LangChain embeddings"):
+            make(embeddings=given)
+        with pytest.raises(ValidationError, match=r"vector_cache must be an oprag\.VectorCache or None"):
+            make(vector_cache=given)
+
+
+def test_a_read_only_cache_is_an_error_of_the_question_not_of_the_program(store, tmp_path):
+    cache = VectorCache(tmp_path / "missing" / "vectors.db")
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), vector_cache=cache, **BOTH)
+    with pytest.raises(OSError, match="cannot read the vector cache"):
+        retriever.invoke(QUESTION)
+
+
+def test_questions_of_many_threads_share_the_cache(store, embeddings):
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH)
+    results = retriever.batch([QUESTION] * 16, config=RunnableConfig(max_concurrency=8))
+    assert all(result == results[0] for result in results)
+    embeddings.forget()
+    retriever.batch([QUESTION] * 16, config=RunnableConfig(max_concurrency=8))
+    assert embeddings.documents == []
+
+
+def test_a_copy_shares_the_cache(store, embeddings):
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH)
+    retriever.invoke(QUESTION)
+    embeddings.forget()
+    retriever.model_copy(update={"k": 2}).invoke(QUESTION)
+    assert embeddings.documents == []
+
+
+def around(document: Document, number: int) -> list[Document]:
+    everything = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    place = document.metadata["chunk_index"]
+    return everything[max(0, place - number) : place + number + 1]
+
+
+def test_neighbours_of_documents(store, ask):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=1, neighbors=1, read_neighbors=around)
+    context = ask(retriever)
+    assert kept(context) == [2, 3, 4]
+    found = retriever.invoke(QUESTION)
+    assert texts(found) == TEXTS[2:5]
+    compressor = OrderPreservingCompressor(neighbors=1, read_neighbors=around)
+    document = store.similarity_search(QUESTION, 1)
+    assert texts(compressor.compress_documents(document, QUESTION)) == TEXTS[2:5]
+
+
+def test_neighbours_without_a_reader_are_refused_at_construction(store):
+    for make in (lambda **options: OrderPreservingRetriever(vectorstore=store, **options), OrderPreservingCompressor):
+        with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+            make(neighbors=1)
+        with pytest.raises((ValidationError, OptionError), match="read_neighbors must be a function of a document"):
+            make(neighbors=1, read_neighbors=3)
