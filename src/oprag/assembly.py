@@ -18,6 +18,7 @@ __all__ = [
     "HEADER_FIELDS",
     "OP_RAG_16K",
     "PAPER",
+    "UNCUT",
     "Assembly",
     "Header",
     "MissingPosition",
@@ -170,6 +171,16 @@ def _check_header(header: Any) -> None:
 
 PAPER = Assembly(k=128, separator="")
 """The setting of the OP-RAG paper (arXiv 2409.01666), to be used with `split_tokens(size=128)`."""
+
+UNCUT = {
+    "k": None,
+    "fetch_k": None,
+    "token_budget": None,
+    "similarity_threshold": None,
+    "redundancy_threshold": None,
+    "neighbors": 0,
+}
+"""What stands in place of other options where chunks were chosen before: nothing more is left out or filled in."""
 
 OP_RAG_16K = {"k": 128, "token_budget": 16_384}
 """What stands in place of the defaults of `Assembly` where a store or an index is searched: the paper's OP-RAG-16K."""

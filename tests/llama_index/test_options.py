@@ -47,6 +47,8 @@ REFUSED: list[tuple[str, Any]] = [
     ("missing_position", "middle"),
     ("missing_position", None),
     *[(name, value) for name in ("source_key", "position_key") for value in (5, "", (), ["file_name"], ("a", 1))],
+    *[(name, value) for name in ("similarity_threshold", "redundancy_threshold") for value in (1.5, -2, True, "0.5")],
+    *[(name, value) for name in ("min_keep", "neighbors") for value in (-1, None, True, 0.5, "1")],
     ("stitch", 1),
     ("stitch", "yes"),
     ("stitch", None),
@@ -69,7 +71,9 @@ def test_every_option_is_refused_somewhere():
 def test_same_names_and_defaults_as_assembly_but_for_stitch(component: type[BaseModel]):
     defaults = {name: field.default for name, field in component.model_fields.items() if name in OPTIONS}
     assert defaults == OPTIONS | {"stitch": False}
-    assert set(component.model_fields) - set(OPTIONS) <= {"annotate", "retriever", "callback_manager", "object_map"}
+    own = {"annotate", "retriever", "callback_manager", "object_map"}
+    for_vectors = {"embeddings", "vector_cache", "read_neighbors", "index"}
+    assert set(component.model_fields) - set(OPTIONS) <= own | for_vectors
 
 
 @pytest.mark.parametrize("make", COMPONENTS)

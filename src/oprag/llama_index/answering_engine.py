@@ -21,7 +21,9 @@ from oprag.assembly import Assembly
 from oprag.checks import check_bool
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields, given_options
-from oprag.llama_index.backend import Parts, embeds
+from oprag.llama_index.backend import Parts
+from oprag.llama_index.compression import Compression, check_compression, compression_of, searched_by
+from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import as_template, history_of, shown_template
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.response import Responding
@@ -33,13 +35,14 @@ from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
 from oprag.side_by_side import Limit
+from oprag.vector_fields import VectorFields
 
 __all__ = ["AnsweringEngine"]
 
 Backend = TypeVar("Backend", bound=Parts)
 
 
-class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
+class AnsweringEngine(VectorFields, MethodFields, AssemblyFields, BaseQueryEngine):
     """The parts of a query engine, checked when it is made."""
 
     # An option that is changed later is checked, and has an effect, as one that is given.
@@ -54,7 +57,6 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
     llm: SkipValidation[LLM] = Field(default_factory=lambda: Settings.llm, repr=False)
     retriever: SkipValidation[BaseRetriever]
     node_postprocessors: SkipValidation[Sequence[BaseNodePostprocessor]] = ()
-    embeddings: SkipValidation[Any] = Field(default=None, repr=False)
     read_source: SkipValidation[ReadSource | None] = Field(default=None, exclude=True, repr=False)
     streaming: SkipValidation[bool] = False
     callback_manager: SkipValidation[CallbackManager] = Field(
@@ -80,9 +82,8 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
                 "node_postprocessors, and give its options to the engine",
                 self.node_postprocessors,
             )
-        if self.embeddings is not None and not embeds(self.embeddings):
-            given_type = type(self.embeddings).__name__
-            raise OptionError(f"embeddings must be a LlamaIndex embedding model, got {given_type}", self.embeddings)
+        if self.embeddings is not None:
+            as_embedder(self.embeddings)
         for postprocessor in self.node_postprocessors:
             if not isinstance(postprocessor, BaseNodePostprocessor):
                 raise OptionError(
@@ -90,11 +91,16 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
                 )
             postprocessor.callback_manager = self.callback_manager
         check_bool("streaming", self.streaming)
-        if isinstance(self.retriever, OrderPreservingRetriever) and (given := given_options(self)):
-            raise OptionError(
-                f"the retriever is an OrderPreservingRetriever with options of its own; set {', '.join(given)} there",
-                given,
-            )
+        if isinstance(self.retriever, OrderPreservingRetriever):
+            theirs = [*given_options(self), *(name for name in self._given_parts() if name != "embeddings")]
+            if theirs:
+                raise OptionError(
+                    "the retriever is an OrderPreservingRetriever with options of its own; set "
+                    f"{', '.join(theirs)} there",
+                    theirs,
+                )
+        else:
+            check_compression(self._compression(), self._assembly())
         reader = as_reader(self.read_source)
         self._options = self._changed(reader)
         self._reader = reader
@@ -133,7 +139,22 @@ class AnsweringEngine(MethodFields, AssemblyFields, BaseQueryEngine):
         given = self.retriever
         retriever = given.retriever if isinstance(given, OrderPreservingRetriever) else given
         assembly = options.numbered(self._assembly_now())
-        return kind(self.llm, retriever, self.node_postprocessors, assembly, self.embeddings, self._reader)
+        return kind(
+            self.llm,
+            retriever,
+            self.node_postprocessors,
+            assembly,
+            self._compression(),
+            self.embeddings,
+            self._reader,
+        )
+
+    def _compression(self) -> Compression:
+        """Where vectors and neighbours come from: an OrderPreservingRetriever has its own."""
+        if isinstance(self.retriever, OrderPreservingRetriever):
+            return self.retriever.compression
+        cache = self._cache() if self._assembly().needs_vectors else None
+        return compression_of(self.embeddings, cache, self.read_neighbors, searched_by(self.retriever))
 
     def _get_prompts(self) -> PromptDictType:
         return {name: shown_template(getattr(self._options.prompts, name)) for name in STEPS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,15 +16,16 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from oprag.assembly import Assembly
-from oprag.build import build_context
 from oprag.context import Context
+from oprag.llama_index.compression import Compression
+from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import chat_messages, part, usage_of
-from oprag.llama_index.nodes import chunks_of
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Prompt
 from oprag.methods.sources import SourceReader, read_with
+from oprag.steps import Step, Steps, aobtain, obtain
 
-__all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts", "embeds"]
+__all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts"]
 
 # Each provider's word for it.
 _REASONS = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stopReason")
@@ -39,6 +40,7 @@ class Parts:
         retriever: The retriever, best nodes first.
         postprocessors: What its nodes go through before they are ordered.
         assembly: How contexts are made.
+        compression: Where the vectors and the neighbours of nodes come from.
         embeddings: The embedding model, or an `oprag.Embedder`, if there is one.
         reader: Reads whole sources, if they can be read.
         found: Contexts by their question; what is in it is not searched for again.
@@ -49,14 +51,19 @@ class Parts:
     retriever: BaseRetriever
     postprocessors: Sequence[BaseNodePostprocessor]
     assembly: Assembly
+    compression: Compression
     embeddings: BaseEmbedding | Any
     reader: SourceReader | None
     found: dict[str, Context] = field(default_factory=dict)
     known: dict[Prompt, Completion] = field(default_factory=dict)
 
-    def context(self, nodes: list[NodeWithScore]) -> Context:
-        """The context of these nodes, best first."""
-        return build_context(chunks_of(nodes), self.assembly)
+    def finding(self, query: QueryBundle) -> Steps[Context]:
+        """The context of a query, sync or async."""
+        asked = yield from self.compression.prepared(query, self.retriever, self.assembly)
+        nodes = yield Step(lambda: self.retriever.retrieve(asked), lambda: self.retriever.aretrieve(asked))
+        for postprocessor in self.postprocessors:
+            nodes = yield _processed(postprocessor, nodes, asked)
+        return (yield from self.compression.context(nodes, asked, self.assembly))
 
     def completion(self, response: Any, started: float) -> Completion:
         """A whole reply."""
@@ -75,10 +82,7 @@ class LlamaIndexBackend(Parts):
 
     def find(self, query: QueryBundle) -> Context:
         """The context of a query."""
-        nodes = self.retriever.retrieve(query)
-        for postprocessor in self.postprocessors:
-            nodes = postprocessor.postprocess_nodes(nodes, query_bundle=query)
-        return self.context(nodes)
+        return obtain(self.finding(query))
 
     def retrieve(self, question: str) -> Context:
         """The context of a question."""
@@ -121,7 +125,7 @@ class LlamaIndexBackend(Parts):
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
         """A vector for each question, and one for each text."""
-        return _embed(self.embeddings, questions, texts)
+        return _embed(as_embedder(self.embeddings), questions, texts)
 
     def read(self, source: str) -> str:
         """The whole text of a source."""
@@ -133,10 +137,7 @@ class AsyncLlamaIndexBackend(Parts):
 
     async def find(self, query: QueryBundle) -> Context:
         """The context of a query."""
-        nodes = await self.retriever.aretrieve(query)
-        for postprocessor in self.postprocessors:
-            nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=query)
-        return self.context(nodes)
+        return await aobtain(self.finding(query))
 
     async def retrieve(self, question: str) -> Context:
         """The context of a question."""
@@ -180,11 +181,10 @@ class AsyncLlamaIndexBackend(Parts):
 
     async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
         """A vector for each question, and one for each text."""
-        embeddings = self.embeddings
-        if not isinstance(embeddings, BaseEmbedding):
-            return await asyncio.to_thread(_embed, embeddings, questions, texts)
-        vectors = await asyncio.gather(*map(embeddings.aget_query_embedding, questions))
-        return vectors, await embeddings.aget_text_embedding_batch(list(texts))
+        embedder = as_embedder(self.embeddings)
+        if not hasattr(embedder, "aembed_questions"):
+            return await asyncio.to_thread(_embed, embedder, questions, texts)
+        return await embedder.aembed_questions(questions), await embedder.aembed_documents(texts)
 
     async def read(self, source: str) -> str:
         """The whole text of a source."""
@@ -216,17 +216,15 @@ class _Collected:
         return Completion("".join(self._texts), usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
 
 
-def _embed(embeddings: Any, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
-    if not isinstance(embeddings, BaseEmbedding):
-        return embeddings.embed_questions(questions), embeddings.embed_documents(texts)
-    embed_question: Callable[[str], Any] = embeddings.get_query_embedding
-    return list(map(embed_question, questions)), embeddings.get_text_embedding_batch(list(texts))
+def _embed(embedder: Any, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+    return embedder.embed_questions(questions), embedder.embed_documents(texts)
 
 
-def embeds(embeddings: Any) -> bool:
-    """Whether it is an embedding model of LlamaIndex or an `oprag.Embedder`; asked without loading NumPy."""
-    ours = hasattr(embeddings, "embed_questions") and hasattr(embeddings, "embed_documents")
-    return ours or isinstance(embeddings, BaseEmbedding)
+def _processed(postprocessor: BaseNodePostprocessor, nodes: list[NodeWithScore], query: QueryBundle) -> Step:
+    return Step(
+        lambda: postprocessor.postprocess_nodes(nodes, query_bundle=query),
+        lambda: postprocessor.apostprocess_nodes(nodes, query_bundle=query),
+    )
 
 
 def _finish_reason(response: Any) -> str | None:

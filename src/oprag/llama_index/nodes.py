@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from llama_index.core.schema import (
@@ -15,14 +16,15 @@ from llama_index.core.schema import (
     TextNode,
 )
 
+from oprag.assembly import Assembly
 from oprag.chunk import Chunk, Span
 from oprag.context import Context, chunk_to_dict
 from oprag.errors import ChunkError
-from oprag.render import SHOWN_SEPARATOR
+from oprag.render import SHOWN_SEPARATOR, Show
 from oprag.report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.stitch import Passage
 
-__all__ = ["chunk_of", "chunks_of", "nodes_of", "prompted", "with_metadata"]
+__all__ = ["chunk_of", "chunks_of", "nodes_of", "prompted", "shown", "with_metadata"]
 
 _SOURCE, _PREVIOUS, _NEXT, _PARENT = (
     relation.value
@@ -91,6 +93,11 @@ def prompted(passage: Passage, *, stitched: bool) -> str:
     return SHOWN_SEPARATOR.join(
         scored.get_content(MetadataMode.LLM) for scored in _nodes_of(passage, stitched=stitched)
     )
+
+
+def shown(assembly: Assembly) -> Show | None:
+    """What a token budget counts; None where there is no budget."""
+    return None if assembly.token_budget is None else partial(prompted, stitched=assembly.stitch)
 
 
 def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[NodeWithScore]:

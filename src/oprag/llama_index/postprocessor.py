@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Self
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
-from oprag.build import assemble, build_context
+from oprag.assembly import Assembly
 from oprag.context import Context
 from oprag.fields import AssemblyFields, callables
-from oprag.given import Given
-from oprag.llama_index.nodes import chunks_of, nodes_of, prompted
+from oprag.llama_index.compression import Compression, check_compression, compression_of, searched_in
+from oprag.llama_index.nodes import nodes_of, shown
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
+from oprag.steps import Steps, aobtain, obtain
+from oprag.vector_fields import VectorFields
 
 __all__ = ["OrderPreservingPostprocessor"]
 
 dispatcher = get_dispatcher(__name__)
 
 
-class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
+class OrderPreservingPostprocessor(VectorFields, AssemblyFields, BaseNodePostprocessor):
     """Puts retrieved nodes into the order of their source.
 
     Ranks are the places in the given list, so it stands behind rerankers and cutoffs, as the last postprocessor. A
@@ -31,6 +32,12 @@ class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
     Args:
         annotate: Give copies of the nodes with rank, score, position and span under the metadata key "oprag", which is
             neither embedded nor shown to the model.
+        index: For thresholds and neighbours: the index that the nodes come from. Its store gives the vectors, its
+            embedding model makes those that are missing, and its docstore gives the neighbours.
+        embeddings: An embedding model or an `oprag.Embedder`, in place of that of the index.
+        vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
+        read_neighbors: A docstore, or a function of a node and a number that gives the nodes around it, in place of the
+            docstore of the index.
         **options: The options of `oprag.Assembly`. `stitch` is off by default: the given nodes come back, the same
             objects. With `stitch=True` there is one node a passage.
 
@@ -50,37 +57,58 @@ class OrderPreservingPostprocessor(AssemblyFields, BaseNodePostprocessor):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
+    index: SkipValidation[Any] = Field(default=None, exclude=True, repr=False)
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        assembly = self._assembly()
+        check_compression(self._compression(assembly), assembly)
+        return self
+
     @classmethod
     def class_name(cls) -> str:
         """The name under which it is serialized."""
         return "OrderPreservingPostprocessor"
 
-    def get_context(self, nodes: list[NodeWithScore]) -> Context:
+    def get_context(self, nodes: list[NodeWithScore], query: str | QueryBundle | None = None) -> Context:
         """The context that these nodes, best first, make: passages, what was dropped and why, tokens and text.
 
         The text is stitched, whatever `stitch` says about the nodes.
 
+        Args:
+            nodes: The nodes.
+            query: What was asked, for `similarity_threshold`.
+
         Raises:
             ChunkError: Something is no `NodeWithScore`.
             BudgetError: Nodes were given, and not one fits `token_budget`.
+            EmbeddingError: A threshold is set, and a vector cannot be had or cannot be used.
         """
-        return build_context(chunks_of(nodes), self._assembly(stitch=True))
+        bundle = QueryBundle(query) if isinstance(query, str) else query
+        assembly = self._assembly(stitch=True)
+        return obtain(self._compression(assembly).context(nodes, bundle, assembly))
 
     def _postprocess_nodes(
-        self,
-        nodes: list[NodeWithScore],
-        query_bundle: QueryBundle | None = None,  # noqa: ARG002
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        assembly = self._assembly()
-        show = None if assembly.token_budget is None else partial(prompted, stitched=assembly.stitch)
-        return nodes_of(assemble(Given(chunks_of(nodes), show=show), assembly), annotate=self.annotate)
+        return obtain(self._ordered(nodes, query_bundle))
 
     @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        # Nothing in it waits, so a thread would only cost time.
-        return self._postprocess_nodes(nodes, query_bundle)
+        return await aobtain(self._ordered(nodes, query_bundle))
+
+    def _ordered(self, nodes: list[NodeWithScore], query: QueryBundle | None) -> Steps[list[NodeWithScore]]:
+        """What is done, sync or async."""
+        assembly = self._assembly()
+        context = yield from self._compression(assembly).context(nodes, query, assembly, shown(assembly))
+        return nodes_of(context, annotate=self.annotate)
+
+    def _compression(self, assembly: Assembly) -> Compression:
+        searched = None if self.index is None else searched_in(self.index)
+        cache = self._cache() if assembly.needs_vectors else None
+        return compression_of(self.embeddings, cache, self.read_neighbors, searched)
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """The options as values that JSON can hold; functions are left out, and named under "left_out"."""

@@ -12,6 +12,7 @@ from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 
+from oprag.assembly import UNCUT
 from oprag.build import build_context
 from oprag.context import Context
 from oprag.llama_index.backend import AsyncLlamaIndexBackend, LlamaIndexBackend, Parts
@@ -162,7 +163,7 @@ def _as_given(nodes: list[NodeWithScore], backend: Parts) -> Context:
 
     In source order each source keeps its place among the others; what is in any other order stays as it is.
     """
-    changes: dict[str, Any] = {"k": None, "fetch_k": None, "token_budget": None, "source_order": "best"}
+    changes: dict[str, Any] = {**UNCUT, "source_order": "best"}
     if backend.assembly.order != "source":
         changes["order"] = "rank"
     return build_context(chunks_of(nodes), replace(backend.assembly, **changes))

@@ -14,16 +14,20 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_vali
 from oprag.assembly import Assembly
 from oprag.context import Context
 from oprag.errors import OptionError
-from oprag.fields import OPTIONS, AssemblyFields
-from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
+from oprag.fields import AssemblyFields
+from oprag.llama_index.compression import Compression, check_compression, compression_of, searched_by
+from oprag.llama_index.nodes import nodes_of, shown
 from oprag.question import check_question
+from oprag.render import Show
+from oprag.steps import Step, Steps, aobtain, obtain
+from oprag.vector_fields import VectorFields
 
 __all__ = ["OrderPreservingRetriever"]
 
 dispatcher = get_dispatcher(__name__)
 
 
-class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
+class OrderPreservingRetriever(VectorFields, AssemblyFields, BaseRetriever):
     """Gives the nodes of another retriever in the order of their source.
 
     For places that take a retriever and no postprocessors; elsewhere `OrderPreservingPostprocessor` does the same.
@@ -32,6 +36,11 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
     Args:
         retriever: Any LlamaIndex retriever; what it gives is ranked by its place in the list.
         annotate: See `OrderPreservingPostprocessor`.
+        embeddings: For the thresholds, where vectors have to be made: an embedding model or an `oprag.Embedder`; that
+            of the wrapped retriever's index by default.
+        vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
+        read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that gives the nodes around
+            it; the docstore of the wrapped retriever's index by default.
         callback_manager: LlamaIndex's callbacks.
         **options: The options of `oprag.Assembly`; `stitch` is off by default.
 
@@ -61,6 +70,8 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
                 "node no longer says how good it is; set its own options instead",
                 self.retriever,
             )
+        assembly = self._assembly()
+        check_compression(self.compression, assembly)
         return self
 
     @property
@@ -75,20 +86,35 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
             QueryError: The question is empty or no string.
             BudgetError: Nodes were found, and not one fits `token_budget`.
         """
-        return self._postprocessor().get_context(self.retriever.retrieve(_checked(query)))
+        return obtain(self._context(_checked(query), self.assembly))
 
     async def aget_context(self, query: str | QueryBundle) -> Context:
         """As `get_context`, async."""
-        return self._postprocessor().get_context(await self.retriever.aretrieve(_checked(query)))
+        return await aobtain(self._context(_checked(query), self.assembly))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        nodes = self.retriever.retrieve(_checked(query_bundle))
-        return self._postprocessor().postprocess_nodes(nodes, query_bundle)
+        assembly = self._assembly()
+        context = obtain(self._context(_checked(query_bundle), assembly, shown(assembly)))
+        return nodes_of(context, annotate=self.annotate)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        nodes = await self.retriever.aretrieve(_checked(query_bundle))
-        return await self._postprocessor().apostprocess_nodes(nodes, query_bundle)
+        assembly = self._assembly()
+        context = await aobtain(self._context(_checked(query_bundle), assembly, shown(assembly)))
+        return nodes_of(context, annotate=self.annotate)
+
+    def _context(self, query: QueryBundle, assembly: Assembly, show: Show | None = None) -> Steps[Context]:
+        """What is done for a question, sync or async."""
+        compression, inner = self.compression, self.retriever
+        asked = yield from compression.prepared(query, inner, assembly)
+        nodes = yield Step(lambda: inner.retrieve(asked), lambda: inner.aretrieve(asked))
+        return (yield from compression.context(nodes, asked, assembly, show))
+
+    @property
+    def compression(self) -> Compression:
+        """Where the vectors and the neighbours of nodes come from."""
+        cache = self._cache() if self._assembly().needs_vectors else None
+        return compression_of(self.embeddings, cache, self.read_neighbors, searched_by(self.retriever))
 
     def _handle_recursive_retrieval(
         self,
@@ -108,16 +134,10 @@ class OrderPreservingRetriever(AssemblyFields, BaseRetriever):
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self.retriever}
 
-    def _postprocessor(self) -> OrderPreservingPostprocessor:
-        options = {name: getattr(self, name) for name in OPTIONS}
-        return OrderPreservingPostprocessor(**options, annotate=self.annotate)
 
-
-def _checked(query: str | QueryBundle) -> str | QueryBundle:
-    """A question with a vector or a picture needs no words."""
-    if isinstance(query, QueryBundle):
-        if query.embedding is None and query.image_path is None:
-            check_question(query.query_str)
-    else:
-        check_question(query)
-    return query
+def _checked(query: str | QueryBundle) -> QueryBundle:
+    """The query as a bundle; one with a vector or a picture needs no words."""
+    bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
+    if bundle.embedding is None and bundle.image_path is None:
+        check_question(bundle.query_str)
+    return bundle

@@ -1,0 +1,182 @@
+"""What thresholds and neighbours need around LlamaIndex nodes: a model, a cache, a store, and a docstore."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+
+from oprag.assembly import Assembly
+from oprag.build import assembling
+from oprag.chunk import Chunk, Vector
+from oprag.context import Context
+from oprag.errors import OptionError
+from oprag.given import Given
+from oprag.llama_index.around import neighbor_reader
+from oprag.llama_index.embedder import as_embedder
+from oprag.llama_index.nodes import chunks_of
+from oprag.llama_index.stores import Searched, adapter_of
+from oprag.neighbors import NeighborReader
+from oprag.render import Show
+from oprag.steps import Steps
+from oprag.vector_sources import StoreReader, VectorSources
+
+if TYPE_CHECKING:
+    from oprag.cache import VectorCache
+
+__all__ = ["Compression", "check_compression", "compression_of", "searched_by", "searched_in"]
+
+
+@dataclass(frozen=True)
+class Compression:
+    """Where vectors and neighbours of nodes come from.
+
+    Attributes:
+        sources: Where vectors come from.
+        reads_the_query: Whether the vector of a query that was searched for is one of the same model.
+        read_neighbors: Gives the nodes around one.
+    """
+
+    sources: VectorSources
+    reads_the_query: bool
+    read_neighbors: NeighborReader | None
+
+    def prepared(self, query: QueryBundle, retriever: BaseRetriever, assembly: Assembly) -> Steps[QueryBundle]:
+        """The query with its vector, where the retriever will search by it: so it is embedded once."""
+        takes_it = isinstance(retriever, VectorIndexRetriever) and self.reads_the_query
+        if assembly.needs_vectors and takes_it and query.embedding is None:
+            vector = yield from self._vector(query)
+            return replace(query, embedding=[float(number) for number in vector])
+        return query
+
+    def context(
+        self, nodes: list[NodeWithScore], query: QueryBundle | None, assembly: Assembly, show: Show | None = None
+    ) -> Steps[Context]:
+        """The context of nodes that were found, best first."""
+        given = Given(chunks_of(nodes), None, self.read_neighbors, show)
+        if assembly.needs_vectors and given.chunks:
+            # NumPy is loaded only for who wants thresholds.
+            from oprag.vectors import given_with_vectors
+
+            if assembly.similarity_threshold is not None:
+                if query is None:
+                    raise OptionError("similarity_threshold needs the query; give query_bundle= or query_str=", None)
+                given = replace(given, question_vector=(yield from self._vector(query)))
+            given = yield from given_with_vectors(given, "", assembly, self.sources)
+        return (yield from assembling(given, assembly))
+
+    def _vector(self, query: QueryBundle) -> Steps[Vector]:
+        """The vector of a query; where it was expanded to several texts, their mean, as the retriever has it."""
+        import numpy as np
+
+        from oprag.vectors import question_vector
+
+        if query.embedding is not None and self.reads_the_query:
+            return np.asarray(query.embedding, dtype=np.float32)
+        vectors = []
+        for text in query.embedding_strs:
+            vectors.append((yield from question_vector(text, self.sources)))  # noqa: PERF401 - yields
+        return vectors[0] if len(vectors) == 1 else np.mean(vectors, axis=0, dtype=np.float32)
+
+
+def compression_of(
+    embeddings: Any, cache: VectorCache | None, read_neighbors: Any, searched: Searched | None
+) -> Compression:
+    """Where vectors and neighbours of nodes come from.
+
+    Args:
+        embeddings: A LlamaIndex embedding model or an `oprag.Embedder`; that of the index by default.
+        cache: Vectors that were made before.
+        read_neighbors: A docstore, or a function of a node and a number; the docstore of the index by default.
+        searched: Where nodes were found, if that is known.
+
+    Raises:
+        OptionError: One of them is something else, or the cache is a file and the model does not say which one it is.
+    """
+    own = None if searched is None else searched.embed_model
+    used = own if embeddings is None else embeddings
+    embedder = None if used is None else as_embedder(used)
+    in_a_file = cache is not None and cache.path is not None
+    if in_a_file and embedder is not None and not getattr(embedder, "lasting", True):
+        raise OptionError(
+            f"a cache in a file needs to know the model, and {embedder.name.partition(' ')[0]} does not say which one "
+            'it is; give embeddings=as_embedder(embeddings, name="...")',
+            embeddings,
+        )
+    same = embedder is not None and own is not None and as_embedder(own).name == embedder.name
+    docstore = None if searched is None else searched.docstore
+    return Compression(
+        VectorSources(embedder, cache, _reader(searched) if searched and same else None, _embedded_text),
+        same,
+        neighbor_reader(docstore if read_neighbors is None else read_neighbors),
+    )
+
+
+def check_compression(compression: Compression, assembly: Assembly) -> None:
+    """Refuse thresholds and neighbours for which nothing is at hand, before the first query.
+
+    Raises:
+        OptionError: There is nothing that makes vectors, or nothing to read neighbours from.
+    """
+    if assembly.needs_vectors and compression.sources.embedder is None:
+        raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
+    if assembly.neighbors and compression.read_neighbors is None:
+        raise OptionError("neighbors needs read_neighbors=, which gives the nodes around one", assembly.neighbors)
+
+
+def searched_by(retriever: BaseRetriever) -> Searched | None:
+    """Where a retriever searches; None where that is not certain."""
+    if not isinstance(retriever, VectorIndexRetriever):
+        return None
+    index = retriever._index  # noqa: SLF001 - a retriever says nowhere else what it searches
+    return Searched(
+        retriever._vector_store,  # noqa: SLF001
+        index.index_struct.nodes_dict,
+        retriever._docstore,  # noqa: SLF001
+        retriever._embed_model,  # noqa: SLF001
+        retriever._kwargs,  # noqa: SLF001
+    )
+
+
+def searched_in(index: Any) -> Searched:
+    """What an index searches.
+
+    Raises:
+        OptionError: It is no vector store index.
+    """
+    try:
+        return Searched(
+            index.vector_store,
+            index.index_struct.nodes_dict,
+            index.docstore,
+            index._embed_model,  # noqa: SLF001
+            {},
+        )
+    except AttributeError as error:
+        raise OptionError(f"index must be a VectorStoreIndex, got {type(index).__name__}", index) from error
+
+
+def _embedded_text(chunk: Chunk) -> str:
+    """What LlamaIndex embeds of a node: its text with its metadata."""
+    text: str = chunk.origin.node.get_content(MetadataMode.EMBED)
+    return text
+
+
+def _reader(searched: Searched) -> StoreReader | None:
+    adapter = adapter_of(searched.vector_store)
+    if adapter is None:
+        return None
+    read, aread = adapter.read, adapter.aread
+
+    def read_ids(ids: Sequence[str]) -> Any:
+        return read(searched, ids)
+
+    def aread_ids(ids: Sequence[str]) -> Any:
+        assert aread is not None  # noqa: S101 - else it is not handed on
+        return aread(searched, ids)
+
+    return StoreReader(type(searched.vector_store).__name__, read_ids, None if aread is None else aread_ids)

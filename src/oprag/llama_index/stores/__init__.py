@@ -1,0 +1,48 @@
+"""How LlamaIndex's vector stores give vectors by the ids of nodes, which its retrievers do not.
+
+A store that is not here works as well: vectors are then made by the embedding model and kept in the cache. An adapter
+is a module with one function, and a line in the table below; for a store of your own it is a call of `register_store`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from oprag.llama_index.stores.adapter import Searched, StoreAdapter
+
+__all__ = ["Searched", "StoreAdapter", "adapter_of", "register_store"]
+
+# By module and class, so that no store is imported for this.
+_ADAPTERS: dict[str, str | StoreAdapter] = {
+    "llama_index.core.vector_stores.simple.SimpleVectorStore": "simple",
+    "llama_index.vector_stores.chroma.base.ChromaVectorStore": "chroma",
+    "llama_index.vector_stores.faiss.base.FaissVectorStore": "faiss",
+    "llama_index.vector_stores.postgres.base.PGVectorStore": "postgres",
+    "llama_index.vector_stores.qdrant.base.QdrantVectorStore": "qdrant",
+}
+
+
+def register_store(store_class: type, adapter: StoreAdapter) -> None:
+    """Say how vectors of a store are read.
+
+    Args:
+        store_class: The class of the store; it holds for its subclasses too.
+        adapter: What the store does.
+    """
+    _ADAPTERS[_path(store_class)] = adapter
+
+
+def adapter_of(store: Any) -> StoreAdapter | None:
+    """The adapter for a store, None where there is none."""
+    for kind in type(store).__mro__:
+        found = _ADAPTERS.get(_path(kind))
+        if isinstance(found, str):
+            found = _ADAPTERS[_path(kind)] = import_module(f"{__name__}.{found}").ADAPTER
+        if isinstance(found, StoreAdapter):
+            return found
+    return None
+
+
+def _path(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
