@@ -64,7 +64,8 @@ def fill_in(
             "neighbors needs read_neighbors=, a function that gives the chunks around one",
             assembly.neighbors,
         )
-    read_for = {chunk.rank: _read(read, chunk, assembly.neighbors) for chunk in selected if _has_a_place(chunk)}
+    # Whatever is known of its place so far: links place a chunk only together with its neighbours.
+    read_for = {chunk.rank: _read(read, chunk, assembly.neighbors) for chunk in selected if chunk.source is not None}
     numbered = _numbered(retrieved, read_for)
     placed = place(numbered.chunks, assembly.source_key, assembly.position_key).chunks
     by_rank = _without_copies(placed)
