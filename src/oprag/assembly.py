@@ -25,6 +25,7 @@ __all__ = [
     "Order",
     "SourceOrder",
     "as_assembly",
+    "everything_kept",
 ]
 
 Order = Literal["source", "rank", "reverse", "edges", "random"]
@@ -136,6 +137,12 @@ def as_assembly(assembly: Assembly | None, options: dict[str, Any]) -> Assembly:
     if assembly is None:
         return Assembly(**options)
     return dataclasses.replace(assembly, **options) if options else assembly
+
+
+def everything_kept(assembly: Assembly) -> Assembly:
+    """The assembly, but for thresholds that keep everything and ask for vectors, and without a budget."""
+    changes = {"similarity_threshold": -1, "redundancy_threshold": None, "token_budget": None, "neighbors": 0}
+    return as_assembly(assembly, changes)
 
 
 def check_key(name: str, value: Any) -> None:

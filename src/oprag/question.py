@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from oprag.errors import QueryError
 
-__all__ = ["check_question"]
+__all__ = ["check_question", "check_questions"]
 
 
 def check_question(question: Any) -> None:
@@ -19,3 +20,19 @@ def check_question(question: Any) -> None:
         raise QueryError(f"the question must be a string, got {type(question).__name__}", question)
     if not question or question.isspace():
         raise QueryError("the question is empty", question)
+
+
+def check_questions(questions: Any) -> list[str]:
+    """A list of questions that can be searched for.
+
+    Raises:
+        QueryError: It is no list, is empty, or a question in it cannot be searched for.
+    """
+    if isinstance(questions, str) or not isinstance(questions, Iterable):
+        raise QueryError(f"expected a list of questions, got {type(questions).__name__}", questions)
+    checked = list(questions)
+    if not checked:
+        raise QueryError("the list of questions is empty", questions)
+    for question in checked:
+        check_question(question)
+    return checked

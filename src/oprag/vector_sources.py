@@ -58,3 +58,8 @@ class VectorSources:
     cache: VectorCache | None = None
     store: StoreReader | None = None
     text_of: Callable[[Chunk], str] = lambda chunk: chunk.text
+
+    @property
+    def name(self) -> str:
+        """The identity of the embedder."""
+        return "no embedder" if self.embedder is None else self.embedder.name

@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from pydantic import ValidationError
 
-from oprag import DocumentIndex, EmbeddingError, OptionError, VectorCache
+from oprag import DocumentIndex, EmbeddingError, OptionError, QueryError, VectorCache
 from oprag.context import Context
 from oprag.langchain import (
     DocumentIndexRetriever,
@@ -508,3 +508,18 @@ def test_neighbours_without_a_reader_are_refused_at_construction(store):
             make(neighbors=1)
         with pytest.raises((ValidationError, OptionError), match="read_neighbors must be a function of a document"):
             make(neighbors=1, read_neighbors=3)
+
+
+def test_a_report_says_which_thresholds_suit_the_embedder(store, embeddings):
+    retriever = OrderPreservingRetriever(vectorstore=store, similarity_threshold=0.9)
+    report = retriever.threshold_report([QUESTION, "Is bread baked?"])
+    assert embeddings.embedded == (2, 0)
+    assert report.embedder == "tests.counting.CountingEmbeddings(dimension=32, model='words')"
+    assert [len(cosines) for cosines in report.similarities] == [6, 6]
+    assert max(report.similarities[0]) == pytest.approx(cosine(embeddings, QUESTION, TEXTS[3]), abs=1e-6)
+    assert str(asyncio.run(retriever.athreshold_report([QUESTION, "Is bread baked?"]))) == str(report)
+    assert [len(cosines) for cosines in retriever.threshold_report([QUESTION], k=2).similarities] == [2]
+    questions: list[Any] = ["a question", [], [""], None]
+    for wrong in questions:
+        with pytest.raises(QueryError, match="question"):
+            retriever.threshold_report(wrong)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -14,14 +15,17 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config
 
-from oprag.assembly import Assembly, as_assembly
+from oprag.assembly import Assembly, as_assembly, everything_kept
 from oprag.build import assembling
 from oprag.context import Context
 from oprag.langchain.documents import documents_of
 from oprag.langchain.finding import Search
 from oprag.langchain.wrapping_retriever import WrappingRetriever
-from oprag.question import check_question
+from oprag.question import check_question, check_questions
 from oprag.steps import Steps, aobtain, obtain
+
+if TYPE_CHECKING:
+    from oprag.threshold_report import ThresholdReport
 
 __all__ = ["OrderPreservingRetriever"]
 
@@ -137,6 +141,41 @@ class OrderPreservingRetriever(WrappingRetriever):
         request = _Request(config, assembly or self.assembly)
         await super().ainvoke(query, config, request=request, k=k, filter=filter)
         return _filled_in(request)
+
+    def threshold_report(
+        self, questions: Sequence[str], *, k: int | None = None, config: RunnableConfig | None = None
+    ) -> ThresholdReport:
+        """Which cosines the chunks have that are found for these questions, and which thresholds follow from that.
+
+        Args:
+            questions: Questions as users ask them; some tens of them say enough.
+            k: In place of the retriever's own.
+            config: Handed to the wrapped retriever.
+
+        Returns:
+            The report, a table when it is printed.
+
+        Raises:
+            QueryError: A question is empty or no string, or none of them finds anything.
+            EmbeddingError: There is nothing that makes vectors.
+        """
+        from oprag.threshold_report import report_thresholds
+
+        assembly = everything_kept(self.assembly)
+        contexts = [self.get_context(one, k=k, config=config, assembly=assembly) for one in check_questions(questions)]
+        return report_thresholds(contexts, self._vector_sources(None).name)
+
+    async def athreshold_report(
+        self, questions: Sequence[str], *, k: int | None = None, config: RunnableConfig | None = None
+    ) -> ThresholdReport:
+        """As `threshold_report`, async."""
+        from oprag.threshold_report import report_thresholds
+
+        assembly = everything_kept(self.assembly)
+        contexts = [
+            await self.aget_context(one, k=k, config=config, assembly=assembly) for one in check_questions(questions)
+        ]
+        return report_thresholds(contexts, self._vector_sources(None).name)
 
     def _get_relevant_documents(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
@@ -11,16 +12,19 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from oprag.assembly import Assembly
+from oprag.assembly import Assembly, everything_kept
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields
 from oprag.llama_index.compression import Compression, check_compression, compression_of, searched_by
 from oprag.llama_index.nodes import nodes_of, shown
-from oprag.question import check_question
+from oprag.question import check_question, check_questions
 from oprag.render import Show
 from oprag.steps import Step, Steps, aobtain, obtain
 from oprag.vector_fields import VectorFields
+
+if TYPE_CHECKING:
+    from oprag.threshold_report import ThresholdReport
 
 __all__ = ["OrderPreservingRetriever"]
 
@@ -92,6 +96,33 @@ class OrderPreservingRetriever(VectorFields, AssemblyFields, BaseRetriever):
         """As `get_context`, async."""
         return await aobtain(self._context(_checked(query), self.assembly))
 
+    def threshold_report(self, questions: Sequence[str]) -> ThresholdReport:
+        """Which cosines the nodes have that are found for these questions, and which thresholds follow from that.
+
+        Args:
+            questions: Questions as users ask them; some tens of them say enough.
+
+        Returns:
+            The report, a table when it is printed.
+
+        Raises:
+            QueryError: A question is empty or no string, or none of them finds anything.
+            EmbeddingError: There is nothing that makes vectors.
+        """
+        from oprag.threshold_report import report_thresholds
+
+        assembly = everything_kept(self.assembly)
+        contexts = [obtain(self._context(_checked(one), assembly)) for one in check_questions(questions)]
+        return report_thresholds(contexts, self.compression.sources.name)
+
+    async def athreshold_report(self, questions: Sequence[str]) -> ThresholdReport:
+        """As `threshold_report`, async."""
+        from oprag.threshold_report import report_thresholds
+
+        assembly = everything_kept(self.assembly)
+        contexts = [await aobtain(self._context(_checked(one), assembly)) for one in check_questions(questions)]
+        return report_thresholds(contexts, self.compression.sources.name)
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         assembly = self._assembly()
         context = obtain(self._context(_checked(query_bundle), assembly, shown(assembly)))
@@ -105,7 +136,7 @@ class OrderPreservingRetriever(VectorFields, AssemblyFields, BaseRetriever):
 
     def _context(self, query: QueryBundle, assembly: Assembly, show: Show | None = None) -> Steps[Context]:
         """What is done for a question, sync or async."""
-        compression, inner = self.compression, self.retriever
+        compression, inner = self._compression(assembly), self.retriever
         asked = yield from compression.prepared(query, inner, assembly)
         nodes = yield Step(lambda: inner.retrieve(asked), lambda: inner.aretrieve(asked))
         return (yield from compression.context(nodes, asked, assembly, show))
@@ -113,7 +144,10 @@ class OrderPreservingRetriever(VectorFields, AssemblyFields, BaseRetriever):
     @property
     def compression(self) -> Compression:
         """Where the vectors and the neighbours of nodes come from."""
-        cache = self._cache() if self._assembly().needs_vectors else None
+        return self._compression(self._assembly())
+
+    def _compression(self, assembly: Assembly) -> Compression:
+        cache = self._cache() if assembly.needs_vectors else None
         return compression_of(self.embeddings, cache, self.read_neighbors, searched_by(self.retriever))
 
     def _handle_recursive_retrieval(
