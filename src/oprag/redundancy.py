@@ -68,10 +68,13 @@ def _compare_within(
     """Fill in what rows of a block repeat of rows inside of it."""
     products = block @ block.T
     repeats = np.triu(products >= threshold, 1)
-    # Few rows repeat another one, and only those need a step in Python.
-    for row in np.flatnonzero(repeats.any(axis=1)).tolist():
-        if twin[row] >= 0:
-            continue
-        for later in np.flatnonzero(repeats[row]).tolist():
-            if twin[later] < 0 or products[row, later] > cosine[later]:
-                twin[later], cosine[later] = start + row, products[row, later]
+    earlier, later = np.nonzero(repeats)
+    if not len(earlier):
+        return
+    # Row by row: whether a row stays is known when all rows before it were looked at. In lists, since one number of an
+    # array takes longer than a step of Python.
+    twins, cosines = twin.tolist(), cosine.tolist()
+    for one, other, nearness in zip(earlier.tolist(), later.tolist(), products[repeats].tolist(), strict=True):
+        if twins[one] < 0 and (twins[other] < 0 or nearness > cosines[other]):
+            twins[other], cosines[other] = start + one, nearness
+    twin[:], cosine[:] = twins, cosines
