@@ -23,6 +23,7 @@ from oprag import (
     QueryError,
     TokenizerError,
     build_context,
+    split_recursive,
 )
 from tests.helpers import WordEmbedder, prose, texts, word_offsets
 
@@ -30,7 +31,8 @@ BOOK = prose(400, seed=3)
 
 
 def book_index(**options: Any) -> DocumentIndex:
-    return DocumentIndex.from_texts({"book": BOOK}, WordEmbedder(), word_offsets, **{"size": 10, **options})
+    given: dict[str, Any] = {"embedder": WordEmbedder(), "size": 10, **options}
+    return DocumentIndex.from_texts({"book": BOOK}, tokenizer=word_offsets, **given)
 
 
 def index_of(vectors: Any, questions: Any, name: str = "given") -> DocumentIndex:
@@ -117,6 +119,9 @@ def test_a_source_needs_a_name(name):
         ({"tokenizer": "words"}, TokenizerError),
         ({"size": 0}, OptionError),
         ({"overlap": 128}, OptionError),
+        ({"splitter": "sentences"}, OptionError),
+        ({"splitter": "recursive", "size": 0}, OptionError),
+        ({"splitter": "recursive", "size": "5"}, OptionError),
         ({"embedder": DualEncoder("short", lambda texts: [[1.0]] * (len(texts) - 1))}, EmbeddingError),
         ({"embedder": DualEncoder("nan", lambda texts: [[float("nan")]] * len(texts))}, EmbeddingError),
     ],
@@ -156,6 +161,17 @@ def test_a_changing_dimension_is_refused():
     embedder = DualEncoder("growing", lambda texts: np.ones((len(texts), next(dimensions))))
     with pytest.raises(EmbeddingError, match="expected vectors of dimension 3, got 4"):
         DocumentIndex.from_texts({"book": prose(1500)}, embedder, word_offsets, size=2)
+
+
+def test_recursive_windows_have_defaults_of_their_own():
+    text = prose(3000, seed=4)
+    for size, expected in (
+        (None, split_recursive(text, word_offsets)),
+        (50, split_recursive(text, word_offsets, 50, 5)),
+    ):
+        index = DocumentIndex.from_texts({"book": text}, None, word_offsets, splitter="recursive", size=size)
+        places = [(chunk.metadata["start_index"], chunk.metadata["end_index"]) for chunk in index.chunks]
+        assert places == [(window.start, window.end) for window in expected]
 
 
 # --- searching ---
@@ -339,6 +355,22 @@ def test_a_missing_file_is_the_systems_error(tmp_path):
 def test_another_embedder_is_refused(tmp_path):
     with pytest.raises(EmbeddingError, match=r"was made with the embedder 'words', got 'other'"):
         DocumentIndex.load(saved(tmp_path), WordEmbedder(name="other"))
+
+
+def test_an_index_without_vectors_can_be_saved(tmp_path):
+    index = book_index(embedder=None)
+    loaded = DocumentIndex.load(saved(tmp_path, index), None)
+    same(index, loaded)
+    word = BOOK.split()[7]
+    assert len(loaded.search(word, 5, "bm25")) == 1
+    assert loaded.search(word, 5, "bm25") == index.search(word, 5, "bm25")
+    with pytest.raises(EmbeddingError, match="was made with the embedder None, got 'words'"):
+        DocumentIndex.load(tmp_path / "index.oprag", WordEmbedder())
+
+
+def test_an_index_with_vectors_is_not_loaded_without_its_embedder(tmp_path):
+    with pytest.raises(EmbeddingError, match="was made with the embedder 'words', got None"):
+        DocumentIndex.load(saved(tmp_path), None)
 
 
 def damaged(path: Path) -> None:

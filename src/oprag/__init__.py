@@ -86,6 +86,7 @@ __all__ = [
     "arrange",
     "build_context",
     "locate_positions",
+    "split_recursive",
     "split_tokens",
 ]
 
@@ -99,6 +100,7 @@ _LOADED_LATER = {
     "TokenWindow": "oprag.split",
     "VectorCache": "oprag.cache",
     "locate_positions": "oprag.locate",
+    "split_recursive": "oprag.recursive",
     "split_tokens": "oprag.split",
 }
 
@@ -108,6 +110,7 @@ if TYPE_CHECKING:
     from oprag.index import DocumentIndex
     from oprag.local import LocalEmbedder
     from oprag.locate import Located, locate_positions
+    from oprag.recursive import split_recursive
     from oprag.split import TokenWindow, split_tokens
 
 

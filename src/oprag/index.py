@@ -1,4 +1,4 @@
-"""Exact cosine search over the chunks of one or many sources, held in one matrix."""
+"""Exact search over the chunks of one or many sources, by meaning, by words or by both."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from oprag.around import neighbors_among
 from oprag.chunk import Chunk
 from oprag.embed import Embedder, as_vectors
-from oprag.errors import ChunkError, EmbeddingError, IndexFileError, MissingSourceError, OptionError, QueryError
+from oprag.errors import ChunkError, EmbeddingError, IndexFileError, OptionError, QueryError
 from oprag.index_file import Contents, read_index, write_index
 from oprag.neighbors import NeighborReader
 from oprag.question import check_question
-from oprag.source import source_name
-from oprag.split import split_tokens
+from oprag.question_vectors import QuestionVectors
+from oprag.search import Retriever, Search
+from oprag.split_sources import Split, Splitter, split_sources
 
 __all__ = ["DocumentIndex"]
 
@@ -29,16 +30,16 @@ Progress = Callable[[int, int], None]
 
 
 class DocumentIndex:
-    """Chunks and their vectors.
+    """Chunks, and their vectors where there is an embedder.
 
-    Search is exact: one product of the matrix with the question, so it suits a document or some hundred of them. For
+    Search is exact: every chunk is held against the question, so it suits a document or some hundred of them. For
     millions of chunks use a vector store, and `oprag.langchain` or `oprag.llama_index` over it.
 
     Args:
         texts: The texts of the chunks.
         metadata: What is known about each chunk; `source` and `chunk_index` are needed for source order.
-        vectors: The embeddings, of shape (number of chunks, dimension).
-        embedder: Embeds the questions.
+        vectors: The embeddings, of shape (number of chunks, dimension); None without an embedder.
+        embedder: Embeds the questions; None for an index that is searched by words alone.
 
     Raises:
         ChunkError: A text is no string, or there are not as many metadata as texts.
@@ -54,9 +55,14 @@ class DocumentIndex:
     """
 
     def __init__(
-        self, texts: Sequence[str], metadata: Sequence[Mapping[str, Any]], vectors: Any, embedder: Embedder
+        self,
+        texts: Sequence[str],
+        metadata: Sequence[Mapping[str, Any]],
+        vectors: Any = None,
+        embedder: Embedder | None = None,
     ) -> None:
-        if not isinstance(embedder, Embedder):
+        without = vectors is None and embedder is None
+        if not without and not isinstance(embedder, Embedder):
             raise EmbeddingError(
                 f"expected an embedder with name, embed_questions and embed_documents, got {type(embedder).__name__}; "
                 "DualEncoder makes one of two functions",
@@ -64,54 +70,51 @@ class DocumentIndex:
             )
         if len(texts) != len(metadata):
             raise ChunkError(f"expected metadata for {len(texts)} chunks, got {len(metadata)}", metadata)
-        self._vectors = as_vectors(vectors, len(texts))
+        self._vectors = np.zeros((len(texts), 0), np.float32) if embedder is None else as_vectors(vectors, len(texts))
         self._vectors.flags.writeable = False
         self._embedder = embedder
-        self._equals = _first_equals(self._vectors)
+        self._questions = None if embedder is None else QuestionVectors(embedder, self._vectors.shape[1] or None)
         # Checked and built once; a hit is a copy with its rank and score.
         self._chunks = [
             Chunk(text, row, metadata=data, id=str(row))
             for row, (text, data) in enumerate(zip(texts, metadata, strict=True))
         ]
+        self._search = Search(self._chunks, self._vectors, self._questions)
 
     @classmethod
     def from_texts(
         cls,
-        sources: Mapping[str, str],
-        embedder: Embedder,
+        sources: Mapping[str, str | Sequence[str]],
+        embedder: Embedder | None,
         tokenizer: Any,
         *,
-        size: int = 128,
-        overlap: int = 0,
+        splitter: Splitter = "tokens",
+        size: int | None = None,
+        overlap: int | None = None,
         progress: Progress | None = None,
     ) -> DocumentIndex:
         """Split, stamp and embed whole texts.
 
         Args:
-            sources: The text of each source by its name.
-            embedder: Embeds chunks and questions.
+            sources: The text of each source by its name. A list of texts is its pages: each is split by itself, and its
+                chunks have their `page`, from 1.
+            embedder: Embeds chunks and questions; None for an index that is searched by words alone.
             tokenizer: What `split_tokens` takes.
-            size: Tokens in a chunk.
-            overlap: Tokens that neighbours share.
+            splitter: "tokens" for `split_tokens`, "recursive" for `split_recursive`.
+            size: Tokens in a chunk; by default 128 or, recursive, 1,000.
+            overlap: Tokens that neighbours share; by default none or, recursive, a tenth of the size.
             progress: Called with the number of embedded chunks and the number of all.
 
         Raises:
             ChunkError: `sources` is no mapping, or a text is no string.
             MissingSourceError: A source has no name.
+            OptionError: There is no such splitter, or it cannot split so.
             EmbeddingError: The embedder gave vectors of another shape, or not finite.
+            MissingExtraError: The recursive splitter is not installed.
         """
-        if not isinstance(sources, Mapping):
-            raise ChunkError(f"sources must map names to texts, got {type(sources).__name__}", sources)
-        texts: list[str] = []
-        metadata: list[dict[str, Any]] = []
-        for name, text in sources.items():
-            if source_name(name) is None:
-                raise MissingSourceError(f"a source must be named by a non-empty string, got {name!r}", name)
-            for number, window in enumerate(split_tokens(text, tokenizer, size, overlap)):
-                texts.append(window.text)
-                metadata.append(
-                    {"source": name, "chunk_index": number, "start_index": window.start, "end_index": window.end}
-                )
+        texts, metadata = split_sources(sources, tokenizer, Split(splitter, size, overlap))
+        if embedder is None:
+            return cls(texts, metadata)
         return cls(texts, metadata, _embed(texts, embedder, progress), embedder)
 
     def __len__(self) -> int:
@@ -142,25 +145,50 @@ class DocumentIndex:
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """The unit vectors of the chunks, of shape (number of chunks, dimension); they cannot be written to."""
+        """The unit vectors of the chunks, of shape (number of chunks, dimension); they cannot be written to.
+
+        Without an embedder the dimension is 0.
+        """
         return self._vectors
 
-    def search(self, question: str, k: int) -> list[Chunk]:
-        """The k chunks whose cosine with the question is largest, best first; of equals the first added.
+    def question_vector(self, question: str) -> NDArray[np.float32]:
+        """The unit vector of a question, of shape (dimension,); the last few are remembered.
 
         Raises:
             QueryError: The question is empty or no string.
-            OptionError: k is no whole number from 1.
-            EmbeddingError: The embedder gave a vector of another dimension.
+            EmbeddingError: The index has no embedder, or it gave a vector of another dimension.
         """
-        return self.search_all([question], k)[0]
+        check_question(question)
+        if self._questions is None:
+            raise EmbeddingError("this index was made without an embedder, so no question can be embedded", self)
+        vector: NDArray[np.float32] = self._questions.of([question])[0]
+        vector.flags.writeable = False
+        return vector
 
-    def search_all(self, questions: Sequence[str], k: int) -> list[list[Chunk]]:
+    def search(self, question: str, k: int, retriever: Retriever = "dense") -> list[Chunk]:
+        """The k chunks that fit the question best, best first; of equals the first added.
+
+        Args:
+            question: The question.
+            k: The most chunks.
+            retriever: "dense" ranks all chunks by cosine; "bm25" those that share a word with the question, by BM25;
+                "hybrid" fuses both whole rankings. The score of a hit is that of its retriever.
+
+        Raises:
+            QueryError: The question is empty or no string.
+            OptionError: k is no whole number from 1, there is no such retriever, or it needs an embedder.
+            EmbeddingError: The embedder gave a vector of another dimension.
+            MissingExtraError: BM25 is not installed.
+        """
+        return self.search_all([question], k, retriever)[0]
+
+    def search_all(self, questions: Sequence[str], k: int, retriever: Retriever = "dense") -> list[list[Chunk]]:
         """As `search`, for many questions with one product: several times faster than one after the other.
 
         Args:
             questions: The questions.
             k: The most chunks for each.
+            retriever: As for `search`.
 
         Returns:
             One list of chunks for each question.
@@ -171,22 +199,16 @@ class DocumentIndex:
             raise QueryError("expected a list of questions, got one; search() takes that", questions)
         for question in questions:
             check_question(question)
-        if not questions or not self._chunks:
-            return [[] for _ in questions]
-        encoded = self._embedder.embed_questions(list(questions))
-        wanted = as_vectors(encoded, len(questions), self._vectors.shape[1])
-        scores = wanted @ self._vectors.T if len(questions) > 1 else (self._vectors @ wanted[0])[None]
-        if self._equals is not None:
-            scores = scores[:, self._equals]
-        return [self._hits(row, top(row, k)) for row in scores]
+        self._search.check(retriever)
+        return self._search.hits(questions, k, retriever)
 
-    def _hits(self, scores: NDArray[np.float32], indices: NDArray[np.intp]) -> list[Chunk]:
-        hits: list[Chunk] = []
-        for rank, (index, score) in enumerate(zip(indices.tolist(), scores[indices].tolist(), strict=True)):
-            hit = object.__new__(Chunk)
-            hit.__dict__.update(self._chunks[index].__dict__, rank=rank, score=score, vector=self._vectors[index])
-            hits.append(hit)
-        return hits
+    def check_retriever(self, retriever: Any) -> None:
+        """Refuse a retriever that this index cannot be searched by.
+
+        Raises:
+            OptionError: There is no such retriever, or it needs an embedder and the index has none.
+        """
+        self._search.check(retriever)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to one file, without pickle; a file that is there is replaced in one step.
@@ -196,15 +218,16 @@ class DocumentIndex:
         """
         texts = [chunk.text for chunk in self._chunks]
         metadata = [dict(chunk.metadata) for chunk in self._chunks]
-        write_index(Path(path), Contents(self._embedder.name, texts, metadata, self._vectors))
+        name = None if self._embedder is None else self._embedder.name
+        write_index(Path(path), Contents(name, texts, metadata, self._vectors))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], embedder: Embedder) -> DocumentIndex:
+    def load(cls, path: str | os.PathLike[str], embedder: Embedder | None) -> DocumentIndex:
         """Read a saved index.
 
         Args:
             path: The file.
-            embedder: The one that the index was made with.
+            embedder: The one that the index was made with; None where it was made with none.
 
         Raises:
             FileNotFoundError: There is no such file.
@@ -213,40 +236,13 @@ class DocumentIndex:
         """
         path = Path(path)
         made_with, texts, metadata, vectors = read_index(path)
-        if made_with != embedder.name:
-            raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {embedder.name!r}", embedder)
+        given = None if embedder is None else embedder.name
+        if made_with != given:
+            raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {given!r}", embedder)
         try:
-            return cls(texts, metadata, vectors, embedder)
+            return cls(texts, metadata, None if embedder is None else vectors, embedder)
         except (ChunkError, EmbeddingError) as error:
             raise IndexFileError(f"{path} is damaged: {error}", path) from error
-
-
-def top(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
-    """The indices of the k largest scores, largest first; of equal scores the lowest index.
-
-    `argpartition` alone picks any of several equal scores at the border, so these are chosen by index.
-
-    Args:
-        scores: Of shape (number of chunks,).
-        k: How many; all of them where there are fewer.
-    """
-    if k < len(scores):
-        border = scores[np.argpartition(scores, len(scores) - k)[len(scores) - k]]
-        above = np.flatnonzero(scores > border)
-        best = np.concatenate([above, np.flatnonzero(scores == border)[: k - len(above)]])
-    else:
-        best = np.arange(len(scores))
-    return best[np.lexsort((best, -scores[best]))]
-
-
-def _first_equals(vectors: NDArray[np.float32]) -> NDArray[np.intp] | None:
-    """For each row the first one that is equal to it; None where all differ.
-
-    A product gives equal rows cosines that differ in the last bit, by the place of the row in the matrix; they tie.
-    """
-    first: dict[bytes, int] = {}
-    equals = [first.setdefault(row.tobytes(), index) for index, row in enumerate(vectors)]
-    return None if len(first) == len(vectors) else np.array(equals)
 
 
 def _embed(texts: Sequence[str], embedder: Embedder, progress: Progress | None) -> NDArray[np.float32]:

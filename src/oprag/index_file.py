@@ -18,9 +18,9 @@ _FORMAT = 1
 
 
 class Contents(NamedTuple):
-    """What a file holds: the name of the embedder, and texts, metadata and vectors of the chunks."""
+    """What a file holds: the name of the embedder, if there was one, and texts, metadata and vectors of the chunks."""
 
-    embedder: str
+    embedder: str | None
     texts: list[str]
     metadata: list[dict[str, Any]]
     vectors: NDArray[np.float32]

@@ -14,7 +14,7 @@ __all__ = ["OffsetTokenizer", "TokenWindow", "split_tokens"]
 OffsetTokenizer = Callable[[str], Iterable[tuple[int, int]]]
 
 # Half of a surrogate pair is no character; tokenizers refuse it, or count it as something of another length.
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class TokenWindow(NamedTuple):
@@ -63,16 +63,26 @@ def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -
         >>> [window.text for window in split_tokens("one two three four", words, size=2)]
         ['one two ', 'three four']
     """
+    check_split(text, size, overlap)
+    if not text:
+        return []
+    starts = _starts(text, offsets_of(tokenizer)(LONE_SURROGATE.sub("\ufffd", text)))
+    return list(_windows(text, starts, size, overlap))
+
+
+def check_split(text: Any, size: Any, overlap: Any) -> None:
+    """Refuse what cannot be split, or not so.
+
+    Raises:
+        OptionError: `size` or `overlap` is out of range.
+        ChunkError: `text` is no string.
+    """
     if type(size) is not int or size < 1:
         raise OptionError(f"size must be a whole number of tokens from 1, got {size!r}", size)
     if type(overlap) is not int or not 0 <= overlap < size:
         raise OptionError(f"overlap must be a whole number from 0 and less than size={size}, got {overlap!r}", overlap)
     if not isinstance(text, str):
         raise ChunkError(f"the text to split must be a string, got {type(text).__name__}", text)
-    if not text:
-        return []
-    starts = _starts(text, offsets_of(tokenizer)(_LONE_SURROGATE.sub("\ufffd", text)))
-    return list(_windows(text, starts, size, overlap))
 
 
 def _windows(text: str, starts: Sequence[int], size: int, overlap: int) -> Iterable[TokenWindow]:

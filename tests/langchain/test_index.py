@@ -66,6 +66,28 @@ async def test_documents_come_best_first(index, retriever, is_async: bool):
 
 
 @both_sides
+@pytest.mark.parametrize("by", ["dense", "bm25", "hybrid"])
+async def test_the_retriever_of_the_index_can_be_chosen(index, is_async: bool, by: Any):
+    found = await ask(DocumentIndexRetriever(index=index, k=6, retriever=by), QUESTION, is_async=is_async)
+    expected = index.search(QUESTION, 6, by)
+    assert places(found) == [(chunk.metadata["source"], chunk.metadata["chunk_index"]) for chunk in expected]
+    assert [document.metadata["relevance_score"] for document in found] == [chunk.score for chunk in expected]
+
+
+def test_without_an_embedder_only_words_can_be_searched_for():
+    index = DocumentIndex.from_texts(TEXTS, None, word_offsets, size=SIZE)
+    assert len(DocumentIndexRetriever(index=index, k=2, retriever="bm25").invoke(QUESTION)) == 2
+    with pytest.raises(ValidationError, match="made without an embedder"):
+        DocumentIndexRetriever(index=index)
+
+
+@pytest.mark.parametrize("by", ["sparse", None, 3])
+def test_an_unknown_retriever_of_the_index_is_refused(index, by: Any):
+    with pytest.raises(ValidationError, match="retriever must be one of dense, bm25, hybrid"):
+        DocumentIndexRetriever(index=index, retriever=by)
+
+
+@both_sides
 async def test_a_document_says_where_it_stands(retriever, is_async: bool):
     for document in await ask(retriever, QUESTION, is_async=is_async):
         about = document.metadata

@@ -14,6 +14,7 @@ from oprag.checks import check_count
 from oprag.errors import OptionError
 from oprag.index import DocumentIndex
 from oprag.question import check_question
+from oprag.search import Retriever
 
 __all__ = ["DocumentIndexRetriever"]
 
@@ -24,21 +25,25 @@ class DocumentIndexRetriever(BaseRetriever):
     Args:
         index: The index.
         k: How many documents to bring; 128 by default, as over a vector store.
+        retriever: How the index is searched: "dense", "bm25" or "hybrid", as in `DocumentIndex.search`.
 
     Raises:
-        ValidationError: `index` is no `DocumentIndex`, or `k` has a value that it cannot have (pydantic's error).
+        ValidationError: `index` is no `DocumentIndex`, or `k` or `retriever` has a value that it cannot have
+            (pydantic's error).
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
     index: SkipValidation[DocumentIndex]
     k: SkipValidation[int] = 128
+    retriever: SkipValidation[Retriever] = "dense"
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not isinstance(self.index, DocumentIndex):
             raise OptionError(f"index must be an oprag.DocumentIndex, got {type(self.index).__name__}", self.index)
         check_count("k", self.k, optional=False)
+        self.index.check_retriever(self.retriever)
         return self
 
     def _get_relevant_documents(
@@ -51,7 +56,7 @@ class DocumentIndexRetriever(BaseRetriever):
         check_question(query)
         return [
             Document(chunk.text, id=chunk.id, metadata={**chunk.metadata, "relevance_score": chunk.score})
-            for chunk in self.index.search(query, self.k if k is None else k)
+            for chunk in self.index.search(query, self.k if k is None else k, self.retriever)
         ]
 
     async def _aget_relevant_documents(

@@ -1,0 +1,56 @@
+"""The vectors of questions, the last few of them remembered."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.embed import Embedder, as_vectors
+
+__all__ = ["QuestionVectors"]
+
+_REMEMBERED = 64
+
+
+class QuestionVectors:
+    """Embeds questions; one that was asked lately is not embedded again.
+
+    A question is searched for, held against thresholds and ranked against answers, and a hosted model takes a request
+    for each time that it is embedded.
+
+    Args:
+        embedder: Embeds the questions.
+        dimension: The dimension that their vectors must have; None where it is not known.
+    """
+
+    def __init__(self, embedder: Embedder, dimension: int | None) -> None:
+        self._embedder = embedder
+        self._dimension = dimension
+        self._known: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, questions: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, of shape (number of questions, dimension).
+
+        Raises:
+            EmbeddingError: The embedder gave vectors of another number or dimension, or not finite.
+        """
+        with self._lock:
+            vectors = {question: self._known[question] for question in questions if question in self._known}
+        new = [question for question in dict.fromkeys(questions) if question not in vectors]
+        if new:
+            # Outside of the lock: it may take a second, and other threads ask other questions.
+            embedded = as_vectors(self._embedder.embed_questions(new), len(new), self._dimension)
+            vectors |= zip(new, embedded, strict=True)
+        with self._lock:
+            for question in questions[-_REMEMBERED:]:
+                self._known.pop(question, None)
+                # A copy of its row: a view would keep all rows of the batch.
+                self._known[question] = vectors[question].copy()
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return np.stack([vectors[question] for question in questions])
