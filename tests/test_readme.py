@@ -97,4 +97,4 @@ def test_the_first_result_comes_within_25_lines():
 def test_extras_are_those_of_the_package():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     section = README.split("## Install")[1].split("##")[0]
-    assert {name for name in extras if name != "dev"} <= set(re.findall(r"`([a-z-]+)`", section))
+    assert {name for name in extras if name != "dev"} <= set(re.findall(r"`([a-z0-9-]+)`", section))

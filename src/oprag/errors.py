@@ -23,6 +23,7 @@
     ├── SourceWarning                       chunks do not say which source they came from
     ├── RetrievalWarning                    the search brought fewer chunks than were asked for
     ├── ModelWarning                        calls of the model failed and were skipped
+    ├── IndexFileWarning                    a kept index cannot be used, or an index cannot be kept
     └── SerializationWarning                options that were functions could not be loaded
 
 `except OpragError` catches all of them. Each error also is the builtin that fits, and carries the value that it is
@@ -37,6 +38,7 @@ __all__ = [
     "ChunkError",
     "EmbeddingError",
     "IndexFileError",
+    "IndexFileWarning",
     "InputFileError",
     "MissingExtraError",
     "MissingPositionError",
@@ -160,6 +162,10 @@ class RetrievalWarning(OpragWarning):
 
 class ModelWarning(OpragWarning):
     """Calls of the model failed, and `on_error="skip"` went on without them."""
+
+
+class IndexFileWarning(OpragWarning):
+    """An index that was kept in a file cannot be used and is made anew, or a new one cannot be kept."""
 
 
 class SerializationWarning(OpragWarning):

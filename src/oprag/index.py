@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from oprag.around import neighbors_among
 from oprag.chunk import Chunk
 from oprag.embed import Embedder, as_vectors
+from oprag.embed_batches import Progress, embed_in_batches
 from oprag.errors import ChunkError, EmbeddingError, IndexFileError, OptionError, QueryError
 from oprag.index_file import Contents, read_index, write_index
 from oprag.neighbors import NeighborReader
@@ -23,10 +24,6 @@ from oprag.search import Retriever, Search
 from oprag.split_sources import Split, Splitter, split_sources
 
 __all__ = ["DocumentIndex"]
-
-_BATCH = 256
-
-Progress = Callable[[int, int], None]
 
 
 class DocumentIndex:
@@ -115,14 +112,14 @@ class DocumentIndex:
         texts, metadata = split_sources(sources, tokenizer, Split(splitter, size, overlap))
         if embedder is None:
             return cls(texts, metadata)
-        return cls(texts, metadata, _embed(texts, embedder, progress), embedder)
+        return cls(texts, metadata, embed_in_batches(texts, embedder, progress), embedder)
 
     def __len__(self) -> int:
         return len(self._chunks)
 
     @property
-    def embedder(self) -> Embedder:
-        """What embeds the questions."""
+    def embedder(self) -> Embedder | None:
+        """What embeds the questions; None where the index is searched by words alone."""
         return self._embedder
 
     def neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
@@ -243,14 +240,3 @@ class DocumentIndex:
             return cls(texts, metadata, None if embedder is None else vectors, embedder)
         except (ChunkError, EmbeddingError) as error:
             raise IndexFileError(f"{path} is damaged: {error}", path) from error
-
-
-def _embed(texts: Sequence[str], embedder: Embedder, progress: Progress | None) -> NDArray[np.float32]:
-    """Embed in batches, so that progress can be shown and memory stays bounded."""
-    parts: list[NDArray[np.float32]] = []
-    for start in range(0, len(texts), _BATCH):
-        batch = texts[start : start + _BATCH]
-        parts.append(as_vectors(embedder.embed_documents(batch), len(batch), parts[0].shape[1] if parts else None))
-        if progress is not None:
-            progress(start + len(batch), len(texts))
-    return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from oprag import Assembly
 from oprag.cli import local_llm
 from oprag.cli.app import app
+from oprag.cli.indexing import Indexing
 from oprag.methods import MethodOptions
 from tests.cli import provider
 
@@ -33,7 +34,7 @@ SMALL = ("--chunk-size", "12", "--passage-tokens", "30")
 
 OWN = {
     *("files", "question", "llm", "base_url", "temperature", "max_tokens", "compare", "choice"),
-    *("chunk_size", "chunk_overlap", "as_json", "explain"),
+    *("as_json", "explain", *(field.name for field in fields(Indexing))),
 }
 
 

@@ -3,19 +3,22 @@
 from dataclasses import fields
 from typing import Any
 
+import pytest
 from typer.main import get_command
 
 from oprag import Assembly
 from oprag.cli.app import app
+from oprag.cli.indexing import Indexing
 
-OWN = {"files", "question", "chunk_size", "chunk_overlap", "as_json", "raw", "explain"}
+INDEXING = {field.name: field for field in fields(Indexing)}
+OWN = {"files", "question", "as_json", "raw", "explain", *INDEXING}
 # An index is searched, as a vector store is; without a limit the whole document would come back.
 EXCEPTIONS = {"k": 128, "token_budget": 16_384}
 
 
-def parameters():
+def parameters(command="context"):
     commands: Any = get_command(app)
-    return {parameter.name: parameter for parameter in commands.commands["context"].params}
+    return {parameter.name: parameter for parameter in commands.commands[command].params}
 
 
 def test_every_option_is_there():
@@ -31,3 +34,10 @@ def test_defaults_are_those_of_the_assembly():
 def test_descriptions_are_those_of_the_assembly():
     for field in fields(Assembly):
         assert parameters()[field.name].help.startswith(field.metadata["help"])
+
+
+@pytest.mark.parametrize("command", ["context", "ask"])
+def test_files_are_split_and_searched_alike_in_every_command(command):
+    for name, field in INDEXING.items():
+        assert parameters(command)[name].default == field.default
+        assert parameters(command)[name].help == field.metadata["help"]

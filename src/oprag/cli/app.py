@@ -12,14 +12,14 @@ import typer
 
 from oprag._version import __version__
 from oprag.assembly import OP_RAG_16K, Assembly
-from oprag.build import build_context
-from oprag.cli.ask import LOCAL, Model, make_chain, show_answer, show_comparison, stream_answer
+from oprag.cli.ask import Model, make_chain, show_answer, show_comparison, stream_answer
 from oprag.cli.demo import QUESTION, show_demo
+from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.local_llm import LOCAL_DEFAULTS
 from oprag.cli.options import TypedOptions, typed_options
 from oprag.cli.reading import read_sources
 from oprag.cli.show import error_console, safe, show_context
-from oprag.cli.working import embed_sources
+from oprag.cli.working import context_of
 from oprag.errors import OpragError, OpragWarning, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.question import check_question
@@ -37,12 +37,12 @@ app = typer.Typer(
 
 @app.command()
 @typed_options("options", Assembly, defaults=OP_RAG_16K)
+@typed_options("indexed", Indexing)
 def context(
     options: TypedOptions,
+    indexed: TypedOptions,
     files: Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8; - reads standard input.")],
     question: Annotated[str, typer.Argument(help="The question.")],
-    chunk_size: Annotated[int, typer.Option(help="Tokens in a chunk.")] = 128,
-    chunk_overlap: Annotated[int, typer.Option(help="Tokens that neighbouring chunks share.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print the context alone, as a model would read it.")] = False,
     explain: Annotated[
@@ -53,8 +53,7 @@ def context(
     with _clear_errors():
         check_question(question)
         assembly = options.value()
-        index = embed_sources(read_sources(files), chunk_size, chunk_overlap)
-        result = build_context(index.search(question, assembly.fetch_k or assembly.k or len(index)), assembly)
+        result = context_of(question, read_sources(files), assembly, indexed.value())
         if as_json:
             echo_json({"question": question, **result.to_dict()})
         elif raw:
@@ -67,9 +66,11 @@ def context(
 
 @app.command()
 @typed_options("options", Assembly, defaults={"k": None, "token_budget": None})
+@typed_options("indexed", Indexing)
 @typed_options("how", MethodOptions, without=("prompts", "condense", "empty_answer"))
 def ask(
     options: TypedOptions,
+    indexed: TypedOptions,
     how: TypedOptions,
     files: Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8; - reads standard input.")],
     question: Annotated[str, typer.Argument(help="The question.")],
@@ -91,8 +92,6 @@ def ask(
     choice: Annotated[
         list[str] | None, typer.Option(help="An answer to choose from; give it once for each of them.")
     ] = None,
-    chunk_size: Annotated[int, typer.Option(help="Tokens in a chunk.")] = 128,
-    chunk_overlap: Annotated[int, typer.Option(help="Tokens that neighbouring chunks share.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print as well how the answer came to be.")] = False,
 ) -> None:
@@ -102,8 +101,7 @@ def ask(
         methods = [] if compare is None else [name.strip() for name in compare.split(",")]
         model = Model(llm, base_url, temperature, max_tokens)
         assembly = options.value(**model.defaults)
-        sources = read_sources(files)
-        chain = make_chain(model, sources, assembly, how, methods=methods, size=chunk_size, overlap=chunk_overlap)
+        chain = make_chain(model, read_sources(files), assembly, how, indexing=indexed.value(), methods=methods)
         if compare is not None:
             comparison = chain.compare(question, methods, choices=choice or ())
             if as_json:

@@ -11,10 +11,13 @@ from rich import box
 from rich.table import Table
 
 from oprag.assembly import OP_RAG_16K, Assembly
+from oprag.cli.embedders import EmbedderOnDemand, reason
+from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.local_llm import LOCAL_DEFAULTS, local_model
 from oprag.cli.options import TypedOptions
+from oprag.cli.reading import Sources, whole_texts
 from oprag.cli.show import console, error_console, safe
-from oprag.cli.working import embed_sources, local_embedder
+from oprag.cli.working import index_sources
 from oprag.errors import MissingExtraError, OptionError
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
@@ -23,9 +26,7 @@ from oprag.methods.registry import check_needs
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
 
-__all__ = ["LOCAL", "Model", "make_chain", "show_answer", "show_comparison", "stream_answer"]
-
-LOCAL = "local"
+__all__ = ["Model", "make_chain", "show_answer", "show_comparison", "stream_answer"]
 
 
 @dataclass(frozen=True)
@@ -74,38 +75,27 @@ class Model:
         try:
             return init_chat_model(self.name, **settings)
         except Exception as error:
-            raise OptionError(f"cannot use the model {self.name!r}: {_reason(error)}", self.name) from error
-
-
-def _reason(error: Exception) -> str:
-    """Why a model cannot be made, in one line."""
-    if callable(details := getattr(error, "errors", None)):
-        # Some clients check themselves with pydantic, whose first line says nothing but the name of a class.
-        return "; ".join(detail["msg"] for detail in details())
-    # Some of LangChain's messages go on with pages of links.
-    return str(error).partition("\n")[0]
+            raise OptionError(f"cannot use the model {self.name!r}: {reason(error)}", self.name) from error
 
 
 def make_chain(
     model: Model,
-    sources: Mapping[str, str],
+    sources: Sources,
     assembly: Assembly,
     how: TypedOptions,
     *,
+    indexing: Indexing,
     methods: Sequence[str] = (),
-    size: int,
-    overlap: int,
 ) -> OrderPreservingChain:
     """A chain over an index of these sources.
 
     Args:
         model: The model.
-        sources: The texts by their names.
+        sources: The texts, or pages, by their names.
         assembly: How contexts are made.
         how: The options of the method.
+        indexing: How the texts are split and searched.
         methods: The methods that will be compared, in place of the one in `how`.
-        size: Tokens in a chunk.
-        overlap: Tokens that neighbouring chunks share.
 
     Raises:
         MissingExtraError: LangChain is not installed.
@@ -119,13 +109,15 @@ def make_chain(
     for options in [replace(how.value(), method=method) for method in methods] or [how.value()]:
         check_needs(options, embeddings=True, read_source=True)
     llm = model.load()
-    index = embed_sources(sources, size, overlap)
-    found = DocumentIndexRetriever(index=index, k=assembly.fetch_k or assembly.k or len(index))
+    index = index_sources(sources, indexing, assembly)
+    found = DocumentIndexRetriever(
+        index=index, k=assembly.fetch_k or assembly.k or len(index), retriever=indexing.retriever
+    )
     chain: OrderPreservingChain = OrderPreservingChain(
         llm=llm,
         retriever=OrderPreservingRetriever(retriever=found, **_changed(assembly, len(index))),
-        embeddings=local_embedder(),
-        read_source=sources,
+        embeddings=EmbedderOnDemand(indexing.embeddings),
+        read_source=whole_texts(sources),
         **{name: value for name, value in how.typed.items() if value is not None},
     )
     return chain

@@ -7,12 +7,15 @@ from pydoc_data.topics import topics
 from rich import box
 from rich.table import Table
 
+from oprag.assembly import Assembly
 from oprag.build import build_context
 from oprag.chunk import Chunk
 from oprag.cli.ask import show_answer, stream_answer
+from oprag.cli.embedders import local_embedder
+from oprag.cli.indexing import Indexing
 from oprag.cli.local_llm import LOCAL_NAME, local_model
 from oprag.cli.show import console, place_of, safe
-from oprag.cli.working import embed_sources, local_embedder
+from oprag.cli.working import index_sources
 from oprag.errors import MissingExtraError
 from oprag.index import DocumentIndex
 from oprag.stitch import Passage
@@ -22,7 +25,7 @@ __all__ = ["QUESTION", "show_demo"]
 
 QUESTION = "What happens when an exception is raised inside a with statement?"
 SOURCE = "python-reference"
-CANDIDATES, K, TOKEN_BUDGET, CHUNK = 12, 8, 1_000, 128
+CANDIDATES, K, TOKEN_BUDGET = 12, 8, 1_000
 _WIDTH = 28
 
 
@@ -33,7 +36,7 @@ def show_demo(question: str) -> None:
     out.print(f"Document: the Python language reference in pydoc_data.topics, {len(text.split()):,} words")
     out.print(f"Question: {safe(question)}\n")
 
-    index = embed_sources({SOURCE: text}, CHUNK, 0)
+    index = index_sources({SOURCE: text}, Indexing(), Assembly())
     hits = index.search(question, CANDIDATES)
     count_tokens = local_embedder().count_tokens
     source = build_context(hits, k=K, token_budget=TOKEN_BUDGET, count_tokens=count_tokens)

@@ -1,19 +1,27 @@
-"""Reading text files."""
+"""Reading files."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from oprag.errors import InputFileError
 
-__all__ = ["STDIN", "read_sources"]
+__all__ = ["STDIN", "Sources", "read_sources", "whole_texts"]
 
 STDIN = "<stdin>"
 
+Sources = Mapping[str, str | list[str]]
+"""The text of each source by its name, or its pages."""
 
-def read_sources(files: Sequence[str]) -> dict[str, str]:
+
+def whole_texts(sources: Sources) -> dict[str, str]:
+    """Each source as one text; blank lines stand between pages."""
+    return {name: text if isinstance(text, str) else "\n\n".join(text) for name, text in sources.items()}
+
+
+def read_sources(files: Sequence[str]) -> Sources:
     """The text of each file by its name; a file that is named twice is read once.
 
     Bytes are decoded as they are, line ends included, so that character offsets are those of the file (counted from

@@ -3,37 +3,76 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from functools import cache
+from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from oprag.assembly import Assembly
+from oprag.build import build_context
+from oprag.cli.embedders import embedder_of, local_embedder
+from oprag.cli.index_cache import cached_index, index_key
+from oprag.cli.indexing import Indexing
+from oprag.cli.reading import Sources
 from oprag.cli.show import error_console
+from oprag.context import Context
 from oprag.index import DocumentIndex
 from oprag.local import LocalEmbedder
 
-__all__ = ["embed_sources", "local_embedder"]
+__all__ = ["context_of", "index_sources"]
 
 _PATIENCE = 1.0  # seconds without a progress bar
 
 
-@cache
-def local_embedder() -> LocalEmbedder:
-    """The embedded default, loaded once.
+def index_sources(sources: Sources, indexing: Indexing, assembly: Assembly) -> DocumentIndex:
+    """An index over these texts.
+
+    Args:
+        sources: The texts, or pages, by their names.
+        indexing: How they are split and embedded, and where the index is kept.
+        assembly: The options of the context, since a threshold needs vectors too.
 
     Raises:
-        MissingExtraError: The extra `local` is not installed.
+        MissingExtraError: What embeds or splits is not installed.
+        OptionError: They cannot be split so, or there are no such embeddings.
+        EmbeddingError: The embeddings failed.
     """
-    return LocalEmbedder()
+    embedder = embedder_of(indexing.embeddings) if indexing.needs_vectors(assembly) else None
+
+    def make() -> DocumentIndex:
+        with _LateProgress() as progress:
+            return DocumentIndex.from_texts(
+                sources,
+                embedder,
+                local_embedder().tokenizer,
+                splitter=indexing.splitter,
+                size=indexing.chunk_size,
+                overlap=indexing.chunk_overlap,
+                progress=progress.update,
+            )
+
+    if indexing.index_cache is None:
+        return make()
+    name = None if embedder is None else embedder.name
+    key = index_key(sources, indexing.split, LocalEmbedder.name, name)
+    return cached_index(Path(indexing.index_cache), key, embedder, make)
 
 
-def embed_sources(sources: Mapping[str, str], size: int, overlap: int) -> DocumentIndex:
-    """An index over these texts."""
-    embedder = local_embedder()
-    with _LateProgress() as progress:
-        return DocumentIndex.from_texts(
-            sources, embedder, embedder.tokenizer, size=size, overlap=overlap, progress=progress.update
-        )
+def context_of(question: str, sources: Sources, assembly: Assembly, indexing: Indexing) -> Context:
+    """The context of a question over these texts.
+
+    Args:
+        question: The question.
+        sources: The texts, or pages, by their names.
+        assembly: How the context is made.
+        indexing: How the texts are split and searched.
+
+    Raises:
+        OpragError: What `index_sources` and `build_context` raise.
+    """
+    index = index_sources(sources, indexing, assembly)
+    hits = index.search(question, assembly.fetch_k or assembly.k or len(index), indexing.retriever)
+    vector = index.question_vector(question) if index.embedder is not None else None
+    return build_context(hits, assembly, question_vector=vector, read_neighbors=index.neighbors)
 
 
 class _LateProgress:

@@ -1,0 +1,62 @@
+"""How the command line splits and searches files, declared once for its commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from oprag.assembly import Assembly
+from oprag.checks import check_choice, option
+from oprag.errors import OptionError
+from oprag.search import Retriever
+from oprag.split_sources import Split, Splitter
+
+__all__ = ["LOCAL", "Indexing"]
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Indexing:
+    """How files become an index, and how it is searched.
+
+    Raises:
+        OptionError: An option has a value that it cannot have.
+    """
+
+    splitter: Splitter = option(
+        "tokens", "How files are split: tokens (windows of equal size) or recursive (between paragraphs, lines, words)."
+    )
+    chunk_size: int | None = option(None, "Tokens in a chunk; by default 128 or, recursive, 1,000.")
+    chunk_overlap: int | None = option(
+        None, "Tokens that neighbouring chunks share; by default none or, recursive, a tenth of the size."
+    )
+    retriever: Retriever = option(
+        "dense", "How chunks are ranked: dense (by cosine), bm25 (by words; embeds nothing) or hybrid (both, fused)."
+    )
+    embeddings: str = option(
+        LOCAL,
+        "local, a small embedder that comes in a package, or PROVIDER:MODEL, as LangChain's init_embeddings takes it, "
+        "such as openai:text-embedding-3-small.",
+    )
+    index_cache: str | None = option(
+        None, "A folder where the index of these files is kept, so that the next question need not make it again."
+    )
+
+    def __post_init__(self) -> None:
+        check_choice("splitter", self.splitter, get_args(Splitter))
+        check_choice("retriever", self.retriever, get_args(Retriever))
+        for name in ("embeddings", "index_cache"):
+            value = getattr(self, name)
+            if value is not None and not value.strip():
+                raise OptionError(f"{name} must not be empty", value)
+
+    @property
+    def split(self) -> Split:
+        """How files are split, with the defaults of the splitter."""
+        return Split(self.splitter, self.chunk_size, self.chunk_overlap).complete()
+
+    def needs_vectors(self, assembly: Assembly) -> bool:
+        """Whether chunks must be embedded: to be ranked, or for a threshold, which is a cosine."""
+        thresholds = (assembly.similarity_threshold, assembly.redundancy_threshold)
+        return self.retriever != "bm25" or any(threshold is not None for threshold in thresholds)

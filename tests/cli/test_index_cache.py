@@ -1,0 +1,190 @@
+"""Indexes kept in a folder: found again, made anew where they cannot be used, and never in the way of an answer."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from oprag import DocumentIndex, IndexFileWarning
+from oprag.cli.app import app
+from oprag.cli.index_cache import cached_index, index_key
+from oprag.split_sources import Split
+from tests.helpers import WordEmbedder, prose, texts, word_offsets
+
+TEXT = prose(300, seed=8)
+
+
+class Maker:
+    """Makes an index, and counts how often."""
+
+    def __init__(self):
+        self.made = 0
+
+    def __call__(self):
+        self.made += 1
+        return DocumentIndex.from_texts({"book": TEXT}, WordEmbedder(), word_offsets, size=20)
+
+
+def test_an_index_is_made_once(tmp_path):
+    make = Maker()
+    first = cached_index(tmp_path / "new" / "folder", "key", WordEmbedder(), make)
+    second = cached_index(tmp_path / "new" / "folder", "key", WordEmbedder(), make)
+    assert make.made == 1
+    assert texts(first.chunks) == texts(second.chunks)
+    assert first.search("ocean5", 9, "hybrid") == second.search("ocean5", 9, "hybrid")
+
+
+GIVEN: dict[str, Any] = {"sources": {"a": "text"}, "split": Split("tokens", 128, 0), "tokenizer": "t", "embedder": "e"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sources": {"a": "other"}},
+        {"sources": {"b": "text"}},
+        {"sources": {"a": ["text"]}},
+        {"sources": {"a": "text", "b": "text"}},
+        {"split": Split("tokens", 128, 1)},
+        {"split": Split("tokens", 127, 0)},
+        {"split": Split("recursive", 128, 0)},
+        {"tokenizer": "other"},
+        {"embedder": "other"},
+        {"embedder": None},
+    ],
+)
+def test_everything_that_an_index_depends_on_is_in_its_key(change):
+    assert index_key(**GIVEN) == index_key(**GIVEN)
+    assert index_key(**{**GIVEN, **change}) != index_key(**GIVEN)
+
+
+def test_a_key_can_be_made_of_any_text():
+    odd: dict[str, Any] = {"sources": {"half \ud83d": "of \ud83d a pair \x00"}}
+    assert index_key(**{**GIVEN, **odd}).isalnum()
+
+
+@pytest.mark.parametrize("content", [b"", b"damaged", b"PK\x03\x04" + b"\x00" * 50])
+def test_a_damaged_file_is_told_and_replaced(tmp_path, content):
+    make = Maker()
+    cached_index(tmp_path, "key", WordEmbedder(), make)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(content)
+    with pytest.warns(IndexFileWarning, match="made anew.*damaged") as caught:
+        cached_index(tmp_path, "key", WordEmbedder(), make)
+    assert str(path) in str(caught[0].message)
+    assert len(cached_index(tmp_path, "key", WordEmbedder(), make)) == 15
+    assert make.made == 2
+
+
+def test_an_index_of_another_embedder_is_told_and_replaced(tmp_path):
+    make = Maker()
+    cached_index(tmp_path, "key", WordEmbedder(), make)
+    with pytest.warns(IndexFileWarning, match="made with the embedder 'words', got 'other'"):
+        cached_index(tmp_path, "key", WordEmbedder(name="other"), make)
+    assert make.made == 2
+
+
+@pytest.mark.filterwarnings("ignore:the index is made anew")
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
+    place = tmp_path / "file"
+    place.write_text("no folder")
+    make = Maker()
+    for folder in (place, place / "inside"):
+        with pytest.warns(IndexFileWarning, match="the index cannot be kept in"):
+            assert len(cached_index(folder, "key", WordEmbedder(), make)) == 15
+    assert place.read_text() == "no folder"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_told(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.warns(IndexFileWarning, match="the index cannot be kept in .*ermission"):
+        assert len(cached_index(tmp_path, "key", WordEmbedder(), Maker())) == 15
+
+
+def test_many_at_once_leave_one_whole_file(tmp_path):
+    start = threading.Barrier(8)
+    found = []
+
+    def work():
+        start.wait()
+        found.append(len(cached_index(tmp_path, "key", WordEmbedder(), Maker())))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [15] * 8
+    (path,) = tmp_path.iterdir()
+    assert len(DocumentIndex.load(path, WordEmbedder())) == 15
+
+
+# --- on the command line ---
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, ["context", *map(str, arguments), "--chunk-size", "30", "--k", "3"])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid"])
+def test_a_second_question_splits_and_embeds_nothing(book, tmp_path, monkeypatch, retriever):
+    arguments = (book, TEXT.split()[50], "--index-cache", tmp_path / "kept", "--retriever", retriever, "--json")
+    first = run(*arguments)
+
+    def refuse(*_, **__):
+        raise AssertionError("made again")
+
+    monkeypatch.setattr(DocumentIndex, "from_texts", refuse)
+    second = run(*arguments)
+    assert json.loads(first.stdout) == json.loads(second.stdout)
+    assert first.stderr == second.stderr == ""
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+def test_a_changed_file_is_another_index(book, tmp_path):
+    run(book, "ocean", "--index-cache", tmp_path / "kept")
+    book.write_text(TEXT + " quasar", encoding="utf-8")
+    assert "quasar" in run(book, "quasar", "--index-cache", tmp_path / "kept", "--retriever", "bm25").stdout
+    assert "quasar" in run(book, "quasar", "--index-cache", tmp_path / "kept", "--raw", "--k", "99").stdout
+
+
+def test_a_folder_that_cannot_be_used_is_a_warning_and_the_question_is_answered(book, tmp_path):
+    result = run(book, TEXT.split()[50], "--index-cache", book)
+    assert "Warning: " in result.stderr
+    assert "the index cannot be kept in" in result.stderr
+    assert result.stdout == run(book, TEXT.split()[50]).stdout
+
+
+def test_an_empty_name_is_refused(book):
+    result = CliRunner().invoke(app, ["context", str(book), "ocean", "--index-cache", " "])
+    assert result.exit_code == 2
+    assert "index_cache must not be empty" in result.stderr
+
+
+def test_two_processes_at_once_both_answer(book, tmp_path):
+    command = [sys.executable, "-c", "from oprag.cli import main; main()", "context", str(book), "ocean", "--raw"]
+    processes = [
+        subprocess.Popen(
+            [*command, "--index-cache", str(tmp_path / "kept")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+    results = [process.communicate(timeout=120) for process in processes]
+    assert results[0] == results[1]
+    assert results[0][0].strip()
+    assert results[0][1] == b""
+    assert len(list((tmp_path / "kept").iterdir())) == 1

@@ -1,0 +1,237 @@
+"""How files are split and searched on the command line: `--splitter`, `--retriever` and `--embeddings`."""
+
+import json
+import re
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from oprag import DocumentIndex, LocalEmbedder, build_context, split_recursive
+from oprag.cli import embedders
+from oprag.cli.app import app
+from oprag.cli.indexing import Indexing
+from oprag.errors import OptionError
+from tests.cli import embeddings_provider, provider
+from tests.helpers import prose
+
+TEXT = prose(400, seed=11)
+WORDS = TEXT.split()
+QUESTION = f"{WORDS[300]} {WORDS[20]}"
+
+
+@pytest.fixture(autouse=True)
+def embeddings(monkeypatch):
+    """The provider's packages are there, and have embedded nothing."""
+    monkeypatch.setitem(sys.modules, embeddings_provider.MODULE, embeddings_provider)
+    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
+    monkeypatch.setattr(provider.ChatGroq, "prompts", [])
+    for name in ("documents", "questions"):
+        monkeypatch.setattr(embeddings_provider.CohereEmbeddings, name, [])
+    embedders.embedder_of.cache_clear()
+    return embeddings_provider.CohereEmbeddings
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def run(command, *arguments):
+    return CliRunner().invoke(app, [command, *map(str, arguments)])
+
+
+def json_of(*arguments):
+    result = run("context", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
+
+def check_refusal(result, *words, code=2):
+    """One sentence on standard error that names what is wrong, and nothing else."""
+    assert (result.exit_code, result.stdout) == (code, ""), result.output
+    assert re.fullmatch(r"Error: [^\n]+\n", result.stderr)
+    for word in words:
+        assert word in result.stderr
+
+
+# Retrievers
+
+
+@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid"])
+def test_the_context_is_that_of_the_index(book, retriever):
+    data = json_of(book, QUESTION, "--k", 3, "--chunk-size", 30, "--retriever", retriever)
+    embedder = LocalEmbedder()
+    index = DocumentIndex.from_texts({str(book): TEXT}, embedder, embedder.tokenizer, size=30)
+    expected = build_context(index.search(QUESTION, 3, retriever), k=3, token_budget=16_384)
+    assert data["kept"] == expected.to_dict()["kept"]
+    assert data["text"] == expected.text
+
+
+def test_bm25_embeds_nothing_and_asks_no_provider(book, embeddings):
+    data = json_of(book, QUESTION, "--retriever", "bm25", "--embeddings", "cohere:down", "--chunk-size", 30)
+    assert WORDS[300] in data["text"]
+    assert WORDS[20] in data["text"]
+    assert len(data["kept"]) == 2
+    assert embeddings.questions == []
+
+
+def test_words_that_are_nowhere_find_nothing(book):
+    result = run("context", book, "quasar", "--retriever", "bm25")
+    assert result.exit_code == 0
+    assert "0 chunks in 0 passages" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["context", "ask"])
+@pytest.mark.parametrize("retriever", ["sparse", "", "DENSE"])
+def test_an_unknown_retriever_is_refused(book, command, retriever):
+    check_refusal(run(command, book, QUESTION, "--retriever", retriever), "retriever must be one of", "hybrid")
+
+
+@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid"])
+def test_an_answer_reads_what_the_retriever_found(book, retriever):
+    arguments = (book, QUESTION, "--k", 2, "--chunk-size", 30, "--retriever", retriever, "--json")
+    result = run("ask", *arguments, "--llm", "groq:cranes")
+    assert result.exit_code == 0, result.output
+    (context,) = json.loads(result.stdout)["contexts"]
+    expected = json.loads(run("context", *arguments).stdout)
+    assert [one["span"] for one in context["kept"]] == [one["span"] for one in expected["kept"]]
+
+
+def test_answers_are_ranked_by_cosine_also_where_retrieval_embeds_nothing(book, embeddings):
+    options = ("--retriever", "bm25", "--embeddings", "cohere:words", "--chunk-size", 30, "--llm", "groq:cranes")
+    result = run("ask", book, QUESTION, "--method", "map_rerank", "--score", "cosine", *options)
+    assert result.exit_code == 0, result.output
+    assert embeddings.questions
+    embeddings.questions.clear()
+    assert run("ask", book, QUESTION, "--method", "stuff", *options).exit_code == 0
+    assert embeddings.questions == []
+
+
+# Thresholds and neighbours
+
+
+@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid"])
+def test_a_threshold_is_a_cosine_with_every_retriever(book, retriever):
+    options = (book, QUESTION, "--retriever", retriever, "--chunk-size", 30, "--similarity-threshold", 0.35)
+    data = json_of(*options)
+    dropped = [one for one in data["dropped"] if one["reason"] == "similarity_threshold"]
+    assert dropped or len(data["kept"]) < 3
+    assert all(one["figure"] < 0.35 for one in dropped)
+
+
+def test_neighbours_come_from_the_index(book):
+    alone = json_of(book, QUESTION, "--retriever", "bm25", "--chunk-size", 30)
+    data = json_of(book, QUESTION, "--retriever", "bm25", "--chunk-size", 30, "--neighbors", 1)
+    assert [passage["text"] in data["text"] for passage in alone["passages"]] == [True, True]
+    assert len(data["kept"]) == 6
+    assert len(data["passages"]) == 2
+
+
+# Splitters
+
+
+@pytest.mark.parametrize(
+    ("options", "how"),
+    [((), (1000, 100)), (("--chunk-size", 60), (60, 6)), (("--chunk-size", 60, "--chunk-overlap", 0), (60, 0))],
+)
+def test_recursive_chunks_are_those_of_the_splitter(book, options, how):
+    data = json_of(book, QUESTION, "--splitter", "recursive", *options)
+    spans = [(one["span"]["start"], one["span"]["end"]) for one in data["kept"]]
+    expected = split_recursive(TEXT, LocalEmbedder().tokenizer, *how)
+    assert spans == [(window.start, window.end) for window in expected]
+    assert data["text"] == TEXT
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--splitter", "sentences"), ["splitter must be one of tokens, recursive"]),
+        (("--splitter", "recursive", "--chunk-size", 0), ["size must be"]),
+        (("--splitter", "recursive", "--chunk-overlap", 1000), ["overlap must be"]),
+    ],
+)
+def test_a_wrong_splitter_is_refused(book, options, words):
+    check_refusal(run("context", book, QUESTION, *options), *words)
+
+
+def test_a_missing_splitter_says_what_to_install(book, monkeypatch):
+    monkeypatch.setitem(sys.modules, "langchain_text_splitters", None)
+    check_refusal(run("context", book, QUESTION, "--splitter", "recursive"), "oprag[recursive]", code=1)
+
+
+def test_a_missing_bm25_says_what_to_install(book, monkeypatch):
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    check_refusal(run("context", book, QUESTION, "--retriever", "bm25"), "oprag[bm25]", code=1)
+
+
+# Embeddings
+
+
+@pytest.mark.parametrize("command", ["context", "ask"])
+def test_embeddings_of_a_provider(book, embeddings, command):
+    options = ("--embeddings", "cohere:words", "--chunk-size", 30, "--k", 2)
+    result = run(command, book, QUESTION, *options, *(("--llm", "groq:cranes") if command == "ask" else ()))
+    assert result.exit_code == 0, result.output
+    assert "".join(embeddings.documents) == TEXT
+    assert embeddings.questions == [QUESTION]
+
+
+def test_a_question_is_embedded_once_with_thresholds_too(book, embeddings):
+    json_of(book, QUESTION, "--embeddings", "cohere:words", "--similarity-threshold", 0.1, "--retriever", "hybrid")
+    assert embeddings.questions == [QUESTION]
+
+
+def test_kept_vectors_of_a_provider_are_not_asked_for_again(book, embeddings, tmp_path):
+    options = (book, QUESTION, "--embeddings", "cohere:words", "--index-cache", tmp_path / "kept")
+    first = json_of(*options)
+    embeddings.documents.clear()
+    assert json_of(*options) == first
+    assert embeddings.documents == []
+    json_of(book, QUESTION, "--index-cache", tmp_path / "kept")
+    assert len(list((tmp_path / "kept").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("", ["embeddings must not be empty"]),
+        ("nonsense", ["local or PROVIDER:MODEL", "'nonsense'"]),
+        (":model", ["local or PROVIDER:MODEL"]),
+        ("openai:", ["local or PROVIDER:MODEL"]),
+        ("no-such-provider:model", ["no-such-provider", "not supported"]),
+        ("cohere:keyless", ["cohere:keyless", "Did not find cohere_api_key"]),
+        ("mistralai:some", ["pip install", "langchain-mistralai"]),
+    ],
+)
+def test_embeddings_that_cannot_be_used(book, monkeypatch, name, words):
+    monkeypatch.setitem(sys.modules, "langchain_mistralai", None)
+    result = run("context", book, QUESTION, "--embeddings", name)
+    check_refusal(result, *words)
+    assert "http" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("cohere:down", ["cohere:down", "the line is down"]),
+        ("cohere:silent", ["cohere:silent", "TimeoutError"]),
+        ("cohere:short", ["expected 1 vectors, got an array of shape"]),
+    ],
+)
+def test_embeddings_that_fail(book, name, words):
+    check_refusal(run("context", book, QUESTION, "--embeddings", name, "--chunk-size", 9999), *words, code=1)
+
+
+def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
+    monkeypatch.setitem(sys.modules, "langchain.embeddings", None)
+    check_refusal(run("context", book, QUESTION, "--embeddings", "cohere:words"), "oprag[ask]", code=1)
+
+
+@pytest.mark.parametrize("value", [{"splitter": "x"}, {"retriever": "x"}, {"embeddings": ""}, {"index_cache": "  "}])
+def test_options_are_checked_where_they_are_declared(value):
+    with pytest.raises(OptionError, match=next(iter(value))):
+        Indexing(**value)
