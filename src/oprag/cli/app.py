@@ -41,7 +41,7 @@ app = typer.Typer(
 def context(
     options: TypedOptions,
     indexed: TypedOptions,
-    files: Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8; - reads standard input.")],
+    files: Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8, or PDF; - reads standard input.")],
     question: Annotated[str, typer.Argument(help="The question.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print the context alone, as a model would read it.")] = False,
@@ -72,7 +72,7 @@ def ask(
     options: TypedOptions,
     indexed: TypedOptions,
     how: TypedOptions,
-    files: Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8; - reads standard input.")],
+    files: Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8, or PDF; - reads standard input.")],
     question: Annotated[str, typer.Argument(help="The question.")],
     llm: Annotated[
         str,

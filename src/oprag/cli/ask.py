@@ -16,7 +16,7 @@ from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.local_llm import LOCAL_DEFAULTS, local_model
 from oprag.cli.options import TypedOptions
 from oprag.cli.reading import Sources, whole_texts
-from oprag.cli.show import console, error_console, safe
+from oprag.cli.show import characters_of, console, error_console, safe
 from oprag.cli.working import index_sources
 from oprag.errors import MissingExtraError, OptionError
 from oprag.methods.answer import Answer
@@ -150,7 +150,7 @@ def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[
 def show_answer(answer: Answer) -> None:
     """Print what the answer took, and its citations."""
     for one in answer.citations:
-        span = "" if one.span is None else f", characters {one.span.start:,}–{one.span.end:,}"
+        span = "" if one.span is None else f", {characters_of(one.span)}"
         console().print(f"[{one.number}] {safe(one.source or '(unknown source)')}{span}")
     usage = answer.usage
     about = " (estimated)" if usage.estimated else ""

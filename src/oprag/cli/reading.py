@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from oprag.cli.pdf import is_pdf, pdf_pages
 from oprag.errors import InputFileError
 
 __all__ = ["STDIN", "Sources", "read_sources", "whole_texts"]
@@ -22,26 +23,32 @@ def whole_texts(sources: Sources) -> dict[str, str]:
 
 
 def read_sources(files: Sequence[str]) -> Sources:
-    """The text of each file by its name; a file that is named twice is read once.
+    """The text of each file by its name, or its pages; a file that is named twice is read once.
 
-    Bytes are decoded as they are, line ends included, so that character offsets are those of the file (counted from
-    behind a byte-order mark).
+    Bytes of text files are decoded as they are, line ends included, so that character offsets are those of the file
+    (counted from behind a byte-order mark).
 
     Args:
         files: Paths; "-" is standard input.
 
     Raises:
-        InputFileError: A file is missing, is no file, cannot be opened, is not UTF-8 or has no text in it.
+        InputFileError: A file is missing, is no file, cannot be opened, is neither UTF-8 nor a PDF, or has no text in
+            it.
+        MissingExtraError: A file is a PDF, and what reads it is not installed.
     """
-    return {STDIN if name == "-" else name: _text(name) for name in dict.fromkeys(files)}
+    return {STDIN if name == "-" else name: _content(name) for name in dict.fromkeys(files)}
 
 
-def _text(name: str) -> str:
+def _content(name: str) -> str | list[str]:
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputFileError(f"cannot read {name}: {reason}", name) from error
+    return pdf_pages(name, data) if is_pdf(name, data) else _text(name, data)
+
+
+def _text(name: str, data: bytes) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -7,10 +7,11 @@ from functools import cache
 from rich.console import Console
 from rich.text import Text
 
+from oprag.chunk import Span
 from oprag.context import Context
 from oprag.stitch import Passage
 
-__all__ = ["console", "error_console", "place_of", "safe", "show_context"]
+__all__ = ["characters_of", "console", "error_console", "place_of", "safe", "show_context"]
 
 
 def console() -> Console:
@@ -42,9 +43,18 @@ def place_of(passage: Passage) -> str:
     """Source, characters and ranks of a passage, on one line."""
     where = safe(passage.source or "(unknown source)").replace("\n", " ")
     if passage.spans:
-        where += f"  characters {passage.spans[0].start:,}–{passage.spans[-1].end:,}"
+        where += f"  {characters_of(passage.spans[0], passage.spans[-1])}"
     ranks = sorted(chunk.rank for chunk in passage.chunks)
     return f"{where}  {'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks))}"
+
+
+def characters_of(first: Span, last: Span | None = None) -> str:
+    """Which characters a span has, or those from one span to another, and of which page."""
+    last = last or first
+    if first.page != last.page:
+        return f"page {first.page}, character {first.start:,}, to page {last.page}, character {last.end:,}"
+    page = "" if first.page is None else f"page {first.page}, "
+    return safe(f"{page}characters {first.start:,}–{last.end:,}")
 
 
 def safe(text: str) -> str:

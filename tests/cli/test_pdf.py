@@ -1,0 +1,192 @@
+"""PDF files on the command line, read page by page."""
+
+import json
+import logging
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from oprag import InputFileError
+from oprag.cli.app import app
+from oprag.cli.pdf import is_pdf, pdf_pages
+from oprag.cli.reading import read_sources, whole_texts
+from tests.cli import provider
+from tests.cli.pdfs import encrypted, pdf
+
+PAGES = (
+    "The harbour of Aldmere has nine cranes.\nShips wait outside when the wind blows from the west.",
+    "Bread rises for three hours in a cool cellar before it is baked.\nThe crust (as bakers say) must sing.",
+    "",
+    "A comet crossed the sky in March.\nEach crane of the harbour lifts forty tons.",
+)
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = tmp_path / "book.pdf"
+    path.write_bytes(pdf(*PAGES))
+    return path
+
+
+def run(command, *arguments, **kwargs):
+    return CliRunner().invoke(app, [command, *map(str, arguments)], **kwargs)
+
+
+def json_of(*arguments, **kwargs):
+    result = run("context", *arguments, "--json", **kwargs)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
+
+# Pages
+
+
+def test_the_text_of_each_page():
+    assert pdf_pages("a.pdf", pdf(*PAGES)) == list(PAGES)
+
+
+@pytest.mark.parametrize("splitter", ["tokens", "recursive"])
+def test_chunks_say_their_page_and_their_characters_on_it(book, splitter):
+    data = json_of(book, "crane", "--chunk-size", 8, "--chunk-overlap", 0, "--splitter", splitter, "--no-stitch")
+    assert [one["position"] for one in data["kept"]] == list(range(len(data["kept"])))
+    for passage in data["passages"]:
+        (span,) = passage["spans"]
+        assert PAGES[span["page"] - 1][span["start"] : span["end"]] == passage["text"]
+    pages = [passage["spans"][0]["page"] for passage in data["passages"]]
+    assert pages == sorted(pages)
+    assert set(pages) == {1, 2, 4}
+
+
+def test_headers_and_places_name_the_page(book):
+    arguments = (book, "How many tons are lifted?", "--retriever", "bm25", "--chunk-size", 12, "--k", 1)
+    assert re.match(r"\[page 4\]\n", run("context", *arguments, "--raw", "--header", "[page {page}]").stdout)
+    assert "page 4, characters " in run("context", *arguments).stdout
+
+
+def test_a_passage_over_two_pages_says_where_it_begins_and_ends(book):
+    output = run("context", book, "crane").stdout
+    assert "page 1, character 0, to page 4, character " in output
+
+
+def test_citations_lead_to_a_page(book, monkeypatch):
+    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
+    options = ("--retriever", "bm25", "--chunk-size", 12, "--k", 1, "--cite", "--llm", "groq:cranes")
+    result = run("ask", book, "How many tons are lifted?", *options)
+    assert result.exit_code == 0, result.output
+    assert re.search(r"^\[1\] .*book\.pdf, page 4, characters \d+–\d+$", result.stdout, re.MULTILINE)
+
+
+def test_the_whole_text_has_blank_lines_between_pages(book, monkeypatch):
+    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
+    monkeypatch.setattr(provider.ChatGroq, "prompts", [])
+    assert whole_texts(read_sources([str(book)])) == {str(book): "\n\n".join(PAGES)}
+    result = run("ask", book, "crane?", "--method", "long_context", "--k", 1, "--llm", "groq:cranes")
+    assert result.exit_code == 0, result.output
+    assert "\n\n".join(PAGES) in provider.ChatGroq.prompts[0]
+
+
+def test_a_pdf_among_other_files_and_on_standard_input(book, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("A crane in a text file.")
+    data = json_of(book, other, "-", "crane", "--source-order", "natural", input=pdf("A crane by standard input."))
+    assert [passage["source"] for passage in data["passages"]] == [str(book), str(other), "<stdin>"]
+    assert [passage["spans"][0]["page"] for passage in data["passages"]] == [1, None, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        ("a.pdf", b"", True),
+        ("A.PDF", b"text", True),
+        ("-", b"%PDF-1.7\n", True),
+        ("a.txt", b"%PDF-1.7\n", True),
+        ("a.txt", b"A file begins with %PDF-", False),
+    ],
+)
+def test_a_pdf_is_known_by_its_name_or_its_first_bytes(name, data, expected):
+    assert is_pdf(name, data) is expected
+
+
+# What cannot be read
+
+
+def check_refusal(path, *words):
+    """One sentence on standard error that names the file, and nothing else."""
+    result = run("context", path, "crane")
+    assert (result.exit_code, result.stdout) == (1, ""), result.output
+    assert re.fullmatch(r"Error: [^\n]+\n", result.stderr)
+    for word in (str(path), *words):
+        assert word in result.stderr
+
+
+@pytest.mark.parametrize("pages", [("",), ("", " ", "")])
+def test_scans_need_ocr(tmp_path, pages):
+    path = tmp_path / "scan.pdf"
+    path.write_bytes(pdf(*pages))
+    check_refusal(path, "no text", f"({len(pages)})", "ocrmypdf")
+
+
+def test_a_file_with_a_password_must_be_decrypted(tmp_path):
+    path = tmp_path / "secret.pdf"
+    path.write_bytes(encrypted(pdf(*PAGES), user="secret"))
+    check_refusal(path, "encrypted", "qpdf --decrypt")
+
+
+def test_a_file_that_opens_without_a_password_is_read():
+    assert pdf_pages("a.pdf", encrypted(pdf(*PAGES), user="")) == list(PAGES)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"just text", b"%PDF-1.7\n", pdf(*PAGES)[:200], b"%PDF-1.7\n" + b"\x00" * 5000, pdf()],
+    ids=["empty", "text", "start", "half", "zeros", "no pages"],
+)
+def test_a_damaged_file_is_one_line(tmp_path, data):
+    path = tmp_path / "damaged.pdf"
+    path.write_bytes(data)
+    check_refusal(path)
+
+
+def test_any_damage_is_told_or_harmless():
+    whole = pdf(*PAGES)
+    told = 0
+    for place in range(0, len(whole), 3):
+        broken = bytearray(whole)
+        broken[place] ^= 0x55
+        try:
+            assert all(isinstance(page, str) for page in pdf_pages("a.pdf", bytes(broken)))
+        except InputFileError as error:
+            assert "a.pdf" in str(error)  # noqa: PT017
+            told += 1
+    assert told
+
+
+def test_what_the_library_says_about_a_file_does_not_reach_the_terminal(tmp_path):
+    path = tmp_path / "odd.pdf"
+    # A wrong place of the table of objects: the library logs that, and reads on.
+    path.write_bytes(re.sub(rb"startxref\n\d+", b"startxref\n7", pdf(*PAGES)))
+    code = "from oprag.cli import main; main()"
+    command = [sys.executable, "-W", "always", "-c", code, "context", str(path), "crane", "--raw"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "nine cranes" in result.stdout
+    assert result.stderr == ""
+
+
+def test_the_librarys_logger_is_left_as_it_was(caplog):
+    logger = logging.getLogger("pypdf")
+    before = logger.level
+    pdf_pages("a.pdf", pdf(*PAGES))
+    with pytest.raises(InputFileError):
+        pdf_pages("a.pdf", b"")
+    assert logger.level == before
+    assert caplog.records == []
+
+
+def test_without_the_library_one_sentence_says_what_to_install(book, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    result = run("context", book, "crane")
+    assert result.stderr == "Error: Reading a PDF file needs an optional dependency: pip install 'oprag[cli]'\n"
