@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.errors import IndexFileError
+from oprag.whole_file import replacing
 
 __all__ = ["Contents", "read_index", "write_index"]
 
@@ -48,14 +48,8 @@ def write_index(path: Path, contents: Contents) -> None:
     )
     if changed is not None:
         raise IndexFileError(f"metadata must come back as it is to be saved; JSON would change {changed!r}", path)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with unfinished.open("xb") as file:
-            data = np.frombuffer(encoded, dtype=np.uint8)
-            np.savez(file, header=data, vectors=contents.vectors, allow_pickle=False)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as file:
+        np.savez(file, header=np.frombuffer(encoded, dtype=np.uint8), vectors=contents.vectors, allow_pickle=False)
 
 
 def read_index(path: Path) -> Contents:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from oprag import DocumentIndex, IndexFileWarning
 from oprag.cli.app import app
-from oprag.cli.index_cache import cached_index, index_key
+from oprag.cli.index_cache import cached_index, cached_pages, index_key
 from oprag.split_sources import Split
 from tests.helpers import WordEmbedder, prose, texts, word_offsets
 
@@ -80,6 +80,31 @@ def test_a_damaged_file_is_told_and_replaced(tmp_path, content):
     assert make.made == 2
 
 
+def test_pages_are_read_once(tmp_path):
+    made = []
+
+    def make():
+        made.append(1)
+        return ["one", "", "half \ud83d"]
+
+    for _ in range(2):
+        assert cached_pages(tmp_path, b"%PDF-", make) == ["one", "", "half \ud83d"]
+    assert cached_pages(tmp_path, b"%PDF-other", make)
+    assert len(made) == len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[]", b'{"format": 1, "pages": [5]}', b'{"format": 2, "pages": []}', b"\xff"]
+)
+def test_damaged_pages_are_told_and_replaced(tmp_path, content):
+    cached_pages(tmp_path, b"%PDF-", lambda: ["text"])
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(content)
+    with pytest.warns(IndexFileWarning, match="made anew.*damaged"):
+        assert cached_pages(tmp_path, b"%PDF-", lambda: ["text"]) == ["text"]
+    assert json.loads(path.read_bytes())["pages"] == ["text"]
+
+
 def test_an_index_of_another_embedder_is_told_and_replaced(tmp_path):
     make = Maker()
     cached_index(tmp_path, "key", WordEmbedder(), make)
@@ -88,13 +113,13 @@ def test_an_index_of_another_embedder_is_told_and_replaced(tmp_path):
     assert make.made == 2
 
 
-@pytest.mark.filterwarnings("ignore:the index is made anew")
+@pytest.mark.filterwarnings("ignore:what was kept cannot be used")
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
     place = tmp_path / "file"
     place.write_text("no folder")
     make = Maker()
     for folder in (place, place / "inside"):
-        with pytest.warns(IndexFileWarning, match="the index cannot be kept in"):
+        with pytest.warns(IndexFileWarning, match="nothing can be kept in"):
             assert len(cached_index(folder, "key", WordEmbedder(), make)) == 15
     assert place.read_text() == "no folder"
 
@@ -102,7 +127,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
 def test_a_read_only_folder_is_told(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.warns(IndexFileWarning, match="the index cannot be kept in .*ermission"):
+    with pytest.warns(IndexFileWarning, match="nothing can be kept in .*ermission"):
         assert len(cached_index(tmp_path, "key", WordEmbedder(), Maker())) == 15
 
 
@@ -165,7 +190,7 @@ def test_a_changed_file_is_another_index(book, tmp_path):
 def test_a_folder_that_cannot_be_used_is_a_warning_and_the_question_is_answered(book, tmp_path):
     result = run(book, TEXT.split()[50], "--index-cache", book)
     assert "Warning: " in result.stderr
-    assert "the index cannot be kept in" in result.stderr
+    assert "nothing can be kept in" in result.stderr
     assert result.stdout == run(book, TEXT.split()[50]).stdout
 
 

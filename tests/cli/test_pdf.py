@@ -190,3 +190,11 @@ def test_without_the_library_one_sentence_says_what_to_install(book, monkeypatch
     monkeypatch.setitem(sys.modules, "pypdf", None)
     result = run("context", book, "crane")
     assert result.stderr == "Error: Reading a PDF file needs an optional dependency: pip install 'oprag[cli]'\n"
+
+
+def test_a_second_question_does_not_read_the_pages_again(book, tmp_path, monkeypatch):
+    options = (book, "crane", "--retriever", "bm25", "--index-cache", tmp_path / "kept")
+    first = json_of(*options)
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    assert json_of(*options) == first
+    assert len(list((tmp_path / "kept").iterdir())) == 2

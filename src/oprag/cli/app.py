@@ -53,7 +53,8 @@ def context(
     with _clear_errors():
         check_question(question)
         assembly = options.value()
-        result = context_of(question, read_sources(files), assembly, indexed.value())
+        indexing = indexed.value()
+        result = context_of(question, read_sources(files, indexing.index_cache), assembly, indexing)
         if as_json:
             echo_json({"question": question, **result.to_dict()})
         elif raw:
@@ -101,7 +102,9 @@ def ask(
         methods = [] if compare is None else [name.strip() for name in compare.split(",")]
         model = Model(llm, base_url, temperature, max_tokens)
         assembly = options.value(**model.defaults)
-        chain = make_chain(model, read_sources(files), assembly, how, indexing=indexed.value(), methods=methods)
+        indexing = indexed.value()
+        sources = read_sources(files, indexing.index_cache)
+        chain = make_chain(model, sources, assembly, how, indexing=indexing, methods=methods)
         if compare is not None:
             comparison = chain.compare(question, methods, choices=choice or ())
             if as_json:

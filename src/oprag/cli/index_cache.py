@@ -1,19 +1,20 @@
-"""Indexes of files, kept in a folder, so that a second question need not split and embed again."""
+"""Indexes of files and pages of PDF files, kept in a folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from oprag.cli.kept import kept
 from oprag.embed import Embedder
-from oprag.errors import EmbeddingError, IndexFileError, IndexFileWarning
+from oprag.errors import IndexFileError
 from oprag.index import DocumentIndex
 from oprag.split_sources import Split
+from oprag.whole_file import replacing
 
-__all__ = ["cached_index", "index_key"]
+__all__ = ["cached_index", "cached_pages", "index_key"]
 
 _FORMAT = 1
 
@@ -40,30 +41,44 @@ def index_key(sources: Mapping[str, str | list[str]], split: Split, tokenizer: s
 def cached_index(folder: Path, key: str, embedder: Embedder | None, make: Callable[[], DocumentIndex]) -> DocumentIndex:
     """The index from the folder, else a new one, which is kept there.
 
-    What goes wrong with the folder is warned about, and the index is made as if there were none. Processes that make
-    the same index at once each write a file of their own, and the last one takes its place in one step.
-
     Args:
         folder: The folder; made where it is missing.
         key: What the index is kept under.
         embedder: Embeds the questions.
         make: Makes the index.
     """
-    path = folder / f"{key}.oprag-index"
-    try:
+
+    def read(path: Path) -> DocumentIndex:
         return DocumentIndex.load(path, embedder)
-    except FileNotFoundError:
-        pass
-    except (IndexFileError, EmbeddingError, OSError) as error:
-        _warn(f"the index is made anew, since the one that was kept cannot be used: {error}")
-    index = make()
+
+    return kept(folder / f"{key}.oprag-index", read, make, DocumentIndex.save)
+
+
+def cached_pages(folder: Path, data: bytes, make: Callable[[], list[str]]) -> list[str]:
+    """The pages of a PDF file from the folder, else as they are read, which takes longer than to embed them.
+
+    Args:
+        folder: The folder; made where it is missing.
+        data: The bytes of the file.
+        make: Reads the pages.
+    """
+    key = hashlib.sha256(data).hexdigest()[:32]
+    return kept(folder / f"{key}.oprag-pages", _read_pages, make, _write_pages)
+
+
+def _read_pages(path: Path) -> list[str]:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        index.save(path)
-    except OSError as error:
-        _warn(f"the index cannot be kept in {folder}: {error.strerror or error}")
-    return index
+        content = json.loads(path.read_bytes())
+        version, pages = content["format"], content["pages"]
+    except OSError:
+        raise
+    except Exception as error:
+        raise IndexFileError(f"{path} is damaged: {error}", path) from error
+    if version != _FORMAT or not isinstance(pages, list) or not all(isinstance(page, str) for page in pages):
+        raise IndexFileError(f"{path} is damaged, or of another version", path)
+    return pages
 
 
-def _warn(message: str) -> None:
-    warnings.warn(IndexFileWarning(message), stacklevel=3)
+def _write_pages(pages: list[str], path: Path) -> None:
+    with replacing(path) as file:
+        file.write(json.dumps({"format": _FORMAT, "pages": pages}).encode())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from oprag.cli.index_cache import cached_pages
 from oprag.cli.pdf import is_pdf, pdf_pages
 from oprag.errors import InputFileError
 
@@ -22,7 +24,7 @@ def whole_texts(sources: Sources) -> dict[str, str]:
     return {name: text if isinstance(text, str) else "\n\n".join(text) for name, text in sources.items()}
 
 
-def read_sources(files: Sequence[str]) -> Sources:
+def read_sources(files: Sequence[str], cache: str | None = None) -> Sources:
     """The text of each file by its name, or its pages; a file that is named twice is read once.
 
     Bytes of text files are decoded as they are, line ends included, so that character offsets are those of the file
@@ -30,22 +32,26 @@ def read_sources(files: Sequence[str]) -> Sources:
 
     Args:
         files: Paths; "-" is standard input.
+        cache: A folder where the pages of PDF files are kept, if any.
 
     Raises:
         InputFileError: A file is missing, is no file, cannot be opened, is neither UTF-8 nor a PDF, or has no text in
             it.
         MissingExtraError: A file is a PDF, and what reads it is not installed.
     """
-    return {STDIN if name == "-" else name: _content(name) for name in dict.fromkeys(files)}
+    return {STDIN if name == "-" else name: _content(name, cache) for name in dict.fromkeys(files)}
 
 
-def _content(name: str) -> str | list[str]:
+def _content(name: str, cache: str | None) -> str | list[str]:
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputFileError(f"cannot read {name}: {reason}", name) from error
-    return pdf_pages(name, data) if is_pdf(name, data) else _text(name, data)
+    if not is_pdf(name, data):
+        return _text(name, data)
+    read = partial(pdf_pages, name, data)
+    return read() if cache is None else cached_pages(Path(cache), data, read)
 
 
 def _text(name: str, data: bytes) -> str:
