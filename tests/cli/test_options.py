@@ -36,7 +36,7 @@ def test_descriptions_are_those_of_the_assembly():
         assert parameters()[field.name].help.startswith(field.metadata["help"])
 
 
-@pytest.mark.parametrize("command", ["context", "ask"])
+@pytest.mark.parametrize("command", ["context", "ask", "map"])
 def test_files_are_split_and_searched_alike_in_every_command(command):
     for name, field in INDEXING.items():
         assert parameters(command)[name].default == field.default

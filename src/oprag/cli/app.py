@@ -16,15 +16,19 @@ from oprag.cli.ask import Model, make_chain, show_answer, show_comparison, strea
 from oprag.cli.demo import QUESTION, show_demo
 from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.local_llm import LOCAL_DEFAULTS
+from oprag.cli.map import check_svg, lengths_of, show_map, write_svg
 from oprag.cli.options import TypedOptions, typed_options
 from oprag.cli.reading import read_sources
 from oprag.cli.show import error_console, safe, show_context
 from oprag.cli.working import context_of
+from oprag.document_map import map_of
 from oprag.errors import OpragError, OpragWarning, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.question import check_question
 
 __all__ = ["app"]
+
+FILES = "Text or Markdown files, UTF-8, or PDF; - reads standard input."
 
 app = typer.Typer(
     name="oprag",
@@ -41,7 +45,7 @@ app = typer.Typer(
 def context(
     options: TypedOptions,
     indexed: TypedOptions,
-    files: Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8, or PDF; - reads standard input.")],
+    files: Annotated[list[str], typer.Argument(help=FILES)],
     question: Annotated[str, typer.Argument(help="The question.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print the context alone, as a model would read it.")] = False,
@@ -65,6 +69,44 @@ def context(
             typer.echo(f"\n{result.explain()}")
 
 
+@app.command("map")
+@typed_options("options", Assembly, defaults=OP_RAG_16K)
+@typed_options("indexed", Indexing)
+def map_(
+    options: TypedOptions,
+    indexed: TypedOptions,
+    files: Annotated[list[str], typer.Argument(help=FILES)],
+    question: Annotated[str, typer.Argument(help="The question.")],
+    svg: Annotated[str | None, typer.Option(help="Write the map to this file as well, as an SVG picture.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print as well what was kept, what was dropped and why.")
+    ] = False,
+) -> None:
+    """Show where in FILES the passages lie that fit a QUESTION, and where those that were dropped.
+
+    Keeps what `oprag context` keeps, but retrieves twice as many chunks: the second half, dropped by fetch_k, is what
+    came close.
+    """
+    with _clear_errors():
+        check_question(question)
+        if svg is not None:
+            check_svg(svg)
+        assembly, indexing = options.value(), indexed.value()
+        sources = read_sources(files, indexing.index_cache)
+        result = context_of(question, sources, assembly, indexing, beyond=True)
+        lengths = lengths_of(sources)
+        chart = map_of(result, lengths)
+        if svg is not None:
+            write_svg(svg, chart, question)
+        if as_json:
+            echo_json({"question": question, **result.to_dict(), "lengths": lengths})
+            return
+        show_map(chart)
+        if explain:
+            typer.echo(f"\n{result.explain()}")
+
+
 @app.command()
 @typed_options("options", Assembly, defaults={"k": None, "token_budget": None})
 @typed_options("indexed", Indexing)
@@ -73,7 +115,7 @@ def ask(
     options: TypedOptions,
     indexed: TypedOptions,
     how: TypedOptions,
-    files: Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8, or PDF; - reads standard input.")],
+    files: Annotated[list[str], typer.Argument(help=FILES)],
     question: Annotated[str, typer.Argument(help="The question.")],
     llm: Annotated[
         str,

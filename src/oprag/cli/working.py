@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -57,7 +58,9 @@ def index_sources(sources: Sources, indexing: Indexing, assembly: Assembly) -> D
     return cached_index(Path(indexing.index_cache), key, embedder, make)
 
 
-def context_of(question: str, sources: Sources, assembly: Assembly, indexing: Indexing) -> Context:
+def context_of(
+    question: str, sources: Sources, assembly: Assembly, indexing: Indexing, *, beyond: bool = False
+) -> Context:
     """The context of a question over these texts.
 
     Args:
@@ -65,12 +68,17 @@ def context_of(question: str, sources: Sources, assembly: Assembly, indexing: In
         sources: The texts, or pages, by their names.
         assembly: How the context is made.
         indexing: How the texts are split and searched.
+        beyond: Retrieve twice as many candidates as are considered. Nothing more is kept; those behind the first half
+            are dropped by `fetch_k`, so that near misses are known too.
 
     Raises:
         OpragError: What `index_sources` and `build_context` raise.
     """
     index = index_sources(sources, indexing, assembly)
-    hits = index.search(question, assembly.fetch_k or assembly.k or len(index), indexing.retriever)
+    candidates = assembly.fetch_k or assembly.k or len(index)
+    hits = index.search(question, 2 * candidates if beyond else candidates, indexing.retriever)
+    if beyond:
+        assembly = replace(assembly, fetch_k=candidates)
     vector = index.question_vector(question) if index.embedder is not None else None
     return build_context(hits, assembly, question_vector=vector, read_neighbors=index.neighbors)
 

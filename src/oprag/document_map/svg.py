@@ -1,0 +1,177 @@
+"""The map as a picture: a self-contained SVG file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from oprag.document_map.geometry import KEPT, DocumentMap, Mark, Row
+
+__all__ = ["as_svg"]
+
+_WIDTH, _LEFT, _RIGHT = 960, 150, 24
+_LINE = _WIDTH - _LEFT - _RIGHT
+_LANE, _KEPT_LANE = 12, 22
+_THINNEST = 1.5  # a mark that is narrower could not be seen, or pointed at
+_MOST_PAGES = 200  # more borders than this are a grey area
+_EXCERPT = 120
+
+# Light and dark colours that people with any colour vision tell apart, for reasons in the sequence of the lanes. Each
+# state has a lane of its own too, so that no colour is needed.
+_COLOURS = [
+    ("#1a7f37", "#4ac26b"),
+    ("#9a6700", "#d4a72c"),
+    ("#0550ae", "#6cb6ff"),
+    ("#bc4c00", "#f0883e"),
+    ("#8250df", "#c297ff"),
+    ("#bf3989", "#ff80c8"),
+    ("#57606a", "#afb8c1"),
+]
+
+
+def as_svg(chart: DocumentMap, question: str) -> str:
+    """The map as SVG: a row for each source, a lane in it for each state, a mark with a tooltip for each chunk.
+
+    Light or dark as the reader's system is; nothing is loaded from elsewhere, and text of documents is escaped.
+
+    Args:
+        chart: The map.
+        question: What was asked.
+    """
+    lanes = _Lanes(chart.states)
+    body: list[str] = []
+    top = 64
+    for row in chart.rows:
+        body += _row(row, lanes, top)
+        top += lanes.height + 58
+    body += _legend(chart, lanes, top)
+    height = top + 22 * (len(chart.states) + 1 + bool(chart.unplaced)) + 8
+    size = f'width="{_WIDTH}" height="{height}"'
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" {size} role="img"',
+            ' aria-labelledby="title desc">',
+            f'<title id="title">{_safe(f"Where the context of “{question}” lies in its documents")}</title>',
+            f'<desc id="desc">{_safe(_description(chart))}</desc>',
+            f"<style>{_style(chart)}</style>",
+            f'<rect class="page" {size}/>',
+            f'<text class="head" x="24" y="32">{_safe(_shortened(question, 100))}</text>',
+            *body,
+            "</svg>\n",
+        ]
+    )
+
+
+class _Lanes:
+    """Where each state stands in a row."""
+
+    def __init__(self, states: tuple[str, ...]) -> None:
+        self.places: dict[str, tuple[int, int]] = {}
+        self.height = 0
+        for state in states:
+            high = _KEPT_LANE if state == KEPT else _LANE
+            self.places[state] = (self.height, high)
+            self.height += high + 4
+
+
+def _row(row: Row, lanes: _Lanes, top: int) -> Iterator[str]:
+    pages = f"{len(row.pages):,} pages, " if row.pages else ""
+    yield f'<text class="name" x="24" y="{top}">{_safe(_shortened(row.source, 90))}'
+    yield f'<tspan class="quiet" dx="10">{pages}{row.length:,} characters</tspan></text>'
+    top += 12
+    scale = _LINE / max(1, row.length)
+    for state, (down, high) in lanes.places.items():
+        middle = top + down + high / 2 + 4
+        yield f'<text class="lane" x="{_LEFT - 10}" y="{middle:g}" text-anchor="end">{_safe(state)}</text>'
+        yield f'<rect class="line" x="{_LEFT}" y="{top + down}" width="{_LINE}" height="{high}"/>'
+    if 1 < len(row.pages) <= _MOST_PAGES:
+        for begin in row.pages[1:]:
+            at = f"{_LEFT + begin * scale:.2f}"
+            yield f'<line class="border" x1="{at}" x2="{at}" y1="{top}" y2="{top + lanes.height - 4}"/>'
+    # The best ones last, and so on top.
+    for mark in reversed(row.marks):
+        down, high = lanes.places[mark.state]
+        wide = max(_THINNEST, (mark.end - mark.start) * scale)
+        left = min(_LEFT + mark.start * scale, _LEFT + _LINE - wide)
+        number = list(lanes.places).index(mark.state)
+        yield (
+            f'<rect class="s{number}" x="{left:.2f}" y="{top + down}" width="{wide:.2f}" height="{high}">'
+            f"<title>{_safe(_tooltip(mark))}</title></rect>"
+        )
+    below = top + lanes.height + 10
+    yield f'<text class="quiet" x="{_LEFT}" y="{below}">{"page 1" if row.pages else "0"}</text>'
+    last = f"page {len(row.pages):,}" if row.pages else f"{row.length:,}"
+    yield f'<text class="quiet" x="{_LEFT + _LINE}" y="{below}" text-anchor="end">{last}</text>'
+
+
+def _legend(chart: DocumentMap, lanes: _Lanes, top: int) -> Iterator[str]:
+    lines = [*_counted(chart).items(), ("", "not retrieved")]
+    for number, (state, text) in enumerate(lines):
+        y = top + 22 * number
+        kind = "line" if state not in lanes.places else f"s{list(lanes.places).index(state)}"
+        yield f'<rect class="{kind}" x="24" y="{y - 11}" width="16" height="14"/>'
+        yield f'<text class="text" x="50" y="{y}">{_safe(text)}</text>'
+    if chart.unplaced:
+        text = f"{chart.unplaced:,} retrieved chunks have no place in these documents"
+        yield f'<text class="text" x="50" y="{top + 22 * len(lines)}">{text}</text>'
+
+
+def _counted(chart: DocumentMap) -> dict[str, str]:
+    return {
+        state: f"{state if state == KEPT else f'dropped by {state}'}: {count:,} {'chunk' if count == 1 else 'chunks'}"
+        for state, count in chart.counts.items()
+    }
+
+
+def _description(chart: DocumentMap) -> str:
+    parts = [*_counted(chart).values(), f"{chart.length:,} characters in all"]
+    for row in chart.rows:
+        kept = [mark for mark in row.marks if mark.state == KEPT]
+        places = ", ".join(_characters(mark) for mark in sorted(kept, key=lambda mark: mark.start)[:12])
+        more = f" and {len(kept) - 12} more" if len(kept) > 12 else ""
+        parts.append(f"{row.source}: {f'kept are {places}{more}' if kept else 'nothing was kept'}")
+    return ". ".join(parts) + "."
+
+
+def _tooltip(mark: Mark) -> str:
+    chunk = mark.chunk
+    lines = [f"rank {chunk.rank}, {mark.state if mark.state == KEPT else f'dropped by {mark.state}'}"]
+    if mark.detail:
+        lines[0] += f" ({mark.detail})"
+    if chunk.neighbor_of is not None:
+        lines[0] += f", beside rank {chunk.neighbor_of}"
+    figures = {"score": chunk.score, "similarity": chunk.similarity}
+    known = [f"{name} {figure:.3f}" for name, figure in figures.items() if figure is not None]
+    lines.append(", ".join([*known, _characters(mark)]))
+    lines.append(_shortened(" ".join(chunk.text.split()), _EXCERPT))
+    return "\n".join(lines)
+
+
+def _characters(mark: Mark) -> str:
+    span = mark.chunk.span
+    if span is None or span.page is None:
+        return f"characters {mark.start:,}–{mark.end:,}"
+    return f"page {span.page}, characters {span.start:,}–{span.end:,}"
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _safe(text: str) -> str:
+    """The text as XML, without the characters that XML cannot hold."""
+    return escape("".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text))
+
+
+def _style(chart: DocumentMap) -> str:
+    def rules(dark: int) -> str:
+        colours = [_COLOURS[number % len(_COLOURS)][dark] for number in range(len(chart.states))]
+        return "".join(f".s{number}{{fill:{colour}}}" for number, colour in enumerate(colours))
+
+    return (
+        "text{font:13px system-ui,sans-serif;fill:#1f2328}.head{font-size:17px;font-weight:600}.name{font-weight:600}"
+        ".quiet,.lane{font-size:11px;font-weight:400;fill:#59636e}.page{fill:#fff}.line{fill:#eaeef2}"
+        ".border{stroke:#afb8c1;stroke-width:1}rect:hover{stroke:#1f2328}.page:hover,.line:hover{stroke:none}"
+        f"{rules(0)}@media (prefers-color-scheme:dark){{text{{fill:#f0f6fc}}.quiet,.lane{{fill:#9198a1}}"
+        f".page{{fill:#0d1117}}.line{{fill:#212830}}.border{{stroke:#59636e}}rect:hover{{stroke:#f0f6fc}}{rules(1)}}}"
+    )
