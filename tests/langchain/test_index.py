@@ -285,3 +285,18 @@ def test_it_is_a_retriever_like_others(retriever):
     assert isinstance(retriever, BaseRetriever)
     assert places(copy.copy(retriever).invoke(QUESTION)) == places(retriever.invoke(QUESTION))
     assert len(retriever.with_config(tags=["a"]).invoke(QUESTION)) == 25
+
+
+# Thresholds
+
+
+@both_sides
+async def test_an_index_without_vectors_leaves_thresholds_to_other_embeddings(embedder, is_async: bool):
+    index = DocumentIndex.from_texts(TEXTS, None, word_offsets, size=SIZE)
+    words = DocumentIndexRetriever(index=index, k=6, retriever="bm25")
+    ordered = OrderPreservingRetriever(retriever=words, redundancy_threshold=0.99, embeddings=embedder)
+    found = places(await ask(ordered, QUESTION, is_async=is_async))
+    assert sorted(found) == sorted(
+        (c.metadata["source"], c.metadata["chunk_index"]) for c in index.search(QUESTION, 6, "bm25")
+    )
+    assert len(embedder.embedded) == len(found)

@@ -10,6 +10,8 @@ __all__ = ["ADAPTER"]
 
 
 def _read(store: Any, keys: Sequence[str], search: Mapping[str, Any]) -> Mapping[str, Record]:  # noqa: ARG001
+    if store.embedder is None:
+        return {}
     chunks, vectors = store.chunks, store.vectors
     rows = (int(key) for key in keys if key.isdecimal() and int(key) < len(chunks))
     return {str(row): Record(vectors[row], chunks[row].text) for row in rows}
