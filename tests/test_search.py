@@ -1,5 +1,7 @@
 """The retrievers of a `DocumentIndex`."""
 
+import copy
+import pickle
 import sys
 from itertools import pairwise
 
@@ -157,6 +159,16 @@ def test_nothing_of_bm25_is_loaded_for_a_dense_search(index, monkeypatch):
     monkeypatch.setitem(sys.modules, "bm25s", None)
     fresh = index_of(np.eye(3), np.eye(3))
     assert numbers(fresh.search("1", 1)) == [1]
+
+
+@pytest.mark.parametrize("by_words", [False, True])
+def test_an_index_can_be_copied_and_sent_to_another_process(by_words):
+    index = DocumentIndex.from_texts(BOOK, None if by_words else WordEmbedder(), word_offsets, size=12)
+    hits = index.search(QUESTIONS[0], 9, "bm25")
+    for other in (copy.copy(index), copy.deepcopy(index), pickle.loads(pickle.dumps(index))):
+        assert other.search(QUESTIONS[0], 9, "bm25") == hits
+        if not by_words:
+            assert other.search(QUESTIONS[0], 9) == index.search(QUESTIONS[0], 9)
 
 
 # --- question vectors ---

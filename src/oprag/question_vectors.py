@@ -33,6 +33,10 @@ class QuestionVectors:
         self._known: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._lock = Lock()
 
+    def __reduce__(self) -> tuple[type[QuestionVectors], tuple[Embedder, int | None]]:
+        """A copy, here or in another process, begins without what is remembered: a lock cannot be copied."""
+        return QuestionVectors, (self._embedder, self._dimension)
+
     def of(self, questions: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, of shape (number of questions, dimension).
 

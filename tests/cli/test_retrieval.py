@@ -180,9 +180,13 @@ def test_embeddings_of_a_provider(book, embeddings, command):
     assert embeddings.questions == [QUESTION]
 
 
-def test_a_question_is_embedded_once_with_thresholds_too(book, embeddings):
-    json_of(book, QUESTION, "--embeddings", "cohere:words", "--similarity-threshold", 0.1, "--retriever", "hybrid")
+@pytest.mark.parametrize("command", ["context", "ask", "map"])
+def test_a_question_is_embedded_once_with_thresholds_too(book, embeddings, command):
+    options = ("--embeddings", "cohere:words", "--similarity-threshold", 0.1, "--retriever", "hybrid")
+    result = run(command, book, QUESTION, *options, *(("--llm", "groq:cranes") if command == "ask" else ()))
+    assert result.exit_code == 0, result.output
     assert embeddings.questions == [QUESTION]
+    assert "".join(embeddings.documents) == TEXT
 
 
 def test_kept_vectors_of_a_provider_are_not_asked_for_again(book, embeddings, tmp_path):

@@ -10,6 +10,7 @@ from oprag.cli.indexing import LOCAL
 from oprag.embed import Embedder
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, OptionError
 from oprag.local import LocalEmbedder
+from oprag.question_vectors import QuestionVectors
 
 __all__ = ["EmbedderOnDemand", "embedder_of", "local_embedder", "reason"]
 
@@ -54,17 +55,18 @@ class EmbedderOnDemand:
 
 
 class _ProviderEmbedder:
-    """Embeddings of a provider, whose errors are one line."""
+    """Embeddings of a provider, which is asked for each question once, and whose errors are one line."""
 
     def __init__(self, name: str) -> None:
         self._typed = name
         self._embedder = _load(name)
+        self._questions = QuestionVectors(self._embedder, None)
         # What it is called after its settings holds in this process alone where it does not tell them.
         self.name: str = self._embedder.name if self._embedder.lasting else name
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""
-        return self._asked(self._embedder.embed_questions, texts)
+        return self._asked(self._questions.of, texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""

@@ -1,0 +1,58 @@
+import sys
+import threading
+
+import pytest
+
+from oprag.whole_file import replacing
+
+
+def test_a_file_is_replaced(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with replacing(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failure_leaves_what_was_there(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def write_half():
+        with replacing(path) as file:
+            file.write(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_half()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nowhere_to_write_is_the_systems_error(tmp_path):
+    with pytest.raises(FileNotFoundError), replacing(tmp_path / "missing" / "file"):
+        pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is being read cannot be replaced there")
+def test_of_many_writers_one_wins_whole(tmp_path):
+    path = tmp_path / "file"
+    start = threading.Barrier(8)
+
+    def write(letter):
+        start.wait()
+        for _ in range(20):
+            with replacing(path) as file:
+                for _ in range(50):
+                    file.write(letter * 100)
+            assert len(set(path.read_bytes())) == 1
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in (b"a", b"b", b"c", b"d") * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(path.read_bytes()) == 5000
+    assert list(tmp_path.iterdir()) == [path]
