@@ -20,7 +20,8 @@ from oprag.methods import registry
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = {
-    path.name: re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL) for path in DOCUMENTS
+    path.name: re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+    for path in (*DOCUMENTS, ROOT / "docs" / "thresholds.md")
 }
 
 
@@ -44,6 +45,11 @@ def names():
         "documents": documents,
         "stored": [document.model_copy(update={"id": str(number)}) for number, document in enumerate(documents)],
         "store": store,
+        "documents_in_order": [
+            Document(part, metadata={"source": "book.txt", "start_index": index * 26})
+            for index, part in enumerate(parts)
+        ],
+        "embeddings": store.embeddings,
         "your_retriever": store.as_retriever(),
         "index": index,
         "llm": FakeListChatModel(responses=["Ada Brand."]),
@@ -75,6 +81,16 @@ def test_blocks_about_methods_run_as_they_stand(names, capsys):
     assert "Ada Brand." in printed
     assert "map_reduce" in printed
     assert [call.step for call in names["chain"].answer("Who?").calls] == ["answer", "refine"]
+
+
+def test_blocks_about_thresholds_run_as_they_stand(names, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for block in BLOCKS["thresholds.md"]:
+        exec(compile(block, "thresholds.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "cosine" in printed
+    assert "suggested: similarity_threshold=" in printed
+    assert printed.splitlines()[-1] in ("2", "3")
 
 
 def test_the_methods_are_those_of_the_package():

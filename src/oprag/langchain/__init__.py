@@ -17,6 +17,7 @@ from oprag.lazy import loader
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
+    from oprag.langchain.embedder import as_embedder
     from oprag.langchain.index import DocumentIndexRetriever
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "OrderPreservingChain",
     "OrderPreservingCompressor",
     "OrderPreservingRetriever",
+    "as_embedder",
     "chunks_of",
     "stamp_positions",
 ]
@@ -31,5 +33,9 @@ __all__ = [
 # Who only retrieves from a store needs none of these.
 __getattr__ = loader(
     __name__,
-    {"DocumentIndexRetriever": "oprag.langchain.index", "OrderPreservingChain": "oprag.langchain.chain"},
+    {
+        "DocumentIndexRetriever": "oprag.langchain.index",
+        "OrderPreservingChain": "oprag.langchain.chain",
+        "as_embedder": "oprag.langchain.embedder",
+    },
 )

@@ -16,6 +16,7 @@ from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.stamp import StampPositions
 
 if TYPE_CHECKING:
+    from oprag.llama_index.embedder import as_embedder
     from oprag.llama_index.query_engine import OrderPreservingQueryEngine
 
 __all__ = [
@@ -23,8 +24,15 @@ __all__ = [
     "OrderPreservingQueryEngine",
     "OrderPreservingRetriever",
     "StampPositions",
+    "as_embedder",
     "chunks_of",
 ]
 
 # Who only retrieves needs none of the methods.
-__getattr__ = loader(__name__, {"OrderPreservingQueryEngine": "oprag.llama_index.query_engine"})
+__getattr__ = loader(
+    __name__,
+    {
+        "OrderPreservingQueryEngine": "oprag.llama_index.query_engine",
+        "as_embedder": "oprag.llama_index.embedder",
+    },
+)

@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import Any
 
 from oprag.langchain.stores.adapter import StoreAdapter
+from oprag.vector_sources import Record
 
-__all__ = ["StoreAdapter", "adapter_of", "register_store"]
+__all__ = ["Record", "StoreAdapter", "adapter_of", "register_store"]
 
 # By module and class, so that no store is imported for this.
 _ADAPTERS: dict[str, str | StoreAdapter] = {
@@ -42,7 +43,6 @@ def register_store(store_class: type, adapter: StoreAdapter) -> None:
         >>> def read(store, keys, search):
         ...     rows = (store.store[key] for key in keys if key in store.store)
         ...     return {row["id"]: Record(row["vector"], row["text"]) for row in rows}
-        >>> from oprag.vector_sources import Record
         >>> register_store(MyStore, StoreAdapter(read))
     """
     _ADAPTERS[_path(store_class)] = adapter

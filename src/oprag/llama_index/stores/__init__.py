@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import Any
 
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
+from oprag.vector_sources import Record
 
-__all__ = ["Searched", "StoreAdapter", "adapter_of", "register_store"]
+__all__ = ["Record", "Searched", "StoreAdapter", "adapter_of", "register_store"]
 
 # By module and class, so that no store is imported for this.
 _ADAPTERS: dict[str, str | StoreAdapter] = {
