@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,11 +37,14 @@ def obtain(steps: Steps[T]) -> T:
 
 async def aobtain(steps: Steps[T]) -> T:
     """As `obtain`, async; what has no async way runs in a thread."""
+    # Who does nothing async does not load it.
+    from asyncio import to_thread
+
     try:
         step = next(steps)
         while True:
             try:
-                result = await (step.arun() if step.arun is not None else asyncio.to_thread(step.run))
+                result = await (step.arun() if step.arun is not None else to_thread(step.run))
             except Exception as error:  # noqa: BLE001 - as above
                 step = steps.throw(error)
             else:
