@@ -7,16 +7,14 @@ document an id stands for. Nothing that orders the chunks sees this table.
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
 
+from benchmarks.data_sets import DataSet, Question, read_set
 from benchmarks.inversions_langchain import LangChain
 from benchmarks.inversions_llama_index import LlamaIndex
 from benchmarks.ordering import AS_SPLIT, DEFAULT, LOCATED, RANK, STAMPED, Answer, Framework, K
@@ -26,13 +24,6 @@ from oprag import LocalEmbedder, PositionWarning
 SETS = ("qmsum", "chroma_spans", "fairytaleqa_books", "cuad_leval")
 QUESTIONS = 25
 OTHERS = "other splitters"
-
-
-class Question(NamedTuple):
-    """A question about one document."""
-
-    text: str
-    document_id: str
 
 
 @dataclass
@@ -83,7 +74,7 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
         "of the position ladder that this was; in source order, stamped at ingestion; and in source order, located in "
         "the text afterwards, by an update of the metadata alone.",
     )
-    sets = {name: _read(data / name, questions) for name in SETS if (data / name).is_dir()}
+    sets = {name: read_set(data / name, questions) for name in SETS if (data / name).is_dir()}
     with warnings.catch_warnings():
         # That nothing is known about the order is what one column shows.
         warnings.simplefilter("ignore", PositionWarning)
@@ -92,10 +83,7 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     return result
 
 
-Sets = Mapping[str, tuple[Mapping[str, str], Sequence[Question]]]
-
-
-def _add(result: Result, framework: Framework, sets: Sets) -> None:
+def _add(result: Result, framework: Framework, sets: Mapping[str, DataSet]) -> None:
     rows: list[list[str]] = []
     asked = {(splitters, condition): Pairs() for splitters in (DEFAULT, OTHERS) for condition in (STAMPED, LOCATED)}
     for splitter in framework.splitters:
@@ -130,19 +118,6 @@ def _count(
         for condition, ask in ways[name].items():
             pairs[condition].add(ask(question.text))
     return pairs
-
-
-def _read(folder: Path, count: int) -> tuple[dict[str, str], list[Question]]:
-    """The texts of a set, and questions from everywhere in it."""
-    texts = {row["document_id"]: row["text"] for row in _rows(folder / "documents.jsonl.gz")}
-    questions = [Question(row["question"], row["document_id"]) for row in _rows(folder / "questions.jsonl.gz")]
-    step = max(1, len(questions) // count)
-    return texts, questions[::step][:count]
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
