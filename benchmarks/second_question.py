@@ -34,8 +34,8 @@ def run(runs: int = RUNS) -> Result:
     return Result(
         "Second question",
         f"`oprag context FILE QUESTION --index-cache DIR` over a generated document of {WORDS:,} words, a new process "
-        "for each question, start of Python and imports included. The first question splits and, but for bm25, embeds the "
-        "document.",
+        "for each question, start of Python and imports included. The first question splits the "
+        "document and, but for bm25, embeds it.",
         figures=[
             Figure("second question, slowest retriever", f"at most {LIMIT:g} s", f"{slowest:.2f} s", slowest <= LIMIT)
         ],
