@@ -1,3 +1,4 @@
+import pickle
 from typing import Any
 
 import numpy as np
@@ -239,3 +240,21 @@ def test_the_report_has_the_cosines():
     as_json = context.to_dict()
     assert as_json["kept"][0]["similarity"] == pytest.approx(0.985, abs=1e-3)
     assert as_json["dropped"][0]["reason"] == "similarity_threshold"
+
+
+def test_a_context_can_be_sent_to_another_process():
+    def read(chunk: Chunk, number: int) -> list[Chunk]:
+        return []
+
+    context = build_context(
+        [at(10, 0), at(70, 1)],
+        question_vector=QUESTION,
+        similarity_threshold=-1,
+        neighbors=1,
+        read_neighbors=read,
+    )
+    again = pickle.loads(pickle.dumps(context))
+    assert again == context
+    # What read the neighbours stays where it is.
+    with pytest.raises(OptionError, match="neighbors needs read_neighbors="):
+        again.rethreshold(similarity_threshold=0.5)

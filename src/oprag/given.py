@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from oprag.chunk import Chunk, Vector
 from oprag.neighbors import NeighborReader
@@ -26,3 +27,7 @@ class Given:
     question_vector: Vector | None = None
     read_neighbors: NeighborReader | None = None
     show: Show | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What reads neighbours often holds a connection; a copy in another process does without.
+        return {**self.__dict__, "read_neighbors": None}

@@ -110,7 +110,8 @@ def report_thresholds(contexts: Iterable[Context], embedder: str = "embedder") -
         if context.given.question_vector is None:
             raise EmbeddingError("a context has no vectors; retrieve with similarity_threshold=-1", context)
         vectors = unit_rows(candidates)
-        similarities.append(vectors @ unit_vector(context.given.question_vector, vectors.shape[1]))
+        question = unit_vector(context.given.question_vector, vectors.shape[1])
+        similarities.append(np.clip(vectors @ question, -1, 1))
         nearest.append(_nearest_better(vectors))
         kept += [int((find_repeats(vectors, step).twins < 0).sum()) for step in _STEPS]
     if not similarities:
@@ -120,7 +121,8 @@ def report_thresholds(contexts: Iterable[Context], embedder: str = "embedder") -
 
 def _nearest_better(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """For each row but the first the highest cosine with a row before it."""
-    return np.array([(vectors[:row] @ vectors[row]).max() for row in range(1, len(vectors))], dtype=np.float32)
+    nearest = [(vectors[:row] @ vectors[row]).max() for row in range(1, len(vectors))]
+    return np.clip(np.array(nearest, dtype=np.float32), -1, 1)
 
 
 def _quantiles(values: NDArray[np.float32]) -> Sequence[str]:

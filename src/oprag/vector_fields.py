@@ -36,12 +36,23 @@ class VectorFields(BaseModel):
         names = ("embeddings", "vector_cache", "read_neighbors")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
-    def _cache(self) -> VectorCache:
-        """The cache that was given, else one in memory."""
-        if self.vector_cache is not None:
-            return self.vector_cache  # type: ignore[no-any-return]
-        if not self._memory:
-            from oprag.cache import VectorCache
+    def cache_for(self, embedder: Any) -> VectorCache:
+        """The cache that was given, else one in memory.
 
-            self._memory.append(VectorCache())
-        return self._memory[0]
+        Raises:
+            OptionError: The cache is a file, and the embedder does not say which model it is.
+        """
+        if self.vector_cache is None:
+            if not self._memory:
+                from oprag.cache import VectorCache
+
+                self._memory.append(VectorCache())
+            return self._memory[0]
+        cache: VectorCache = self.vector_cache
+        if cache.path is not None and embedder is not None and not getattr(embedder, "lasting", True):
+            raise OptionError(
+                f"a cache in a file needs to know the model, and {embedder.name.partition(' ')[0]} does not say which "
+                'one it is; give embeddings=as_embedder(embeddings, name="...")',
+                self.embeddings,
+            )
+        return cache

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from oprag.chunk import Chunk
-from oprag.errors import OptionError
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.stores import adapter_of
+from oprag.vector_fields import VectorFields
 from oprag.vector_sources import StoreReader, VectorSources
-
-if TYPE_CHECKING:
-    from oprag.cache import VectorCache
 
 __all__ = ["sources_for", "store_under"]
 
@@ -34,12 +31,11 @@ def store_under(retriever: Any) -> tuple[Any, Mapping[str, Any]] | None:
     return None
 
 
-def sources_for(embeddings: Any, cache: VectorCache | None, store: Any, search: Mapping[str, Any]) -> VectorSources:
+def sources_for(parts: VectorFields, store: Any, search: Mapping[str, Any]) -> VectorSources:
     """Where the vectors of documents come from.
 
     Args:
-        embeddings: LangChain's `Embeddings` or an `oprag.Embedder`; those of the store by default.
-        cache: Vectors that were made before.
+        parts: The embeddings and the cache, as they were given; the embeddings are those of the store by default.
         store: The vector store or the `DocumentIndex` that the documents came from, where that is known.
         search: The keywords of the search, among them a namespace or a tenant.
 
@@ -47,19 +43,10 @@ def sources_for(embeddings: Any, cache: VectorCache | None, store: Any, search: 
         OptionError: The cache is a file, and the embedder does not say which model it is.
     """
     own = getattr(store, "embeddings", None) or getattr(store, "embedder", None)
-    embedder = None
-    if embeddings is not None or own is not None:
-        embedder = as_embedder(own if embeddings is None else embeddings)
-    in_a_file = cache is not None and cache.path is not None
-    if in_a_file and embedder is not None and not getattr(embedder, "lasting", True):
-        raise OptionError(
-            f"a cache in a file needs to know the model, and {embedder.name.partition(' ')[0]} does not say which one "
-            'it is; give embeddings=as_embedder(embeddings, name="...")',
-            embeddings,
-        )
-    if store is None or not (embeddings is None or _same(embeddings, own)):
-        return VectorSources(embedder, cache)
-    return VectorSources(embedder, cache, _reader(store, search))
+    used = own if parts.embeddings is None else parts.embeddings
+    embedder = None if used is None else as_embedder(used)
+    same = store is not None and (parts.embeddings is None or _same(parts.embeddings, own))
+    return VectorSources(embedder, parts.cache_for(embedder), _reader(store, search) if same else None)
 
 
 def _same(embeddings: Any, own: Any) -> bool:

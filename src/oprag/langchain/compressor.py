@@ -94,6 +94,6 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
             from oprag.vectors import given_with_vectors
 
             check_question(query)
-            sources = sources_for(self.embeddings, self._cache(), None, {})
+            sources = sources_for(self, None, {})
             given = yield from given_with_vectors(given, query, assembly, sources)
         return documents_of((yield from assembling(given, assembly)), annotate=self.annotate)

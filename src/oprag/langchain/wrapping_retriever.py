@@ -93,8 +93,8 @@ class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
 
         if self.vectorstore is not None:
             search = self.search_kwargs if filter is None else {**self.search_kwargs, "filter": filter}
-            return sources_for(self.embeddings, self._cache(), self.vectorstore, search)
-        return sources_for(self.embeddings, self._cache(), *(store_under(self.retriever) or (None, {})))
+            return sources_for(self, self.vectorstore, search)
+        return sources_for(self, *(store_under(self.retriever) or (None, {})))
 
     def _neighbors(self) -> NeighborReader | None:
         """What reads the chunks around one."""

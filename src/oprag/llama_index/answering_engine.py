@@ -153,8 +153,7 @@ class AnsweringEngine(VectorFields, MethodFields, AssemblyFields, BaseQueryEngin
         """Where vectors and neighbours come from: an OrderPreservingRetriever has its own."""
         if isinstance(self.retriever, OrderPreservingRetriever):
             return self.retriever.compression
-        cache = self._cache() if self._assembly().needs_vectors else None
-        return compression_of(self.embeddings, cache, self.read_neighbors, searched_by(self.retriever))
+        return compression_of(self._assembly(), self, searched_by(self.retriever))
 
     def _get_prompts(self) -> PromptDictType:
         return {name: shown_template(getattr(self._options.prompts, name)) for name in STEPS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
@@ -23,10 +23,8 @@ from oprag.llama_index.stores import Searched, adapter_of
 from oprag.neighbors import NeighborReader
 from oprag.render import Show
 from oprag.steps import Steps
+from oprag.vector_fields import VectorFields
 from oprag.vector_sources import StoreReader, VectorSources
-
-if TYPE_CHECKING:
-    from oprag.cache import VectorCache
 
 __all__ = ["Compression", "check_compression", "compression_of", "searched_by", "searched_in"]
 
@@ -83,37 +81,32 @@ class Compression:
         return vectors[0] if len(vectors) == 1 else np.mean(vectors, axis=0, dtype=np.float32)
 
 
-def compression_of(
-    embeddings: Any, cache: VectorCache | None, read_neighbors: Any, searched: Searched | None
-) -> Compression:
-    """Where vectors and neighbours of nodes come from.
+def compression_of(assembly: Assembly, parts: VectorFields, searched: Searched | None) -> Compression:
+    """Where vectors and neighbours of nodes come from, as far as they are needed.
 
     Args:
-        embeddings: A LlamaIndex embedding model or an `oprag.Embedder`; that of the index by default.
-        cache: Vectors that were made before.
-        read_neighbors: A docstore, or a function of a node and a number; the docstore of the index by default.
+        assembly: The options.
+        parts: The embedding model, the cache and what reads neighbours, as they were given; those of the index by
+            default.
         searched: Where nodes were found, if that is known.
 
     Raises:
-        OptionError: One of them is something else, or the cache is a file and the model does not say which one it is.
+        OptionError: One of the parts is something else, or the cache is a file and the model does not say which one it
+            is.
     """
-    own = None if searched is None else searched.embed_model
+    docstore = None if searched is None else searched.docstore
+    reader = neighbor_reader(docstore if parts.read_neighbors is None else parts.read_neighbors)
+    if not assembly.needs_vectors:
+        return Compression(
+            VectorSources(), reads_the_query=False, read_neighbors=reader if assembly.neighbors else None
+        )
+    embeddings, own = parts.embeddings, None if searched is None else searched.embed_model
     used = own if embeddings is None else embeddings
     embedder = None if used is None else as_embedder(used)
-    in_a_file = cache is not None and cache.path is not None
-    if in_a_file and embedder is not None and not getattr(embedder, "lasting", True):
-        raise OptionError(
-            f"a cache in a file needs to know the model, and {embedder.name.partition(' ')[0]} does not say which one "
-            'it is; give embeddings=as_embedder(embeddings, name="...")',
-            embeddings,
-        )
+    cache = parts.cache_for(embedder)
     same = embedder is not None and own is not None and as_embedder(own).name == embedder.name
-    docstore = None if searched is None else searched.docstore
-    return Compression(
-        VectorSources(embedder, cache, _reader(searched) if searched and same else None, _embedded_text),
-        same,
-        neighbor_reader(docstore if read_neighbors is None else read_neighbors),
-    )
+    sources = VectorSources(embedder, cache, _reader(searched) if searched and same else None, _embedded_text)
+    return Compression(sources, same, reader)
 
 
 def check_compression(compression: Compression, assembly: Assembly) -> None:

@@ -13,6 +13,7 @@ from oprag.assembly import Assembly
 from oprag.context import Context
 from oprag.fields import AssemblyFields, callables
 from oprag.llama_index.compression import Compression, check_compression, compression_of, searched_in
+from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.nodes import nodes_of, shown
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
 from oprag.steps import Steps, aobtain, obtain
@@ -61,6 +62,8 @@ class OrderPreservingPostprocessor(VectorFields, AssemblyFields, BaseNodePostpro
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
+        if self.embeddings is not None:
+            as_embedder(self.embeddings)
         assembly = self._assembly()
         check_compression(self._compression(assembly), assembly)
         return self
@@ -106,9 +109,7 @@ class OrderPreservingPostprocessor(VectorFields, AssemblyFields, BaseNodePostpro
         return nodes_of(context, annotate=self.annotate)
 
     def _compression(self, assembly: Assembly) -> Compression:
-        searched = None if self.index is None else searched_in(self.index)
-        cache = self._cache() if assembly.needs_vectors else None
-        return compression_of(self.embeddings, cache, self.read_neighbors, searched)
+        return compression_of(assembly, self, None if self.index is None else searched_in(self.index))
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """The options as values that JSON can hold; functions are left out, and named under "left_out"."""

@@ -17,6 +17,7 @@ from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields
 from oprag.llama_index.compression import Compression, check_compression, compression_of, searched_by
+from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.nodes import nodes_of, shown
 from oprag.question import check_question, check_questions
 from oprag.render import Show
@@ -74,6 +75,8 @@ class OrderPreservingRetriever(VectorFields, AssemblyFields, BaseRetriever):
                 "node no longer says how good it is; set its own options instead",
                 self.retriever,
             )
+        if self.embeddings is not None:
+            as_embedder(self.embeddings)
         assembly = self._assembly()
         check_compression(self.compression, assembly)
         return self
@@ -113,7 +116,7 @@ class OrderPreservingRetriever(VectorFields, AssemblyFields, BaseRetriever):
 
         assembly = everything_kept(self.assembly)
         contexts = [obtain(self._context(_checked(one), assembly)) for one in check_questions(questions)]
-        return report_thresholds(contexts, self.compression.sources.name)
+        return report_thresholds(contexts, self._compression(assembly).sources.name)
 
     async def athreshold_report(self, questions: Sequence[str]) -> ThresholdReport:
         """As `threshold_report`, async."""
@@ -121,7 +124,7 @@ class OrderPreservingRetriever(VectorFields, AssemblyFields, BaseRetriever):
 
         assembly = everything_kept(self.assembly)
         contexts = [await aobtain(self._context(_checked(one), assembly)) for one in check_questions(questions)]
-        return report_thresholds(contexts, self.compression.sources.name)
+        return report_thresholds(contexts, self._compression(assembly).sources.name)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         assembly = self._assembly()
@@ -147,8 +150,7 @@ class OrderPreservingRetriever(VectorFields, AssemblyFields, BaseRetriever):
         return self._compression(self._assembly())
 
     def _compression(self, assembly: Assembly) -> Compression:
-        cache = self._cache() if assembly.needs_vectors else None
-        return compression_of(self.embeddings, cache, self.read_neighbors, searched_by(self.retriever))
+        return compression_of(assembly, self, searched_by(self.retriever))
 
     def _handle_recursive_retrieval(
         self,
