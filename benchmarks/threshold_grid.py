@@ -136,7 +136,8 @@ def draw(grid: Grid, name: str, path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "oprag"
+    # Text that stays text, and the same file from the same figures.
+    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "oprag"})
     from matplotlib import pyplot as plt
 
     panels = {

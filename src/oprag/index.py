@@ -119,8 +119,8 @@ class DocumentIndex:
 
     @property
     def embedder(self) -> Embedder | None:
-        """What embeds the questions; None where the index is searched by words alone."""
-        return self._embedder
+        """What embeds the questions, and remembers the last few; None where the index is searched by words alone."""
+        return self._questions
 
     def neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
         """The chunks around one in its source, itself included; to be used as `read_neighbors`.

@@ -37,6 +37,24 @@ class QuestionVectors:
         """A copy, here or in another process, begins without what is remembered: a lock cannot be copied."""
         return QuestionVectors, (self._embedder, self._dimension)
 
+    @property
+    def name(self) -> str:
+        """The identity of the embedder."""
+        return self._embedder.name
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the name means the same in another process."""
+        return getattr(self._embedder, "lasting", True)
+
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `of`: this is an `oprag.Embedder` itself."""
+        return self.of(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """What the embedder makes of documents, of which none is remembered."""
+        return self._embedder.embed_documents(texts)
+
     def of(self, questions: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, of shape (number of questions, dimension).
 

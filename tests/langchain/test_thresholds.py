@@ -523,3 +523,21 @@ def test_a_report_says_which_thresholds_suit_the_embedder(store, embeddings):
     for wrong in questions:
         with pytest.raises(QueryError, match="question"):
             retriever.threshold_report(wrong)
+
+
+def test_our_own_index_embeds_a_question_once(ask):
+    class Counting(WordEmbedder):
+        questions = 0
+
+        def embed_questions(self, texts: Any) -> Any:
+            self.questions += len(texts)
+            return super().embed_questions(texts)
+
+    embedder = Counting()
+    metadata = [{"source": "log.txt", "chunk_index": number} for number in range(len(TEXTS))]
+    index = DocumentIndex(TEXTS, metadata, embedder.embed_documents(TEXTS), embedder)
+    retriever = OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index), **BOTH)
+    ask(retriever)
+    assert embedder.questions == 1
+    retriever.model_copy(update={"k": 2}).invoke(QUESTION)
+    assert embedder.questions == 1
