@@ -1,0 +1,63 @@
+import asyncio
+import threading
+
+import pytest
+
+from oprag.steps import Step, Steps, aobtain, obtain
+
+
+def doubled(number: int) -> Steps[int]:
+    first: int = yield Step(lambda: number)
+    second: int = yield Step(lambda: first, None)
+    return first + second
+
+
+def recovering() -> Steps[str]:
+    try:
+        yield Step(lambda: 1 // 0)
+    except ZeroDivisionError as error:
+        return f"failed: {error}"
+    return "went well"
+
+
+def failing() -> Steps[None]:
+    yield Step(lambda: 1 // 0)
+
+
+def empty() -> Steps[str]:
+    return "nothing to do"
+    yield
+
+
+def test_what_is_yielded_is_done_and_sent_back():
+    assert obtain(doubled(4)) == asyncio.run(aobtain(doubled(4))) == 8
+    assert obtain(empty()) == asyncio.run(aobtain(empty())) == "nothing to do"
+
+
+def test_a_failure_reaches_the_body():
+    assert obtain(recovering()) == asyncio.run(aobtain(recovering())) == "failed: integer division or modulo by zero"
+    with pytest.raises(ZeroDivisionError):
+        obtain(failing())
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(aobtain(failing()))
+
+
+def test_async_steps_are_awaited_and_others_run_in_a_thread():
+    async def asynchronous() -> str:
+        return f"awaited in {threading.current_thread().name}"
+
+    def both() -> Steps[tuple[str, str]]:
+        awaited = yield Step(lambda: "not this one", asynchronous)
+        threaded = yield Step(lambda: threading.current_thread().name)
+        return awaited, threaded
+
+    awaited, threaded = asyncio.run(aobtain(both()))
+    assert awaited == f"awaited in {threading.main_thread().name}"
+    assert threaded != threading.main_thread().name
+
+
+def test_a_step_of_a_step():
+    def outer() -> Steps[int]:
+        return (yield from doubled(3)) + 1
+
+    assert obtain(outer()) == 7
