@@ -25,20 +25,23 @@ class CountingEmbeddings(Embeddings):
         self.documents: list[str] = []
         self.questions: list[str] = []
         self.fails_on: str | None = None
-        self.changes: Any = lambda vectors: vectors
+        self.changes: Any = None
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         for text in texts:
             if text == self.fails_on:
                 raise RuntimeError("out of memory")
             self.documents.append(text)
-        return self.changes([self._vector(text) for text in texts])  # type: ignore[no-any-return]
+        return self._changed([self._vector(text) for text in texts])
 
     def embed_query(self, text: str) -> list[float]:
         if text == self.fails_on:
             raise RuntimeError("out of memory")
         self.questions.append(text)
-        return self.changes([self._vector(text)])[0]  # type: ignore[no-any-return]
+        return self._changed([self._vector(text)])[0]
+
+    def _changed(self, vectors: list[list[float]]) -> list[list[float]]:
+        return vectors if self.changes is None else self.changes(vectors)
 
     def forget(self) -> None:
         self.documents.clear()

@@ -4,40 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from oprag.cache_file import CacheFile
 from oprag.checks import check_count
 from oprag.errors import CacheError
+from oprag.fork_safe import ForkSafeLock
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from oprag.cache_file import CacheFile
 
 __all__ = ["Kind", "VectorCache"]
 
 Kind = Literal["document", "question"]
 
 _MAX_BYTES = 256 * 2**20
+_ENTRY = 300  # bytes that an entry takes beside the numbers of its vector
 
 
 class VectorCache:
     """Vectors by embedder and text, so that no text is embedded twice.
 
     Texts are not kept, only their hashes (SHA-256). A cache may be shared by retrievers and threads, and a file by
-    processes as well; what one of them has finished writing is there for all others, whatever happens to it.
+    processes as well; what one of them has finished writing is there for all others, whatever happens to it. Threads
+    and tasks that need the same text at the same time embed it once; processes do not wait for each other.
 
     Args:
-        path: A file (SQLite) that outlives the process; made when it is first written to. In memory by default.
-        max_bytes: In memory, how many bytes of vectors to keep; the longest unused go first. A file has no bound.
+        path: A file (SQLite) that outlives the process; made when something is first kept. In memory by default.
+        max_bytes: In memory, how many bytes to keep; the longest unused vectors go first. A file has no bound.
 
     Raises:
-        CacheError: The file is no vector cache, is damaged, or cannot be read or written.
         OptionError: `max_bytes` is no whole number from 1.
 
     Example:
@@ -49,16 +51,20 @@ class VectorCache:
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, max_bytes: int = _MAX_BYTES) -> None:
         check_count("max_bytes", max_bytes, optional=False)
+        self._path = None if path is None else os.fspath(path)
         self._max_bytes = max_bytes
-        self._file = None if path is None else CacheFile(path)
+        self._opened: CacheFile | None = None
         self._vectors: OrderedDict[tuple[str, bytes], NDArray[np.float32]] = OrderedDict()
         self._bytes = 0
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
+        self.flights: dict[tuple[str, str, Kind], Any] = {}
 
     @property
     def path(self) -> Path | None:
         """The file, None for a cache in memory."""
-        return None if self._file is None else self._file.path
+        from pathlib import Path
+
+        return None if self._path is None else Path(self._path)
 
     def get(self, embedder: str, texts: Sequence[str], kind: Kind = "document") -> list[NDArray[np.float32] | None]:
         """The vector of each text, None where there is none.
@@ -69,11 +75,11 @@ class VectorCache:
             kind: Whether they were embedded as documents or as questions.
 
         Raises:
-            CacheError: The file is damaged or cannot be read.
+            CacheError: The file is no vector cache, is damaged, or cannot be read.
         """
         keys = [_key(text, kind) for text in texts]
-        if self._file is not None:
-            return self._file.get(embedder, keys)
+        if self._path is not None:
+            return self._file().get(embedder, keys)
         with self._lock:
             return [self._touch((embedder, key)) for key in keys]
 
@@ -87,27 +93,32 @@ class VectorCache:
             kind: Whether they were embedded as documents or as questions.
 
         Raises:
-            CacheError: The vectors have another dimension than those of this embedder in the file, or the file cannot
-                be written.
+            CacheError: The vectors have another dimension than those of this embedder in the file, or the file is no
+                vector cache, is damaged, or cannot be written.
         """
+        import numpy as np
+
         matrix = np.array(vectors, dtype=np.float32, ndmin=2)
         if not texts:
             return
         if matrix.ndim != 2 or matrix.shape[0] != len(texts) or not matrix.shape[1]:
             raise CacheError(f"expected {len(texts)} vectors to keep, got an array of shape {matrix.shape}", vectors)
         keys = [_key(text, kind) for text in texts]
-        if self._file is not None:
-            self._file.put(embedder, keys, matrix)
+        if self._path is not None:
+            self._file().put(embedder, keys, matrix)
             return
         with self._lock:
             for key, row in zip(keys, matrix, strict=True):
                 self._keep((embedder, key), row.copy())
 
     def __len__(self) -> int:
-        if self._file is not None:
-            return self._file.count()
+        if self._path is not None:
+            return self._file().count()
         with self._lock:
             return len(self._vectors)
+
+    def __bool__(self) -> bool:
+        return True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> VectorCache:
         # What is copied with a retriever is its use of the cache.
@@ -115,7 +126,16 @@ class VectorCache:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # In another process: the same file, or an empty cache of the same size.
-        return _again, (self.path, self._max_bytes)
+        return _again, (self._path, self._max_bytes)
+
+    def _file(self) -> CacheFile:
+        with self._lock:
+            if self._opened is None:
+                # NumPy and SQLite are loaded for who has a cache to read.
+                from oprag.cache_file import CacheFile
+
+                self._opened = CacheFile(self._path or "")
+            return self._opened
 
     def _touch(self, key: tuple[str, bytes]) -> NDArray[np.float32] | None:
         vector = self._vectors.get(key)
@@ -126,15 +146,19 @@ class VectorCache:
     def _keep(self, key: tuple[str, bytes], vector: NDArray[np.float32]) -> None:
         vector.flags.writeable = False
         before = self._vectors.pop(key, None)
-        self._bytes += vector.nbytes - (0 if before is None else before.nbytes)
+        self._bytes += _size(vector) - (0 if before is None else _size(before))
         self._vectors[key] = vector
         while self._bytes > self._max_bytes and len(self._vectors) > 1:
             _, oldest = self._vectors.popitem(last=False)
-            self._bytes -= oldest.nbytes
+            self._bytes -= _size(oldest)
 
 
-def _again(path: Path | None, max_bytes: int) -> VectorCache:
+def _again(path: str | None, max_bytes: int) -> VectorCache:
     return VectorCache(path, max_bytes=max_bytes)
+
+
+def _size(vector: NDArray[np.float32]) -> int:
+    return vector.nbytes + _ENTRY
 
 
 def _key(text: str, kind: Kind) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.errors import CacheError
+from oprag.fork_safe import ForkSafeLock
 
 __all__ = ["CacheFile"]
 
@@ -42,9 +42,10 @@ class CacheFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._connection: sqlite3.Connection | None = None
-        self._process = 0
+        # The process and the file on the disk that the connection belongs to.
+        self._belongs_to: tuple[int, ...] = ()
 
     def get(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
         """The vector of each hash, None where there is none.
@@ -52,6 +53,8 @@ class CacheFile:
         Raises:
             CacheError: The file is damaged or cannot be read.
         """
+        if not self.path.exists():
+            return [None] * len(hashes)
         with self._lock, self._opened("read") as connection:
             row = connection.execute("SELECT number, dimension FROM embedders WHERE name = ?", [embedder]).fetchone()
             if row is None:
@@ -92,6 +95,8 @@ class CacheFile:
         Raises:
             CacheError: The file is damaged or cannot be read.
         """
+        if not self.path.exists():
+            return 0
         with self._lock, self._opened("read") as connection:
             return int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
 
@@ -100,23 +105,47 @@ class CacheFile:
             return None
         if len(data) != dimension * _NUMBERS.itemsize:
             raise self._damaged(f"a vector has {len(data)} bytes, {dimension * _NUMBERS.itemsize} are expected")
-        return np.frombuffer(data, dtype=_NUMBERS).astype(np.float32, copy=False)
+        vector = np.frombuffer(data, dtype=_NUMBERS).astype(np.float32, copy=False)
+        if not np.isfinite(vector).all():
+            raise self._damaged("a vector has values that are not finite")
+        return vector
 
     @contextmanager
     def _opened(self, purpose: str) -> Iterator[sqlite3.Connection]:
         try:
-            # A connection must not be used behind a fork.
-            if self._connection is None or self._process != os.getpid():
-                self._connection, self._process = self._connect(), os.getpid()
+            # Neither behind a fork nor over a file that was deleted is a connection good for anything.
+            if self._connection is None or self._belongs_to != self._place():
+                self._connection = self._connect(purpose)
+                self._belongs_to = self._place()
             yield self._connection
         except sqlite3.OperationalError as error:
-            raise CacheError(f"cannot {purpose} the vector cache {self.path}: {error}", self.path) from error
+            missing = "" if self.path.parent.is_dir() else "; its folder does not exist"
+            raise CacheError(f"cannot {purpose} the vector cache {self.path}: {error}{missing}", self.path) from error
         except sqlite3.DatabaseError as error:
+            # The file may be deleted now, and made anew.
+            self._connection = None
             raise self._damaged(str(error)) from error
 
-    def _connect(self) -> sqlite3.Connection:
+    def _place(self) -> tuple[int, ...]:
+        """What tells this file and this process from others; nothing where there is no file."""
+        try:
+            about = self.path.stat()
+        except OSError:
+            return ()
+        return os.getpid(), about.st_dev, about.st_ino
+
+    def _connect(self, purpose: str) -> sqlite3.Connection:
+        try:
+            return self._connected(str(self.path), uri=False)
+        except sqlite3.OperationalError:
+            if purpose != "read":
+                raise
+            # A file that comes with an image or lies on a medium that cannot be written.
+            return self._connected(f"{self.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+
+    def _connected(self, target: str, *, uri: bool) -> sqlite3.Connection:
         # Transactions are begun and ended here, not by the sqlite3 module.
-        connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(target, timeout=_PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
         try:
             self._prepare(connection)
         except BaseException:

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import re
 import weakref
 from collections.abc import Mapping
-from contextlib import suppress
+from enum import Enum
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 __all__ = ["Identity", "identity_of"]
 
 # Attributes under which embedding models name the model that they use.
-_MODEL = ("model", "model_name", "model_id", "model_path", "deployment", "repo_id", "size", "embed_dim")
-# What changes no vector, or must not be written down.
+_MODEL = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
+# Settings that change no vector, or change while the model stays the same: what connects to it, how fast, and who pays.
 _IRRELEVANT = re.compile(
-    r"key|secret|passw|token|auth|credential|header|prox|cookie|session|client|callback|timeout|retr|batch|chunk_size"
-    r"|progress|worker|concurren|thread|cache|verbose|organization|project|user|^(name|tags|metadata|logger|async_.*)$"
+    r"(.*_)?(api_key|key|secret|password|token|pat|credentials?|headers?|timeout|max_retries|retry_\w+|batch_size"
+    r"|chunk_size|workers|num_workers|concurrency|show_progress(_bar)?|multi_process|callbacks?|callback_manager|cache"
+    r"|cache_folder|verbose|organization|project|user|metadata|tags|client|http_\w*client|async_\w+|logger|session"
+    r"|proxy|proxies|class_name)"
 )
-# Numbers that are settings; others may be counters, which change while the model stays the same.
-_NUMBERS = re.compile(r"dim|size|length|max|trunc|version|seed")
-# Mappings that are settings; others may be state.
-_MAPPINGS = re.compile(r"(kwargs|args|params|parameters|options|config|settings)$")
-_LONGEST = 300  # characters of a setting; what is longer is a text
+_LONGEST = 100  # characters of the name of a model
+_DIGITS = 12  # of the hash of the settings
 
 
 class Identity(NamedTuple):
     """What a model is called.
 
     Attributes:
-        name: The name; equal names mean equal vectors.
+        name: The class, the name of the model and a hash of its settings; equal names mean equal vectors.
         lasting: Whether it means the same in another process.
     """
 
@@ -39,69 +41,96 @@ class Identity(NamedTuple):
 
 
 def identity_of(model: Any) -> Identity:
-    """The class of a model and those of its settings that may change a vector.
+    """The class of a model, what it calls itself, and a hash of all settings that may change a vector.
 
-    Keys, passwords and the like are no part of it, so that it can stand in files and messages. A model that does not
-    say what it is gets a number that holds for this object in this process.
+    Settings are hashed since nobody can tell for every model which of them are secrets; so the name can stand in files
+    and messages. An object keeps its name, whatever it counts or remembers while it works, unless it is told to use
+    another model. One that does not say which model it uses, or that is made of other objects, gets a number that holds
+    for it in this process.
 
     Args:
         model: Embeddings of LangChain or LlamaIndex, or anything like them.
     """
-    fields = getattr(type(model), "model_fields", None)
-    names = fields if isinstance(fields, Mapping) else getattr(model, "__dict__", {})
-    settings = {
-        name: value
-        for name in sorted(names)
-        if not name.startswith("_") and (value := _setting(name, getattr(model, name, None))) is not None
-    }
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
-    if not any(name in settings for name in _MODEL):
-        return Identity(f"{kind} #{_number_of(model)}", lasting=False)
-    written = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-    return Identity(f"{kind}({written})", lasting=True)
+    calls_itself = {name: value for name in _MODEL if isinstance(value := getattr(model, name, None), str)}
+    known = _known.get(id(model))
+    if known is not None and known.model() is model and known.calls_itself == calls_itself:
+        return known.identity
+    identity = _found(kind, model, calls_itself)
+    key = id(model)
+    try:
+        reference: Any = weakref.ref(model, lambda _: _known.pop(key, None))
+    except TypeError:
+        # Kept alive, since its place in memory must not become that of another.
+        def reference() -> Any:
+            return model
+
+    _known[key] = _Known(reference, calls_itself, identity)
+    return identity
 
 
+class _Known(NamedTuple):
+    """What an object was called before."""
+
+    model: Any
+    calls_itself: dict[str, str]
+    identity: Identity
+
+
+_known: dict[int, _Known] = {}
 _numbers = itertools.count(1)
-_numbered: dict[int, tuple[weakref.ref[Any], int]] = {}
 
 
-def _number_of(model: Any) -> int:
-    """A number for an object; `id` alone may be that of an object that is no more."""
-    known = _numbered.get(id(model))
-    if known is not None and known[0]() is model:
-        return known[1]
-    number = next(_numbers)
-    with suppress(TypeError):
-        _numbered[id(model)] = weakref.ref(model), number
-    return number
+def _found(kind: str, model: Any, calls_itself: Mapping[str, str]) -> Identity:
+    settings = _settings(model)
+    if not calls_itself or settings is None:
+        return Identity(f"{kind} #{next(_numbers)}", lasting=False)
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+    name = _without_login(next(iter(calls_itself.values())))[:_LONGEST]
+    return Identity(f"{kind}({name}) {digest}", lasting=True)
 
 
-def _setting(name: str, value: Any) -> Any:
-    """A setting as a plain value; None where it is none, or says nothing about vectors."""
-    if _IRRELEVANT.search(name):
+def _settings(model: Any) -> dict[str, Any] | None:
+    """All settings as plain values; None where one of them is an object that does not tell what it is."""
+    fields = getattr(type(model), "model_fields", None)
+    names = fields if isinstance(fields, Mapping) else getattr(model, "__dict__", None)
+    if names is None:
         return None
-    if isinstance(value, str):
-        return _without_login(value) if "://" in value else value if len(value) <= _LONGEST else None
-    if isinstance(value, bool) or (isinstance(value, int | float) and _NUMBERS.search(name)):
-        return value
-    if isinstance(value, Mapping) and _MAPPINGS.search(name):
-        inner = {str(key): _inner(str(key), part) for key, part in sorted(value.items(), key=str)}
-        return {key: part for key, part in inner.items() if part is not None} or None
-    return None
+    given = {str(name): getattr(model, name, None) for name in names}
+    try:
+        plain = _plain(given)
+    except TypeError:
+        return None
+    return plain if isinstance(plain, dict) else None
 
 
-def _inner(name: str, value: Any) -> Any:
-    """A value inside of a mapping of settings, where numbers are settings too."""
-    if isinstance(value, int | float) and not _IRRELEVANT.search(name):
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it.
+
+    Raises:
+        TypeError: It is an object that does not tell what it is.
+    """
+    if value is None or isinstance(value, str | bool | int | float):
         return value
-    return _setting(name, value)
+    if isinstance(value, Enum | Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        inner = {str(name): part for name, part in value.items() if not _IRRELEVANT.fullmatch(str(name))}
+        return {name: _plain(part) for name, part in inner.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = [_plain(part) for part in value]
+        return sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts
+    if hasattr(value, "get_secret_value"):
+        return None
+    raise TypeError(type(value).__name__)
 
 
 def _without_login(address: str) -> str:
-    """The server and the path of an address."""
+    """A name; of an address the server and the path alone."""
+    if "://" not in address:
+        return address
     try:
         parts = urlsplit(address)
-        port = "" if parts.port is None else f":{parts.port}"
     except ValueError:
         return ""
-    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
