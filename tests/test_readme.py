@@ -15,13 +15,16 @@ from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 
 from docs.generate import DOCUMENTS, generated
+from oprag.langchain import stores as langchain_stores
+from oprag.llama_index import stores as llama_index_stores
 from oprag.methods import registry
+from tests.counting import CountingEmbeddings
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = {
     path.name: re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
-    for path in (*DOCUMENTS, ROOT / "docs" / "thresholds.md")
+    for path in (*DOCUMENTS, ROOT / "docs" / "thresholds.md", ROOT / "docs" / "stores.md")
 }
 
 
@@ -91,6 +94,35 @@ def test_blocks_about_thresholds_run_as_they_stand(names, capsys, monkeypatch, t
     assert "cosine" in printed
     assert "suggested: similarity_threshold=" in printed
     assert printed.splitlines()[-1] in ("2", "3")
+
+
+@pytest.fixture
+def stores_as_before(monkeypatch):
+    for module in (langchain_stores, llama_index_stores):
+        monkeypatch.setattr(module, "_ADAPTERS", dict(module._ADAPTERS))
+
+
+@pytest.mark.usefixtures("stores_as_before")
+def test_blocks_about_stores_run_as_they_stand(names, capsys):
+    counting = CountingEmbeddings()
+    names["embeddings"] = counting
+    for block in BLOCKS["stores.md"]:
+        exec(compile(block, "stores.md", "exec"), names)
+    assert capsys.readouterr().out == "3 documents, and one question was embedded\n"
+    assert counting.embedded == (1, 3)
+    searched = llama_index_stores.adapter_of(names["YourNodeStore"]())
+    assert searched is not None
+    assert searched.read is names["read_nodes"]
+
+
+@pytest.mark.parametrize("module", [langchain_stores, llama_index_stores], ids=["langchain", "llama_index"])
+def test_every_store_with_an_adapter_is_in_the_table(module):
+    page = (ROOT / "docs" / "stores.md").read_text(encoding="utf-8")
+    section = page.split("## LlamaIndex")[0 if module is langchain_stores else 1]
+    ours = {
+        path.rpartition(".")[2] for path in module._ADAPTERS if path.startswith(("oprag", "langchain", "llama_index"))
+    }
+    assert {name for name in ours if f"`{name}`" not in section} == set()
 
 
 def test_the_methods_are_those_of_the_package():

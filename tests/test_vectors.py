@@ -65,6 +65,23 @@ def test_equal_texts_and_equal_keys_are_asked_for_once(run):
     assert all(np.array_equal(one.vector, found[0].vector) for one in found)
 
 
+def test_a_store_that_fails_is_named_and_its_message_kept_short(run):
+    def read(keys: Sequence[str]) -> Mapping[str, Record]:
+        raise ConnectionError(f"no answer for {', '.join(keys)} of {'a very long address ' * 100}")
+
+    embedder = WordEmbedder()
+    sources = VectorSources(embedder, VectorCache(), StoreReader("Shelf", read))
+    with pytest.raises(EmbeddingError) as caught:
+        run(chunks_with_vectors([chunk(0), chunk(1)], sources))
+    message = str(caught.value)
+    assert message.startswith("the store Shelf failed to give the vectors of 2 chunks, the first of them rank 0")
+    assert "ConnectionError: no answer for id 0, id 1 of a very long address" in message
+    assert len(message) < 500
+    assert isinstance(caught.value.__cause__, ConnectionError)
+    # Nothing is embedded in place of what was not read.
+    assert embedder.embedded == []
+
+
 def test_a_store_is_not_asked_for_chunks_without_a_key(run):
     store = Store({})
     run(chunks_with_vectors([chunk(0, id=None)], VectorSources(WordEmbedder(), None, store.reader)))

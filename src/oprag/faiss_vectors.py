@@ -16,12 +16,13 @@ def exact_vectors(index: Any, rows: Sequence[int]) -> Any:
 
     Args:
         index: A FAISS index.
-        rows: Numbers of vectors.
+        rows: What the index calls the vectors: their places, or the numbers that they were given.
     """
     import faiss
 
     index = faiss.downcast_index(index)
-    if type(index).__name__ not in _EXACT or not rows:
+    inside = faiss.downcast_index(index.index) if type(index).__name__ == "IndexIDMap2" else index
+    if type(inside).__name__ not in _EXACT or not rows:
         return None
     try:
         return index.reconstruct_batch(list(rows))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from textwrap import shorten
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -104,7 +105,10 @@ def _in_store(chunks: Sequence[Chunk], store: StoreReader, text_of: Callable[[Ch
         return {}
     keys = list(dict.fromkeys(key for _, key in keyed))
     aread, origin = store.aread, f"the store {store.name}"
-    records = yield Step(lambda: store.read(keys), None if aread is None else lambda: aread(keys))
+    try:
+        records = yield Step(lambda: store.read(keys), None if aread is None else lambda: aread(keys))
+    except Exception as error:
+        raise _unread(origin, keyed[0][0], len(keys), error) from error
     if strange := set(records).difference(keys):
         raise EmbeddingError(
             f"{origin} was asked for the vectors of {len(keys)} chunks and gave one of {min(strange)!r}, which is not "
@@ -205,6 +209,15 @@ def _failed(embedder: Any, what: str, value: Any, error: Exception) -> OpragErro
     if isinstance(error, OpragError):
         return error
     return EmbeddingError(f"{_of(embedder)} failed on {what} with {type(error).__name__}: {error}", value)
+
+
+def _unread(origin: str, first: Chunk, count: int, error: Exception) -> OpragError:
+    if isinstance(error, OpragError):
+        return error
+    # Clients of stores write all ids that were asked for into their messages.
+    text = shorten(str(error), 300)
+    what = f"the vectors of {count} chunks, the first of them {first.label()},"
+    return EmbeddingError(f"{origin} failed to give {what} with {type(error).__name__}: {text}", first)
 
 
 def _rows(given: Any, count: int, origin: str, what: str = "vectors") -> NDArray[np.float32]:

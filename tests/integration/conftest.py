@@ -12,8 +12,6 @@ from oprag.langchain import stamp_positions
 from tests.integration.model_server import serve
 from tests.integration.wire import Wire
 
-TENANTS = ("red", "blue")
-
 
 class LocalEmbeddings(Embeddings):
     """The embedded default, as LangChain's stores want it."""
@@ -34,25 +32,12 @@ def embeddings():
 
 
 @pytest.fixture(scope="session")
-def chunks(embeddings, reference):
-    """About 500 chunks of the Python language reference, not stamped: offsets and a tenant are all that they have."""
-    return cut(reference, embeddings, size=128)[:500]
-
-
-@pytest.fixture(scope="session")
 def short_chunks(embeddings, reference):
-    """Half as long, for a model that reads slowly."""
-    return cut(reference, embeddings, size=64)[:1_000]
-
-
-def cut(text, embeddings, size):
-    windows = split_tokens(text, embeddings.embedder.tokenizer, size=size)
+    """1,000 chunks of the Python language reference, half as long as usual, for a model that reads slowly."""
+    windows = split_tokens(reference, embeddings.embedder.tokenizer, size=64)[:1_000]
     return [
-        Document(
-            window.text,
-            metadata={"source": "python-reference", "start_index": window.start, "tenant": TENANTS[number % 2]},
-        )
-        for number, window in enumerate(windows)
+        Document(window.text, metadata={"source": "python-reference", "start_index": window.start})
+        for window in windows
     ]
 
 

@@ -70,6 +70,13 @@ class ScorelessStore(PlainStore):
         raise NotImplementedError("no scores here")
 
 
+class SilentStore(PlainStore):
+    """Gives documents where it should give them with scores, as LanceDB does in a search by words."""
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Any:
+        return self.documents[:k]
+
+
 class GenerousStore(InMemoryVectorStore):
     """Gives more than it was asked for."""
 
@@ -240,7 +247,7 @@ async def test_scores_are_those_of_the_store(store):
         assert [chunk.id for chunk in by_rank] == [found.id for found, _ in pairs]
 
 
-@pytest.mark.parametrize("kind", [PlainStore, ScorelessStore])
+@pytest.mark.parametrize("kind", [PlainStore, ScorelessStore, SilentStore])
 async def test_a_store_without_scores_has_ranks_alone(kind: type[PlainStore]):
     retriever = OrderPreservingRetriever(vectorstore=kind(parts()[::-1]), k=4)
     assert numbers_of(retriever.invoke(QUESTION)) == numbers_of(await retriever.ainvoke(QUESTION)) == [8, 9, 10, 11]

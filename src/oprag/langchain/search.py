@@ -78,6 +78,8 @@ def with_candidates(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {"fetch_k": max(_MMR_CANDIDATES, _MMR_FACTOR * kwargs.get("k", 0)), **kwargs}
 
 
-def unzipped(pairs: list[tuple[Document, float]]) -> Found:
-    """Documents and scores apart."""
+def unzipped(pairs: list[Any]) -> Found:
+    """Documents and scores apart; LanceDB leaves out the scores of a search by words."""
+    if any(isinstance(pair, Document) for pair in pairs):
+        return pairs, None
     return [document for document, _ in pairs], [float(score) for _, score in pairs]

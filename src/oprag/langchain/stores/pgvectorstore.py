@@ -13,11 +13,30 @@ _WANTED = ["embeddings", "documents"]
 
 
 def _read(store: Any, keys: Sequence[str], search: Mapping[str, Any]) -> Mapping[str, Record]:  # noqa: ARG001
-    return _records(store.get(ids=list(keys), include=_WANTED))
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        found = store.get(ids=list(keys), include=_WANTED)
+    except DBAPIError as error:
+        found = store.get(ids=_as_numbers(keys, error), include=_WANTED)
+    return _records(found)
 
 
 async def _aread(store: Any, keys: Sequence[str], search: Mapping[str, Any]) -> Mapping[str, Record]:  # noqa: ARG001
-    return _records(await store.aget(ids=list(keys), include=_WANTED))
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        found = await store.aget(ids=list(keys), include=_WANTED)
+    except DBAPIError as error:
+        found = await store.aget(ids=_as_numbers(keys, error), include=_WANTED)
+    return _records(found)
+
+
+def _as_numbers(keys: Sequence[str], error: Exception) -> list[int]:
+    """Ids for a column of numbers: documents have them as text, which the driver asyncpg does not take for a number."""
+    if not all(key.isdecimal() for key in keys):
+        raise error
+    return [int(key) for key in keys]
 
 
 def _records(found: Mapping[str, Any]) -> dict[str, Record]:

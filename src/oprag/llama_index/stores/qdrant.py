@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
 from oprag.vector_sources import Record
@@ -13,7 +14,7 @@ __all__ = ["ADAPTER"]
 
 def _read(searched: Searched, ids: Sequence[str]) -> Mapping[str, Record]:
     store = searched.vector_store
-    return _records(store, store.client.retrieve(**_request(searched, ids)))
+    return _records(store, store.client.retrieve(**_request(searched, ids)), ids)
 
 
 async def _aread(searched: Searched, ids: Sequence[str]) -> Mapping[str, Record]:
@@ -21,7 +22,7 @@ async def _aread(searched: Searched, ids: Sequence[str]) -> Mapping[str, Record]
     client = getattr(store, "_aclient", None)
     if client is None:
         return await asyncio.to_thread(_read, searched, ids)
-    return _records(store, await client.retrieve(**_request(searched, ids)))
+    return _records(store, await client.retrieve(**_request(searched, ids)), ids)
 
 
 def _request(searched: Searched, ids: Sequence[str]) -> dict[str, Any]:
@@ -39,13 +40,22 @@ def _request(searched: Searched, ids: Sequence[str]) -> dict[str, Any]:
     return request
 
 
-def _records(store: Any, points: Iterable[Any]) -> dict[str, Record]:
-    named = store.dense_vector_name
+def _records(store: Any, points: Iterable[Any], ids: Sequence[str]) -> dict[str, Record]:
+    named, nodes = store.dense_vector_name, {_point_id(name): name for name in ids}
     records: dict[str, Record] = {}
     for point in points:
         vector = point.vector.get(named or "") if isinstance(point.vector, dict) else point.vector
-        records[str(point.id)] = Record(vector, _text(point.payload or {}, store.text_key))
+        name = nodes.get(str(point.id), str(point.id))
+        records[name] = Record(vector, _text(point.payload or {}, store.text_key))
     return records
+
+
+def _point_id(name: str) -> str:
+    """What Qdrant calls a node: it writes a UUID with dashes, whatever form it was given in."""
+    try:
+        return str(UUID(name))
+    except ValueError:
+        return name
 
 
 def _text(payload: Mapping[str, Any], key: str) -> str | None:

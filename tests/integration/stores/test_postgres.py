@@ -1,0 +1,152 @@
+"""What the stores over PostgreSQL do in ways of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from oprag.context import Context
+from oprag.langchain import OrderPreservingRetriever
+from oprag.langchain.vector_search import takes_a_vector
+from tests.integration.stores.checks import numbers
+from tests.integration.stores.corpus import Corpus, identify
+from tests.integration.stores.known import KnownEmbeddings
+
+pytestmark = pytest.mark.integration
+
+CHUNKS = 60
+WAYS = pytest.mark.parametrize("way", ["sync", "async"])
+
+
+@pytest.fixture(params=["psycopg", "asyncpg"])
+def driver(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def engine(driver: str, postgres: Callable[[str], str]) -> Iterator[Any]:
+    from langchain_postgres import PGEngine
+
+    engine = PGEngine.from_connection_string(postgres(driver))
+    yield engine
+    asyncio.run(engine.close())
+
+
+def documents_of(corpus: Corpus) -> list[Document]:
+    return [
+        Document(text, metadata=corpus.metadata(number, "red")) for number, text in enumerate(corpus.texts[:CHUNKS])
+    ]
+
+
+def ask(way: str, retriever: OrderPreservingRetriever, question: str) -> Context:
+    return retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
+
+
+def check(context: Context, corpus: Corpus, question: str) -> None:
+    assert len(context.kept) == 20
+    for chunk in context.kept:
+        assert chunk.similarity == pytest.approx(corpus.cosine(question, chunk.metadata["chunk_index"]), abs=1e-3)
+
+
+@WAYS
+@pytest.mark.parametrize("kind", ["UUID", "TEXT", "INTEGER"])
+def test_ids_of_any_kind_in_columns_of_any_name(kind: str, way: str, engine: Any, corpus: Corpus):
+    from langchain_postgres import Column, PGVectorStore
+
+    question, *_ = corpus.questions
+    table = f"ids_{kind}_{way}".lower()
+    names = {"content_column": "body", "embedding_column": "numbers", "metadata_json_column": "about"}
+    engine.init_vectorstore_table(
+        table, corpus.vectors.shape[1], id_column=Column("key", kind, nullable=False), overwrite_existing=True, **names
+    )
+    embeddings = KnownEmbeddings(corpus)
+    store = PGVectorStore.create_sync(engine, embeddings, table, id_column="key", **names)
+    forms = {
+        "UUID": lambda number: identify(table, "red", number),
+        "TEXT": lambda number: f'it\'s "{number}"',
+        "INTEGER": lambda number: number,
+    }
+    store.add_documents(documents_of(corpus), ids=[forms[kind](number) for number in range(CHUNKS)])
+    embeddings.forget()
+    retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1)
+    check(ask(way, retriever, question), corpus, question)
+    assert embeddings.embedded == (1, 0)
+
+
+@WAYS
+@pytest.mark.parametrize("given", ["to the store", "to the search"])
+def test_a_hybrid_search_is_one_by_words(given: str, way: str, engine: Any, corpus: Corpus):
+    from langchain_postgres import PGVectorStore
+    from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig, reciprocal_rank_fusion
+
+    question, *_ = corpus.questions
+    hybrid = HybridSearchConfig(fusion_function=reciprocal_rank_fusion, primary_top_k=20, secondary_top_k=20)
+    table = f"hybrid_{way}_{given}".replace(" ", "_")
+    engine.init_vectorstore_table(table, corpus.vectors.shape[1], hybrid_search_config=hybrid, overwrite_existing=True)
+    embeddings = KnownEmbeddings(corpus)
+    store = PGVectorStore.create_sync(engine, embeddings, table, hybrid_search_config=hybrid)
+    store.add_documents(documents_of(corpus))
+    search = {}
+    if given == "to the search":
+        store, search = PGVectorStore.create_sync(engine, embeddings, table), {"hybrid_search_config": hybrid}
+        assert takes_a_vector(store, "similarity", {})
+    assert not takes_a_vector(store, "similarity", search)
+    found = store.similarity_search(question, k=20, **search)
+    embeddings.forget()
+    retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1, search_kwargs=search)
+    context = ask(way, retriever, question)
+    assert numbers(context) == sorted(document.metadata["chunk_index"] for document in found)
+    check(context, corpus, question)
+    # The store embeds the question by itself, and its vectors are read.
+    assert embeddings.questions == [question] * 2
+    assert embeddings.documents == []
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["store", "retriever"])
+def test_an_async_pgvector_that_was_never_used(wrapped: bool, postgres: Callable[[str], str], corpus: Corpus):
+    from langchain_postgres import PGVector
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    question, *_ = corpus.questions
+    embeddings = KnownEmbeddings(corpus)
+    name = f"never_used_{wrapped}"
+
+    async def fill_and_ask() -> Context:
+        engine = create_async_engine(postgres("psycopg"))
+
+        def store() -> Any:
+            return PGVector(
+                embeddings, connection=engine, collection_name=name, async_mode=True, create_extension=False
+            )
+
+        ids = [identify(name, "red", number) for number in range(CHUNKS)]
+        await store().aadd_documents(documents_of(corpus), ids=ids)
+        embeddings.forget()
+        searched = {"retriever": store().as_retriever(search_kwargs={"k": 20})} if wrapped else {"vectorstore": store()}
+        context = await OrderPreservingRetriever(**searched, k=20, similarity_threshold=-1).aget_context(question)
+        await engine.dispose()
+        return context
+
+    check(asyncio.run(fill_and_ask()), corpus, question)
+    assert embeddings.embedded == (2 if wrapped else 1, 0)
+
+
+def test_a_pgvector_is_sync_or_async(postgres: Callable[[str], str], corpus: Corpus):
+    from langchain_postgres import PGVector
+    from sqlalchemy import create_engine
+
+    question, *_ = corpus.questions
+    engine = create_engine(postgres("psycopg"))
+    store = PGVector(KnownEmbeddings(corpus), connection=engine, collection_name="sync", create_extension=False)
+    ids = [identify("sync", "red", number) for number in range(CHUNKS)]
+    store.add_documents(documents_of(corpus), ids=ids)
+    retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1)
+    check(retriever.get_context(question), corpus, question)
+    # As without us: the store knows one way, and takes no thread for the other.
+    with pytest.raises(AssertionError, match="must be called with async_mode"):
+        asyncio.run(retriever.aget_context(question))
+    engine.dispose()

@@ -1,0 +1,162 @@
+"""What Qdrant does in ways of its own: ids of several forms, and searches that need the words."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from llama_index.core import StorageContext, VectorStoreIndex
+
+from oprag.langchain import OrderPreservingRetriever
+from oprag.langchain.vector_search import takes_a_vector
+from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
+from tests.integration.stores.checks import numbers
+from tests.integration.stores.corpus import Corpus
+from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant:UserWarning"),
+]
+
+CHUNKS = 60
+IDS = {
+    "numbers": lambda number: number + 1,
+    "with_dashes": lambda number: str(uuid.uuid5(uuid.NAMESPACE_URL, str(number))),
+    "without_dashes": lambda number: uuid.uuid5(uuid.NAMESPACE_URL, str(number)).hex,
+    "in_capitals": lambda number: str(uuid.uuid5(uuid.NAMESPACE_URL, str(number))).upper(),
+}
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    from qdrant_client import QdrantClient
+
+    client = QdrantClient(":memory:")
+    yield client
+    client.close()
+
+
+def documents_of(corpus: Corpus) -> list[Document]:
+    return [
+        Document(text, metadata=corpus.metadata(number, "red")) for number, text in enumerate(corpus.texts[:CHUNKS])
+    ]
+
+
+def store_of(corpus: Corpus, client: Any, mode: str, ids: list[Any]) -> Any:
+    """A store in a mode: "dense", "sparse" or "hybrid"."""
+    from langchain_qdrant import QdrantVectorStore, RetrievalMode
+    from langchain_qdrant.sparse_embeddings import SparseVector
+    from qdrant_client import models
+
+    class Words:
+        """The words of a text, counted."""
+
+        def embed_documents(self, texts: list[str]) -> list[SparseVector]:
+            return [self.embed_query(text) for text in texts]
+
+        def embed_query(self, text: str) -> SparseVector:
+            words = Counter(zlib.crc32(word.encode()) % 100_000 for word in text.lower().split())
+            return SparseVector(indices=list(words), values=[float(count) for count in words.values()])
+
+    dense = models.VectorParams(size=corpus.vectors.shape[1], distance=models.Distance.COSINE)
+    client.create_collection(
+        mode,
+        vectors_config={} if mode == "sparse" else dense,
+        sparse_vectors_config=None if mode == "dense" else {"langchain-sparse": models.SparseVectorParams()},
+    )
+    store = QdrantVectorStore(
+        client=client,
+        collection_name=mode,
+        embedding=None if mode == "sparse" else KnownEmbeddings(corpus),
+        sparse_embedding=None if mode == "dense" else Words(),
+        retrieval_mode=RetrievalMode(mode),
+    )
+    store.add_documents(documents_of(corpus), ids=ids)
+    return store
+
+
+def ids_of(form: str) -> list[Any]:
+    return [IDS[form](number) for number in range(CHUNKS)]
+
+
+@pytest.mark.parametrize("form", IDS)
+def test_ids_of_documents(form: str, corpus: Corpus, client: Any):
+    question, *_ = corpus.questions
+    store = store_of(corpus, client, "dense", ids_of(form))
+    store.embeddings.forget()
+    retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1)
+    context = retriever.get_context(question)
+    assert store.embeddings.embedded == (1, 0)
+    check_similarities(context, corpus, question)
+
+
+@pytest.mark.parametrize("form", ["with_dashes", "without_dashes", "in_capitals"])
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_ids_of_nodes(form: str, way: str, corpus: Corpus, client: Any):
+    from llama_index.vector_stores.qdrant import QdrantVectorStore
+    from qdrant_client import AsyncQdrantClient
+
+    question, *_ = corpus.questions
+    embeddings = KnownEmbeddings(corpus)
+    model = KnownModel(embeddings)
+    texts = corpus.texts[:CHUNKS]
+    nodes = [node_of(text, IDS[form](number), corpus.metadata(number, "red")) for number, text in enumerate(texts)]
+    if way == "sync":
+        store = QdrantVectorStore("nodes", client=client)
+        index = VectorStoreIndex(
+            nodes, storage_context=StorageContext.from_defaults(vector_store=store), embed_model=model
+        )
+    else:
+        store = QdrantVectorStore("nodes", aclient=AsyncQdrantClient(":memory:"))
+        asyncio.run(store.async_add(model(nodes)))
+        index = VectorStoreIndex.from_vector_store(store, embed_model=model)
+    embeddings.forget()
+    retriever = NodeRetriever(retriever=index.as_retriever(similarity_top_k=20), similarity_threshold=-1)
+    context = retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
+    assert embeddings.embedded == (1, 0)
+    check_similarities(context, corpus, question)
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_hybrid_search_is_one_by_words(way: str, corpus: Corpus, client: Any):
+    question, *_ = corpus.questions
+    store = store_of(corpus, client, "hybrid", ids_of("with_dashes"))
+    assert not takes_a_vector(store, "similarity", {})
+    found = store.similarity_search(question, k=20)
+    store.embeddings.forget()
+    retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1)
+    context = retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
+    assert numbers(context) == sorted(document.metadata["chunk_index"] for document in found)
+    # The store embeds the question by itself, and its vectors are read.
+    assert store.embeddings.questions == [question] * 2
+    assert store.embeddings.chunks == []
+    check_similarities(context, corpus, question)
+
+
+def test_a_sparse_search_has_no_vectors_for_thresholds(corpus: Corpus, client: Any):
+    question, *_ = corpus.questions
+    store = store_of(corpus, client, "sparse", ids_of("with_dashes"))
+    assert not takes_a_vector(store, "similarity", {})
+    with pytest.raises(ValueError, match="thresholds need vectors, and nothing makes them here"):
+        OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1)
+    embeddings = KnownEmbeddings(corpus)
+    retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1, embeddings=embeddings)
+    context = retriever.get_context(question)
+    assert embeddings.embedded == (1, 20)
+    check_similarities(context, corpus, question)
+    embeddings.forget()
+    retriever.get_context(question)
+    assert embeddings.embedded == (0, 0)
+
+
+def check_similarities(context: Any, corpus: Corpus, question: str) -> None:
+    assert len(context.kept) == 20
+    for chunk in context.kept:
+        assert chunk.similarity == pytest.approx(corpus.cosine(question, chunk.metadata["chunk_index"]), abs=1e-3)

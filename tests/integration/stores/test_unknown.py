@@ -1,0 +1,144 @@
+"""A store that nothing is known about: its vectors are made once, and kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStore
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
+from pydantic import PrivateAttr
+
+from oprag import VectorCache
+from oprag.langchain import OrderPreservingRetriever
+from oprag.langchain.stores import adapter_of
+from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
+from oprag.llama_index.stores import adapter_of as adapter_of_nodes
+from tests.integration.stores.checks import check
+from tests.integration.stores.corpus import FETCH_K, OPTIONS, Corpus, identify
+from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant:UserWarning"),
+]
+
+WAYS = pytest.mark.parametrize("way", ["sync", "async"])
+
+
+class UnknownStore(VectorStore):
+    """Gives what another store finds, without its ids."""
+
+    def __init__(self, inner: VectorStore) -> None:
+        self.inner = inner
+
+    @property
+    def embeddings(self) -> Any:
+        return self.inner.embeddings
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        found = self.inner.similarity_search(query, k, **kwargs)
+        return [Document(document.page_content, metadata=document.metadata) for document in found]
+
+    @classmethod
+    def from_texts(cls, *given: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+
+class UnknownNodeStore(BasePydanticVectorStore):
+    """Does what another store does."""
+
+    stores_text: bool = True
+    _inner: Any = PrivateAttr()
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(stores_text=True)
+        self._inner = inner
+
+    @property
+    def client(self) -> Any:
+        return None
+
+    def add(self, nodes: Any, **kwargs: Any) -> list[str]:
+        return self._inner.add(nodes, **kwargs)  # type: ignore[no-any-return]
+
+    def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
+        self._inner.delete(ref_doc_id, **kwargs)
+
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        found: VectorStoreQueryResult = self._inner.query(query, **kwargs)
+        return found
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    from qdrant_client import QdrantClient
+
+    client = QdrantClient(":memory:")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def store(client: Any, corpus: Corpus) -> UnknownStore:
+    from langchain_qdrant import QdrantVectorStore
+    from qdrant_client import models
+
+    size = corpus.vectors.shape[1]
+    client.create_collection("known", vectors_config=models.VectorParams(size=size, distance=models.Distance.DOT))
+    store = QdrantVectorStore(
+        client=client, collection_name="known", embedding=KnownEmbeddings(corpus), distance=models.Distance.DOT
+    )
+    store.add_documents(
+        [Document(text, metadata=corpus.metadata(number, "red")) for number, text in enumerate(corpus.texts)]
+    )
+    return UnknownStore(store)
+
+
+@pytest.mark.parametrize("kept", ["in memory", "in a file"])
+@WAYS
+def test_documents(way: str, kept: str, store: UnknownStore, corpus: Corpus, tmp_path: Path):
+    def ask(question: str) -> Any:
+        cache = {"vector_cache": VectorCache(tmp_path / "vectors.db")} if kept == "in a file" else {}
+        asked = OrderPreservingRetriever(vectorstore=store, **OPTIONS, **cache) if cache else retriever
+        return asked.get_context(question) if way == "sync" else asyncio.run(asked.aget_context(question))
+
+    assert adapter_of(store) is None
+    question, *_ = corpus.questions
+    retriever = OrderPreservingRetriever(vectorstore=store, **OPTIONS)
+    store.embeddings.forget()
+    check(ask(question), corpus, question, "red")
+    # The store embeds the question by itself.
+    assert store.embeddings.questions == [question] * 2
+    assert len(store.embeddings.chunks) == FETCH_K
+    store.embeddings.forget()
+    check(ask(question), corpus, question, "red")
+    assert store.embeddings.questions == [question]
+    assert store.embeddings.chunks == []
+
+
+@WAYS
+def test_nodes(way: str, client: Any, corpus: Corpus):
+    from llama_index.vector_stores.qdrant import QdrantVectorStore
+
+    store = UnknownNodeStore(QdrantVectorStore(f"nodes_{way}", client=client))
+    assert adapter_of_nodes(store) is None
+    embeddings = KnownEmbeddings(corpus)
+    nodes = [
+        node_of(text, identify(way, "red", number), corpus.metadata(number, "red"))
+        for number, text in enumerate(corpus.texts)
+    ]
+    storage = StorageContext.from_defaults(vector_store=store)
+    index = VectorStoreIndex(nodes, storage_context=storage, embed_model=KnownModel(embeddings))
+    retriever = NodeRetriever(retriever=index.as_retriever(similarity_top_k=FETCH_K), **OPTIONS)
+    question, *_ = corpus.questions
+    for embedded in ((1, FETCH_K), (0, 0)):
+        embeddings.forget()
+        context = retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
+        check(context, corpus, question, "red")
+        assert embeddings.embedded == embedded
