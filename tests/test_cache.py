@@ -110,19 +110,19 @@ def test_a_copy_of_what_holds_it_shares_it(cache):
 
 
 def test_the_longest_unused_go_first():
-    cache = VectorCache(max_bytes=3 * 8)
+    cache = VectorCache(max_bytes=3 * 320)
     for name in "abc":
         cache.put("model", [name], [[1, 2]])
     cache.get("model", ["a"])
     cache.put("model", ["d"], [[3, 4]])
     assert [vector is not None for vector in cache.get("model", list("abcd"))] == [True, False, True, True]
     # One that is larger than the bound is there until the next one comes.
-    cache.put("model", ["large"], [[0.0] * 100])
+    cache.put("model", ["large"], [[0.0] * 1000])
     assert [vector is not None for vector in cache.get("model", ["large", "a"])] == [True, False]
 
 
 def test_what_is_replaced_is_not_counted_twice():
-    cache = VectorCache(max_bytes=2 * 8)
+    cache = VectorCache(max_bytes=2 * 320)
     for _ in range(5):
         cache.put("model", ["a", "b"], [[1, 2], [3, 4]])
     assert len(cache) == 2

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from oprag.checks import check_count
 from oprag.errors import CacheError
+from oprag.flights import Flights
 from oprag.fork_safe import ForkSafeLock
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ class VectorCache:
         path: A file (SQLite) that outlives the process; made when something is first kept. In memory by default.
         max_bytes: In memory, how many bytes to keep; the longest unused vectors go first. A file has no bound.
 
+    Attributes:
+        flights: What is being embedded at the moment.
+
     Raises:
         OptionError: `max_bytes` is no whole number from 1.
 
@@ -57,7 +61,7 @@ class VectorCache:
         self._vectors: OrderedDict[tuple[str, bytes], NDArray[np.float32]] = OrderedDict()
         self._bytes = 0
         self._lock = ForkSafeLock()
-        self.flights: dict[tuple[str, str, Kind], Any] = {}
+        self.flights = Flights()
 
     @property
     def path(self) -> Path | None:

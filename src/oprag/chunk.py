@@ -80,7 +80,7 @@ class Chunk:
     span: Span | None = None
     position: Position | None = None
     vector: Vector | None = field(default=None, compare=False, repr=False)
-    similarity: float | None = None
+    similarity: float | None = field(default=None, compare=False)
     neighbor_of: int | None = None
     origin: Any = field(default=None, compare=False, repr=False)
 
@@ -141,7 +141,9 @@ class Chunk:
 
     def label(self) -> str:
         """Which chunk this is, for messages."""
-        return f"rank {self.rank}, source {self.source!r}" + ("" if self.id is None else f", id {self.id!r}")
+        seen = (self.source, self.metadata.get("source"), self.metadata.get("file_name"), self.document_id)
+        source = next((name for name in seen if name is not None), None)
+        return f"rank {self.rank}, source {source!r}" + ("" if self.id is None else f", id {self.id!r}")
 
 
 def changed(chunk: Chunk, **fields: Any) -> Chunk:

@@ -6,22 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from textwrap import shorten
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oprag.assembly import Assembly
-from oprag.cache import VectorCache
-from oprag.chunk import Chunk, Vector, changed
+from oprag.chunk import Chunk, changed
+from oprag.embed_once import embedded_once
 from oprag.errors import EmbeddingError, OpragError
 from oprag.given import Given
 from oprag.steps import Step, Steps
-from oprag.vector_sources import StoreReader, VectorSources
+from oprag.vector_rows import Known, check_rows, rows_of
+from oprag.vector_sources import Record, StoreReader, VectorSources
 
 __all__ = ["chunks_with_vectors", "given_with_vectors", "question_vector"]
-
-T = TypeVar("T")
 
 
 def given_with_vectors(given: Given, question: str, assembly: Assembly, sources: VectorSources) -> Steps[Given]:
@@ -52,21 +51,12 @@ def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.f
         EmbeddingError: There is no embedder, it fails, or its vector cannot be used.
         CacheError: The cache cannot be read or written.
     """
-    embedder, cache = _embedder(sources), sources.cache
-    if cache is not None:
-        (known,) = yield from _in_cache(lambda: cache.get(embedder.name, [question], "question"), cache)
-        if known is not None:
-            return known
-    try:
-        given = yield _step(embedder, "embed_questions", [question])
-    except Exception as error:
-        raise _failed(embedder, "the question", question, error) from error
-    rows = _rows(given, 1, _of(embedder))
-    _check(rows, ["the question"], _of(embedder), [question])
-    if cache is not None:
-        yield from _in_cache(lambda: cache.put(embedder.name, [question], rows, "question"), cache)
-    vector: NDArray[np.float32] = rows[0]
-    return vector
+    if sources.embedder is None:
+        raise EmbeddingError("similarity_threshold needs the vector of the question; give embeddings=", None)
+    vectors = yield from embedded_once(
+        sources.embedder, sources.cache, "question", {question: ("the question", question)}
+    )
+    return vectors[question].vector
 
 
 def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[list[Chunk]]:
@@ -80,7 +70,7 @@ def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Step
         EmbeddingError: A vector cannot be had or cannot be used.
         CacheError: The cache cannot be read or written.
     """
-    known = {chunk.rank: _Known(chunk.vector, "the chunk itself") for chunk in chunks if chunk.vector is not None}
+    known = {chunk.rank: Known(chunk.vector, "the chunk itself") for chunk in chunks if chunk.vector is not None}
     store = sources.store
     if store is not None:
         known |= yield from _in_store([chunk for chunk in chunks if chunk.rank not in known], store, sources.text_of)
@@ -91,14 +81,7 @@ def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Step
     return [changed(chunk, vector=known[chunk.rank].vector) for chunk in chunks]
 
 
-class _Known(NamedTuple):
-    """A vector, and where it came from."""
-
-    vector: Vector
-    origin: str
-
-
-def _in_store(chunks: Sequence[Chunk], store: StoreReader, text_of: Callable[[Chunk], str]) -> Steps[dict[int, _Known]]:
+def _in_store(chunks: Sequence[Chunk], store: StoreReader, text_of: Callable[[Chunk], str]) -> Steps[dict[int, Known]]:
     """The vectors that the store holds of these chunks."""
     keyed = [(chunk, key) for chunk in chunks if (key := store.key_of(chunk)) is not None]
     if not keyed:
@@ -109,6 +92,8 @@ def _in_store(chunks: Sequence[Chunk], store: StoreReader, text_of: Callable[[Ch
         records = yield Step(lambda: store.read(keys), None if aread is None else lambda: aread(keys))
     except Exception as error:
         raise _unread(origin, keyed[0][0], len(keys), error) from error
+    if not isinstance(records, Mapping) or not all(isinstance(record, Record) for record in records.values()):
+        raise EmbeddingError(f"the adapter of {origin} must give a mapping of keys to oprag Records", records)
     if strange := set(records).difference(keys):
         raise EmbeddingError(
             f"{origin} was asked for the vectors of {len(keys)} chunks and gave one of {min(strange)!r}, which is not "
@@ -124,7 +109,7 @@ def _in_store(chunks: Sequence[Chunk], store: StoreReader, text_of: Callable[[Ch
         and record.text in (None, chunk.text, text_of(chunk))
     ]
     rows = _rows_of(used, origin)
-    return {chunk.rank: _Known(row, origin) for (chunk, _), row in zip(used, rows, strict=True)}
+    return {chunk.rank: Known(row, origin) for (chunk, _), row in zip(used, rows, strict=True)}
 
 
 def _rows_of(given: Sequence[tuple[Chunk, Any]], origin: str) -> Sequence[NDArray[np.float32]]:
@@ -132,19 +117,19 @@ def _rows_of(given: Sequence[tuple[Chunk, Any]], origin: str) -> Sequence[NDArra
     if not given:
         return []
     with suppress(EmbeddingError):
-        rows = _rows([vector for _, vector in given], len(given), origin)
-        _check(rows, [""] * len(given), origin, [None] * len(given))
+        rows = rows_of([vector for _, vector in given], len(given), origin)
+        check_rows(rows, [""] * len(given), origin, [None] * len(given))
         return list(rows)
     one_by_one: list[NDArray[np.float32]] = []
     for chunk, vector in given:
         name = f"a chunk ({chunk.label()})"
-        rows = _rows([vector], 1, origin, f"the vector of {name}")
-        _check(rows, [name], origin, [chunk])
+        rows = rows_of([vector], 1, origin, f"the vector of {name}")
+        check_rows(rows, [name], origin, [chunk])
         one_by_one.append(rows[0])
     return one_by_one
 
 
-def _made(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[dict[int, _Known]]:
+def _made(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[dict[int, Known]]:
     """The vectors of chunks from the cache, else from the embedder, which is asked once for each text."""
     if sources.embedder is None:
         chunk = chunks[0]
@@ -154,61 +139,12 @@ def _made(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[dict[int, _K
             "embeddings=, which makes them",
             chunk,
         )
-    embedder, cache = sources.embedder, sources.cache
     of_text: dict[str, list[Chunk]] = {}
     for chunk in chunks:
         of_text.setdefault(sources.text_of(chunk), []).append(chunk)
-    vectors: dict[str, _Known] = {}
-    texts = list(of_text)
-    if cache is not None:
-        found = yield from _in_cache(lambda: cache.get(embedder.name, texts), cache)
-        vectors = {
-            text: _Known(vector, "the vector cache")
-            for text, vector in zip(texts, found, strict=True)
-            if vector is not None
-        }
-    texts = [text for text in of_text if text not in vectors]
-    if texts:
-        firsts = [of_text[text][0] for text in texts]
-        what = f"{len(texts)} chunks, the first of them {firsts[0].label()},"
-        try:
-            given = yield _step(embedder, "embed_documents", texts)
-        except Exception as error:
-            raise _failed(embedder, what, firsts[0], error) from error
-        rows = _rows(given, len(texts), _of(embedder))
-        _check(rows, [f"a chunk ({chunk.label()})" for chunk in firsts], _of(embedder), firsts)
-        if cache is not None:
-            yield from _in_cache(lambda: cache.put(embedder.name, texts, rows), cache)
-        vectors |= {text: _Known(row, _of(embedder)) for text, row in zip(texts, rows, strict=True)}
+    wanted = {text: (f"a chunk ({same[0].label()})", same[0]) for text, same in of_text.items()}
+    vectors = yield from embedded_once(sources.embedder, sources.cache, "document", wanted)
     return {chunk.rank: vectors[text] for text, same in of_text.items() for chunk in same}
-
-
-def _embedder(sources: VectorSources) -> Any:
-    if sources.embedder is None:
-        raise EmbeddingError("similarity_threshold needs the vector of the question; give embeddings=", None)
-    return sources.embedder
-
-
-def _step(embedder: Any, method: str, texts: list[str]) -> Step:
-    run, arun = getattr(embedder, method), getattr(embedder, f"a{method}", None)
-    return Step(lambda: run(texts), None if arun is None else lambda: arun(texts))
-
-
-def _in_cache(run: Callable[[], T], cache: VectorCache) -> Steps[T]:
-    """What a cache does; one in memory is not worth a thread."""
-    if cache.path is None:
-        return run()
-    return (yield Step(run))  # type: ignore[no-any-return]
-
-
-def _of(embedder: Any) -> str:
-    return f"the embedder {embedder.name}"
-
-
-def _failed(embedder: Any, what: str, value: Any, error: Exception) -> OpragError:
-    if isinstance(error, OpragError):
-        return error
-    return EmbeddingError(f"{_of(embedder)} failed on {what} with {type(error).__name__}: {error}", value)
 
 
 def _unread(origin: str, first: Chunk, count: int, error: Exception) -> OpragError:
@@ -220,32 +156,8 @@ def _unread(origin: str, first: Chunk, count: int, error: Exception) -> OpragErr
     return EmbeddingError(f"{origin} failed to give {what} with {type(error).__name__}: {text}", first)
 
 
-def _rows(given: Any, count: int, origin: str, what: str = "vectors") -> NDArray[np.float32]:
-    """Vectors as a float32 matrix of shape (count, dimension)."""
-    try:
-        with np.errstate(over="ignore"):
-            rows = np.array(given, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise EmbeddingError(f"{origin} gave {what} that form no matrix of numbers: {error}", given) from error
-    if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
-        raise EmbeddingError(
-            f"{origin} was asked for {count} {'vector' if count == 1 else 'vectors'} and gave an array of shape "
-            f"{rows.shape}",
-            given,
-        )
-    return rows
-
-
-def _check(rows: NDArray[np.float32], names: Sequence[str], origin: str, values: Sequence[Any]) -> None:
-    """Refuse vectors that have no cosine."""
-    largest = np.abs(rows).max(axis=1)
-    for row in np.flatnonzero(~(np.isfinite(largest) & (largest > 0))).tolist():
-        fault = "has values that are not finite" if largest[row] != 0 else "is all zeros, so it has no cosine"
-        raise EmbeddingError(f"the vector of {names[row]} from {origin} {fault}", values[row])
-
-
-def _check_dimensions(chunks: Iterable[Chunk], known: Mapping[int, _Known]) -> None:
-    first: tuple[Chunk, _Known] | None = None
+def _check_dimensions(chunks: Iterable[Chunk], known: Mapping[int, Known]) -> None:
+    first: tuple[Chunk, Known] | None = None
     for chunk in chunks:
         one = known[chunk.rank]
         if first is None:

@@ -414,7 +414,7 @@ def test_an_embedder_that_gives_something_else_leaves_nothing_in_the_cache(embed
     embeddings.changes = spoil
     with pytest.raises(EmbeddingError, match=message) as caught:
         ask(retriever)
-    assert "the embedder tests.counting.CountingEmbeddings(dimension=32, model='words')" in str(caught.value)
+    assert "the embedder tests.counting.CountingEmbeddings(words) " in str(caught.value)
     assert len(cache) == 0
     embeddings.changes = None
     assert len(ask(retriever).kept) == 5
@@ -431,7 +431,7 @@ def test_an_embedder_that_fails_says_so_and_leaves_nothing_in_the_cache(embeddin
     )
     embeddings.fails_on = documents[39].page_content
     with pytest.raises(
-        EmbeddingError, match=r"failed on .*, the first of them rank 0.* RuntimeError: out of"
+        EmbeddingError, match=r"failed on .*, the first of them that of a chunk .rank 0.* RuntimeError: out of"
     ) as caught:
         ask(retriever)
     assert isinstance(caught.value.__cause__, RuntimeError)
@@ -464,7 +464,7 @@ def test_what_cannot_embed_is_refused(given):
 def test_a_read_only_cache_is_an_error_of_the_question_not_of_the_program(store, tmp_path):
     cache = VectorCache(tmp_path / "missing" / "vectors.db")
     retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), vector_cache=cache, **BOTH)
-    with pytest.raises(OSError, match="cannot read the vector cache"):
+    with pytest.raises(OSError, match=r"cannot write the vector cache .*; its folder does not exist"):
         retriever.invoke(QUESTION)
 
 
@@ -514,7 +514,7 @@ def test_a_report_says_which_thresholds_suit_the_embedder(store, embeddings):
     retriever = OrderPreservingRetriever(vectorstore=store, similarity_threshold=0.9)
     report = retriever.threshold_report([QUESTION, "Is bread baked?"])
     assert embeddings.embedded == (2, 0)
-    assert report.embedder == "tests.counting.CountingEmbeddings(dimension=32, model='words')"
+    assert report.embedder.startswith("tests.counting.CountingEmbeddings(words) ")
     assert [len(cosines) for cosines in report.similarities] == [6, 6]
     assert max(report.similarities[0]) == pytest.approx(cosine(embeddings, QUESTION, TEXTS[3]), abs=1e-6)
     assert str(asyncio.run(retriever.athreshold_report([QUESTION, "Is bread baked?"]))) == str(report)

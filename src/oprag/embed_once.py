@@ -1,0 +1,96 @@
+"""Embedding texts that are in no cache, each of them once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from oprag.cache import Kind, VectorCache
+from oprag.errors import EmbeddingError, OpragError
+from oprag.flights import landing
+from oprag.steps import Step, Steps
+from oprag.vector_rows import Known, check_rows, rows_of
+
+__all__ = ["Wanted", "embedded_once"]
+
+T = TypeVar("T")
+
+Wanted = Mapping[str, tuple[str, Any]]
+"""Texts to embed; for each what it is, in words for messages, and what an error about it is to carry."""
+
+
+def embedded_once(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: Wanted) -> Steps[dict[str, Known]]:
+    """The vector of each text: from the cache, from whoever is embedding it at the moment, else from the embedder.
+
+    Args:
+        embedder: An `Embedder`, perhaps with async twins of its methods.
+        cache: Where vectors are kept.
+        kind: Whether texts are questions or documents.
+        wanted: The texts.
+
+    Raises:
+        EmbeddingError: The embedder fails, or gives vectors that cannot be used; nothing is kept then.
+        CacheError: The cache cannot be read or written.
+    """
+    known = yield from _kept(cache, embedder, kind, list(wanted))
+    missing = {text: about for text, about in wanted.items() if text not in known}
+    if not missing:
+        return known
+    if cache is None:
+        return known | (yield from _embedded(embedder, None, kind, missing))
+    keys = {(embedder.name, kind, text): text for text in missing}
+    mine, others = cache.flights.board(keys)
+    made: dict[str, Known] = {}
+    try:
+        # Somebody may have made them between the first look and now.
+        made |= yield from _kept(cache, embedder, kind, [keys[key] for key in mine])
+        left = {keys[key]: missing[keys[key]] for key in mine if keys[key] not in made}
+        if left:
+            made |= yield from _embedded(embedder, cache, kind, left)
+    finally:
+        cache.flights.land(mine, lambda key: made.get(keys[key]))
+    if others:
+        landed = yield landing(list(others.values()))
+        made |= {keys[key]: one for key, one in zip(others, landed, strict=True) if one is not None}
+        lost = {keys[key]: missing[keys[key]] for key in others if keys[key] not in made}
+        if lost:
+            made |= yield from _embedded(embedder, cache, kind, lost)
+    return known | made
+
+
+def _kept(cache: VectorCache | None, embedder: Any, kind: Kind, texts: Sequence[str]) -> Steps[dict[str, Known]]:
+    """What the cache has of these texts."""
+    if cache is None or not texts:
+        return {}
+    found = yield from _in_cache(lambda: cache.get(embedder.name, texts, kind), cache)
+    return {
+        text: Known(vector, "the vector cache") for text, vector in zip(texts, found, strict=True) if vector is not None
+    }
+
+
+def _embedded(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: Wanted) -> Steps[dict[str, Known]]:
+    """Ask the embedder, in one call, and keep what it gives."""
+    texts, about = list(wanted), list(wanted.values())
+    method = "embed_questions" if kind == "question" else "embed_documents"
+    run, arun = getattr(embedder, method), getattr(embedder, f"a{method}", None)
+    origin = f"the embedder {embedder.name}"
+    try:
+        given = yield Step(lambda: run(texts), None if arun is None else lambda: arun(texts))
+    except OpragError:
+        raise
+    except Exception as error:
+        first, value = about[0]
+        what = first if len(about) == 1 else f"{len(about)} texts, the first of them that of {first},"
+        raise EmbeddingError(f"{origin} failed on {what} with {type(error).__name__}: {error}", value) from error
+    rows = rows_of(given, len(texts), origin)
+    check_rows(rows, [name for name, _ in about], origin, [value for _, value in about])
+    if cache is not None:
+        yield from _in_cache(lambda: cache.put(embedder.name, texts, rows, kind), cache)
+    return {text: Known(row, origin) for text, row in zip(texts, rows, strict=True)}
+
+
+def _in_cache(run: Callable[[], T], cache: VectorCache) -> Steps[T]:
+    """What a cache does; one in memory is not worth a thread."""
+    if cache.path is None:
+        return run()
+    return (yield Step(run))  # type: ignore[no-any-return]

@@ -1,0 +1,63 @@
+"""Vectors as rows of numbers, checked, with a word for where they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.errors import EmbeddingError
+
+__all__ = ["Known", "check_rows", "rows_of"]
+
+
+class Known(NamedTuple):
+    """A vector, and where it came from.
+
+    Attributes:
+        vector: The vector, of shape (dimension,).
+        origin: The embedder, the store or the cache, in words for messages.
+    """
+
+    vector: NDArray[np.float32]
+    origin: str
+
+
+def rows_of(given: Any, count: int, origin: str, what: str = "vectors") -> NDArray[np.float32]:
+    """Vectors as a float32 matrix of shape (count, dimension).
+
+    Raises:
+        EmbeddingError: They are of another number, of different dimensions, or no numbers.
+    """
+    try:
+        with np.errstate(over="ignore"):
+            rows = np.array(given, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"{origin} gave {what} that form no matrix of numbers: {error}", given) from error
+    if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
+        raise EmbeddingError(
+            f"{origin} was asked for {count} {'vector' if count == 1 else 'vectors'} and gave an array of shape "
+            f"{rows.shape}",
+            given,
+        )
+    return rows
+
+
+def check_rows(rows: NDArray[np.float32], names: Sequence[str], origin: str, values: Sequence[Any]) -> None:
+    """Refuse vectors that have no cosine.
+
+    Args:
+        rows: Vectors, of shape (count, dimension).
+        names: What each belongs to, for messages.
+        origin: Where they came from.
+        values: What the error is to carry, for each.
+
+    Raises:
+        EmbeddingError: A vector is not finite, or all zeros.
+    """
+    largest = np.abs(rows).max(axis=1)
+    for row in np.flatnonzero(~(np.isfinite(largest) & (largest > 0))).tolist():
+        fault = "has values that are not finite" if largest[row] != 0 else "is all zeros, so it has no cosine"
+        raise EmbeddingError(f"the vector of {names[row]} from {origin} {fault}", values[row])
