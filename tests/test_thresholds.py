@@ -6,6 +6,8 @@ import pytest
 
 from oprag import Assembly, Chunk, EmbeddingError, OptionError, build_context
 from oprag.assembly import as_assembly
+from oprag.build import assemble
+from oprag.given import Given
 from oprag.thresholds import apply_thresholds
 from tests.helpers import hit, ranks
 
@@ -64,7 +66,7 @@ def test_the_better_ranked_of_two_redundant_chunks_stays():
     (drop,) = context.dropped
     assert (drop.chunk.rank, drop.reason, drop.twin) == (2, "redundancy_threshold", 0)
     assert drop.figure == pytest.approx(1)
-    assert drop.detail == "cosine 1.000 with rank 0, which is kept; the limit is 0.95"
+    assert drop.detail == "cosine 1.000 with rank 0, a better one; the limit is 0.95"
 
 
 def test_redundancy_alone_needs_no_question():
@@ -255,6 +257,9 @@ def test_a_context_can_be_sent_to_another_process():
     )
     again = pickle.loads(pickle.dumps(context))
     assert again == context
-    # What read the neighbours stays where it is.
+    # What read the neighbours stays where it is, and what was read goes along.
+    assert ranks(again.rethreshold(similarity_threshold=0.5).kept) == [0]
+    bare = build_context([at(10, 0)], question_vector=QUESTION)
     with pytest.raises(OptionError, match="neighbors needs read_neighbors="):
-        again.rethreshold(similarity_threshold=0.5)
+        assemble(Given([at(10, 0)]), Assembly(neighbors=1))
+    assert bare.kept

@@ -25,22 +25,29 @@ def neighbors_among(
         source_key: See `Assembly.source_key`.
         position_key: See `Assembly.position_key`.
     """
-    numbered = [changed(chunk, rank=row) for row, chunk in enumerate(chunks)]
-    placed = place(numbered, source_key, position_key).chunks
-    sources = [sorted(group, key=key_of) for group in group_by_source(placed)]
-    where = {chunk.rank: (group, at) for group in sources for at, chunk in enumerate(group)}
-    rows: dict[Any, list[int]] = {}
-    for chunk in numbered:
-        rows.setdefault(_name(chunk), []).append(chunk.rank)
+    return _Among([changed(chunk, rank=row) for row, chunk in enumerate(chunks)], source_key, position_key)
 
-    def read(chunk: Chunk, number: int) -> Sequence[Chunk]:
-        row = _row(chunk, [numbered[row] for row in rows.get(_name(chunk), ())])
+
+class _Among:
+    """Finds the chunks around one by its place in its source."""
+
+    def __init__(self, chunks: list[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> None:
+        self._chunks = chunks
+        placed = place(chunks, source_key, position_key).chunks
+        sources = [sorted(group, key=key_of) for group in group_by_source(placed)]
+        self._where = {
+            chunk.rank: ([one.rank for one in group], at) for group in sources for at, chunk in enumerate(group)
+        }
+        self._rows: dict[Any, list[int]] = {}
+        for chunk in chunks:
+            self._rows.setdefault(_name(chunk), []).append(chunk.rank)
+
+    def __call__(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
+        row = _row(chunk, [self._chunks[row] for row in self._rows.get(_name(chunk), ())])
         if row is None:
             return []
-        group, at = where[row]
-        return [numbered[near.rank] for near in group[max(0, at - number) : at + number + 1]]
-
-    return read
+        group, at = self._where[row]
+        return [self._chunks[near] for near in group[max(0, at - number) : at + number + 1]]
 
 
 def _name(chunk: Chunk) -> tuple[str | None, str]:

@@ -79,7 +79,9 @@ class Assembly:
     redundancy_threshold: float | None = option(
         None, "A chunk goes when its cosine with a better-ranked one that is kept is at least this, from -1 to 1."
     )
-    min_keep: int = option(0, "The fewest chunks to keep, whatever the thresholds say; the best-ranked come back.")
+    min_keep: int = option(
+        0, "The fewest chunks to keep, whatever the thresholds say; best first those come back that repeat nothing."
+    )
     neighbors: int = option(0, "How many chunks before and after each kept one to fill in, where they can be had.")
     stitch: bool = option(default=True, description="Join chunks that touch or overlap, without repeating text.")
     separator: str = option("\n\n", "What stands between two passages.")
@@ -100,8 +102,12 @@ class Assembly:
         check_cosine("redundancy_threshold", self.redundancy_threshold)
         check_count("min_keep", self.min_keep, optional=False, least=0)
         check_count("neighbors", self.neighbors, optional=False, least=0)
-        if self.k is not None and self.min_keep > self.k:
-            raise OptionError(f"min_keep must be at most k, got min_keep={self.min_keep} and k={self.k}", self.min_keep)
+        for name in ("k", "fetch_k"):
+            most = getattr(self, name)
+            if most is not None and self.min_keep > most:
+                raise OptionError(
+                    f"min_keep must be at most {name}, got min_keep={self.min_keep} and {name}={most}", self.min_keep
+                )
         if not callable(self.count_tokens):
             raise OptionError(
                 f"count_tokens must be a function of a text, got {self.count_tokens!r}", self.count_tokens

@@ -77,7 +77,7 @@ def assemble(given: Given, assembly: Assembly) -> Context:
     sources = placed.sources
     selected, dropped = select(placed.chunks, assembly, given.question_vector)
     if assembly.neighbors and selected:
-        selected, dropped, sources = fill_in(given.chunks, selected, dropped, assembly, given.read_neighbors)
+        selected, dropped, sources = fill_in(given.chunks, selected, dropped, assembly, given.reader)
     charged = tokens = None
     if assembly.token_budget is None or not selected:
         layout = lay_out(selected, assembly)

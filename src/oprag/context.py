@@ -81,7 +81,9 @@ class Context:
         redundancy_threshold: float | Unchanged | None = UNCHANGED,
         min_keep: int | Unchanged = UNCHANGED,
     ) -> "Context":
-        """The context of the same chunks under other thresholds, without embedding or asking anything.
+        """The context of the same chunks under other thresholds, without embedding anything or asking a model.
+
+        With `neighbors`, those of chunks that are kept for the first time are read.
 
         Args:
             similarity_threshold: The new one, None for none; as it was by default.
@@ -90,7 +92,8 @@ class Context:
 
         Raises:
             OptionError: A threshold has a value that it cannot have.
-            EmbeddingError: The chunks have no vectors: no threshold was set when they were retrieved.
+            EmbeddingError: The chunks have no vectors, or the question has none: no threshold that needs them was set
+                when they were retrieved.
         """
         from oprag.build import assemble
 
@@ -103,17 +106,21 @@ class Context:
         if self.given is None:
             raise OptionError("this context was put together by hand, so it cannot be made again", self)
         assembly = replace(self.assembly, **changes)
-        if assembly.needs_vectors and not self.assembly.needs_vectors and not self._has_vectors:
+        lacking = "vectors" if assembly.needs_vectors and not self._has_vectors else None
+        if assembly.similarity_threshold is not None and self.given.question_vector is None and self.given.chunks:
+            lacking = lacking or "the vector of the question"
+        if lacking:
             raise EmbeddingError(
-                "these chunks were retrieved without vectors; retrieve with similarity_threshold=-1, which keeps all "
-                "of them, and decide again from there",
+                f"these chunks were retrieved without {lacking}; retrieve with similarity_threshold=-1, which keeps "
+                "all of them, and decide again from there",
                 self,
             )
         return assemble(self.given, assembly)
 
     @property
     def _has_vectors(self) -> bool:
-        return self.given is not None and all(chunk.vector is not None for chunk in self.given.chunks)
+        candidates = [] if self.given is None else self.given.chunks[: self.assembly.fetch_k]
+        return all(chunk.vector is not None or not chunk.text.strip() for chunk in candidates)
 
     def explain(self) -> str:
         """A report in plain text: sources and rungs, what was kept, what was dropped and why."""

@@ -28,7 +28,7 @@ class Drop:
         figure: What decided: the limit for `fetch_k` and `k`, the rank of the kept twin for a duplicate, the cosine for
             a threshold, the tokens that the chunk needed for `token_budget`; None where there is none.
         detail: The same in words.
-        twin: The rank of the kept chunk that this one repeats, for a duplicate and for `redundancy_threshold`.
+        twin: The rank of the better-ranked chunk that this one repeats, for a duplicate and for `redundancy_threshold`.
     """
 
     chunk: Chunk

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from oprag.cache import Kind, VectorCache
@@ -11,7 +12,7 @@ from oprag.flights import landing
 from oprag.steps import Step, Steps
 from oprag.vector_rows import Known, check_rows, rows_of
 
-__all__ = ["Wanted", "embedded_once"]
+__all__ = ["Wanted", "embedded_once", "embedded_together"]
 
 T = TypeVar("T")
 
@@ -58,6 +59,39 @@ def embedded_once(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: 
     return known | made
 
 
+def embedded_together(
+    embedder: Any, cache: VectorCache | None, questions: Sequence[str], texts: Sequence[str]
+) -> Steps[tuple[Sequence[Any], Sequence[Any]]]:
+    """A vector for each question, which may be known from its search, and one for each text.
+
+    Args:
+        embedder: An `Embedder`, perhaps with async twins of its methods.
+        cache: Where the vectors of questions are kept; texts are the model's answers, which nobody gives twice.
+        questions: The questions.
+        texts: The texts; equal ones are embedded once.
+    """
+    known = yield from _kept(cache, embedder, "question", list(questions))
+    new = [one for one in dict.fromkeys(questions) if one not in known]
+    asked = (yield _step(embedder, "embed_questions", new)) if new else []
+    if cache is not None and new:
+        with suppress(EmbeddingError):
+            rows = rows_of(asked, len(new), f"the embedder {embedder.name}")
+            yield from _in_cache(lambda: cache.put(embedder.name, new, rows, "question"), cache)
+    distinct = list(dict.fromkeys(texts))
+    made = yield _step(embedder, "embed_documents", distinct)
+    if len(asked) != len(new) or len(made) != len(distinct):
+        # Whoever asked says what is wrong with that.
+        return asked, made
+    vectors = {one: known[one].vector for one in known} | dict(zip(new, asked, strict=True))
+    of_text = dict(zip(distinct, made, strict=True))
+    return [vectors[one] for one in questions], [of_text[text] for text in texts]
+
+
+def _step(embedder: Any, method: str, texts: list[str]) -> Step:
+    run, arun = getattr(embedder, method), getattr(embedder, f"a{method}", None)
+    return Step(lambda: run(texts), None if arun is None else lambda: arun(texts))
+
+
 def _kept(cache: VectorCache | None, embedder: Any, kind: Kind, texts: Sequence[str]) -> Steps[dict[str, Known]]:
     """What the cache has of these texts."""
     if cache is None or not texts:
@@ -72,10 +106,9 @@ def _embedded(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: Want
     """Ask the embedder, in one call, and keep what it gives."""
     texts, about = list(wanted), list(wanted.values())
     method = "embed_questions" if kind == "question" else "embed_documents"
-    run, arun = getattr(embedder, method), getattr(embedder, f"a{method}", None)
     origin = f"the embedder {embedder.name}"
     try:
-        given = yield Step(lambda: run(texts), None if arun is None else lambda: arun(texts))
+        given = yield _step(embedder, method, texts)
     except OpragError:
         raise
     except Exception as error:

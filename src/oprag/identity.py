@@ -17,6 +17,8 @@ __all__ = ["Identity", "identity_of"]
 
 # Attributes under which embedding models name the model that they use.
 _MODEL = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
+# What LlamaIndex calls a model that says nothing, and a setting that was left empty.
+_NO_NAMES = ("", "unknown")
 # Settings that change no vector, or change while the model stays the same: what connects to it, how fast, and who pays.
 _IRRELEVANT = re.compile(
     r"(.*_)?(api_key|key|secret|password|token|pat|credentials?|headers?|timeout|max_retries|retry_\w+|batch_size"
@@ -52,7 +54,8 @@ def identity_of(model: Any) -> Identity:
         model: Embeddings of LangChain or LlamaIndex, or anything like them.
     """
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
-    calls_itself = {name: value for name in _MODEL if isinstance(value := getattr(model, name, None), str)}
+    names = {name: getattr(model, name, None) for name in _MODEL}
+    calls_itself = {name: value for name, value in names.items() if isinstance(value, str) and value not in _NO_NAMES}
     known = _known.get(id(model))
     if known is not None and known.model() is model and known.calls_itself == calls_itself:
         return known.identity

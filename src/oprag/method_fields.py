@@ -40,7 +40,9 @@ class MethodFields(BaseModel):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some of the fields changed, checked as at construction; pydantic's own checks nothing."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
+        # What was embedded for the one need not be embedded for the other.
+        shared = {"vector_cache"} & type(self).model_fields.keys()
+        given = {name: getattr(self, name) for name in self.model_fields_set | shared}
         return type(self)(**{**(deepcopy(given) if deep else given), **(update or {})})
 
     def _method_options(self, **changes: Any) -> MethodOptions:

@@ -9,9 +9,10 @@ from oprag.arrange import key_of
 from oprag.assembly import Assembly
 from oprag.chunk import Chunk, changed
 from oprag.drop import Drop
-from oprag.errors import ChunkError, OptionError
+from oprag.errors import ChunkError, OptionError, PositionWarning
 from oprag.place import SourceReport, place, report_sources
 from oprag.rung import Rung
+from oprag.warn import warn
 
 __all__ = ["NeighborReader", "WithNeighbors", "fill_in"]
 
@@ -41,16 +42,17 @@ def fill_in(
     selected: Sequence[Chunk],
     dropped: Sequence[Drop],
     assembly: Assembly,
-    read: NeighborReader | None,
+    read: Callable[[Chunk, int], Sequence[Chunk]] | None,
 ) -> WithNeighbors:
     """Read the neighbours of the selected chunks, and place them together with all that was retrieved.
 
     A neighbour that was retrieved keeps its rank and its score. One that repeats a kept chunk, or was left out for want
-    of a position, does not come back.
+    of a position, does not come back. Where neighbours contradict the positions of what was retrieved, nothing is
+    filled in for that source.
 
     Args:
         retrieved: All chunks that were retrieved, as they came.
-        selected: Those that the selection kept, best first.
+        selected: Those that the selection kept, placed, best first.
         dropped: The others.
         assembly: The options.
         read: Gives the chunks around one.
@@ -61,20 +63,19 @@ def fill_in(
     """
     if read is None:
         raise OptionError(
-            "neighbors needs read_neighbors=, a function that gives the chunks around one",
-            assembly.neighbors,
+            "neighbors needs read_neighbors=, a function that gives the chunks around one", assembly.neighbors
         )
     # Whatever is known of its place so far: links place a chunk only together with its neighbours.
-    read_for = {chunk.rank: _read(read, chunk, assembly.neighbors) for chunk in selected if chunk.source is not None}
-    numbered = _numbered(retrieved, read_for)
-    placed = place(numbered.chunks, assembly.source_key, assembly.position_key).chunks
-    by_rank = _without_copies(placed)
+    read_for = {chunk.rank: _checked(read, chunk, assembly.neighbors) for chunk in selected if chunk.source is not None}
+    placed = [*selected, *(drop.chunk for drop in dropped)]
+    numbered = _numbered(retrieved, {chunk.rank: chunk.source for chunk in placed}, read_for)
+    by_rank = _placed_together(placed, numbered.chunks, assembly)
     again = [_at_its_place(chunk, by_rank) for chunk in selected]
     out = {drop.chunk.rank: drop for drop in dropped}
     taken = {chunk.rank for chunk in selected}
     neighbours: list[Chunk] = []
     for anchor in again:
-        around = [by_rank[rank] for rank in numbered.ranks.get(anchor.rank, ())]
+        around = [by_rank[rank] for rank in numbered.ranks.get(anchor.rank, ()) if rank in by_rank]
         for neighbour in _nearest(anchor, around, assembly.neighbors):
             drop = out.get(neighbour.rank)
             if neighbour.rank in taken or (drop is not None and drop.reason not in _MAY_COME_BACK):
@@ -93,19 +94,16 @@ def fill_in(
 
 def _has_a_place(chunk: Chunk) -> bool:
     """Whether it can be said what stands before and behind a chunk: a page that many share does not tell."""
-    return (
-        chunk.source is not None
-        and chunk.position is not None
-        and chunk.position.rung
-        not in (
-            Rung.COARSE,
-            Rung.NONE,
-        )
-    )
+    known = chunk.source is not None and chunk.position is not None
+    return known and chunk.position is not None and chunk.position.rung not in (Rung.COARSE, Rung.NONE)
 
 
-def _read(read: NeighborReader, chunk: Chunk, number: int) -> list[Chunk]:
-    around = list(read(chunk, number))
+def _checked(read: Callable[[Chunk, int], Sequence[Chunk]], chunk: Chunk, number: int) -> Sequence[Chunk]:
+    try:
+        around = read(chunk, number)
+    except Exception as error:
+        error.add_note(f"while the neighbours of a chunk ({chunk.label()}) were read")
+        raise
     for neighbour in around:
         if not isinstance(neighbour, Chunk):
             raise ChunkError(f"expected oprag.Chunk objects as neighbours, got {type(neighbour).__name__}", neighbour)
@@ -119,36 +117,54 @@ class _Numbered(NamedTuple):
     ranks: dict[int, list[int]]
 
 
-def _numbered(retrieved: Sequence[Chunk], read_for: dict[int, list[Chunk]]) -> _Numbered:
-    """Give chunks that were not retrieved the ranks behind those that were; one with the same id comes once."""
+def _numbered(
+    retrieved: Sequence[Chunk], sources: dict[int, str | None], read_for: dict[int, Sequence[Chunk]]
+) -> _Numbered:
+    """Give chunks that were not retrieved the ranks behind those that were; one with the same id comes once.
+
+    A step behind the search may have changed the text of a chunk, and it stays the same chunk.
+    """
     chunks = list(retrieved)
-    with_id = [chunk for chunk in reversed(chunks) if chunk.id is not None]
-    known: dict[tuple[str | None, str], int] = {(chunk.id, chunk.text): chunk.rank for chunk in with_id}
+    known: dict[tuple[str | None, str | None], int] = {
+        (sources[chunk.rank], chunk.id): chunk.rank for chunk in reversed(chunks) if chunk.id is not None
+    }
     free = 1 + max(chunk.rank for chunk in chunks)
     ranks: dict[int, list[int]] = {}
     for anchor, around in read_for.items():
         ranks[anchor] = []
         for neighbour in around:
-            rank = known.get((neighbour.id, neighbour.text))
+            name = (sources[anchor], neighbour.id)
+            rank = known.get(name) if neighbour.id is not None else None
             if rank is None:
                 rank, free = free, free + 1
                 chunks.append(changed(neighbour, rank=rank))
                 if neighbour.id is not None:
-                    known[neighbour.id, neighbour.text] = rank
+                    known[name] = rank
             ranks[anchor].append(rank)
     return _Numbered(chunks, ranks)
 
 
-def _without_copies(placed: Sequence[Chunk]) -> dict[int, Chunk]:
+def _placed_together(before: Sequence[Chunk], chunks: Sequence[Chunk], assembly: Assembly) -> dict[int, Chunk]:
     """Each chunk by its rank; a copy of one, by source, position and text, stands for the first."""
+    placed = place(chunks, assembly.source_key, assembly.position_key).chunks
+    now = {chunk.rank: chunk for chunk in placed}
+    spoilt = {chunk.source for chunk in before if _has_a_place(chunk) and not _has_a_place(now[chunk.rank])}
+    if spoilt:
+        warn(
+            "the neighbours of retrieved chunks contradict their positions, so none are filled in for their sources: "
+            "do read_neighbors and the retriever give the same chunks?",
+            PositionWarning,
+        )
     first: dict[Any, Chunk] = {}
     by_rank: dict[int, Chunk] = {}
     for chunk in placed:
+        if chunk.source in spoilt:
+            continue
         if _has_a_place(chunk):
             by_rank[chunk.rank] = first.setdefault((chunk.source, key_of(chunk), chunk.text), chunk)
         else:
             by_rank[chunk.rank] = chunk
-    return by_rank
+    return by_rank | {chunk.rank: chunk for chunk in before if chunk.source in spoilt}
 
 
 def _at_its_place(chunk: Chunk, by_rank: dict[int, Chunk]) -> Chunk:
@@ -169,8 +185,10 @@ def _nearest(anchor: Chunk, around: Sequence[Chunk], number: int) -> Iterator[Ch
         return
     key = key_of(anchor)
     ordered = sorted(filter(_has_a_place, around), key=key_of)
-    before = [chunk for chunk in ordered if key_of(chunk) < key][::-1]
-    after = [chunk for chunk in ordered if key_of(chunk) > key]
-    for distance in range(number):
+    # A window around a sentence holds what stands around it already.
+    new = [chunk for chunk in ordered if chunk.text not in anchor.text]
+    before = [chunk for chunk in new if key_of(chunk) < key][::-1][:number]
+    after = [chunk for chunk in new if key_of(chunk) > key][:number]
+    for distance in range(max(len(before), len(after))):
         yield from before[distance : distance + 1]
         yield from after[distance : distance + 1]

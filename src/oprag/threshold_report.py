@@ -22,13 +22,15 @@ from oprag.thresholds import unit_rows, unit_vector
 __all__ = ["ThresholdReport", "report_thresholds"]
 
 _QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
+# Chunks that thresholds never look at.
+_NO_CANDIDATES = ("fetch_k", "duplicate", "missing_position")
 _STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # What the suggestions leave out: the least similar quarter, and the twentieth that repeats most.
 _UNLIKE = 0.25
 _REPEATED = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ThresholdReport:
     """The cosines of retrieved chunks over some questions; a table when it is printed.
 
@@ -106,7 +108,10 @@ def report_thresholds(contexts: Iterable[Context], embedder: str = "embedder") -
     for context in contexts:
         if context.given is None or not context.given.chunks:
             continue
-        candidates = context.given.chunks[: context.assembly.fetch_k]
+        out = {drop.chunk.rank for drop in context.dropped if drop.reason in _NO_CANDIDATES}
+        candidates = [chunk for chunk in context.given.chunks if chunk.rank not in out and chunk.text.strip()]
+        if not candidates:
+            continue
         if context.given.question_vector is None:
             raise EmbeddingError("a context has no vectors; retrieve with similarity_threshold=-1", context)
         vectors = unit_rows(candidates)

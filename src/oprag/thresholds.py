@@ -24,6 +24,8 @@ def apply_thresholds(
 
     Where fewer than `min_keep` are left, chunks come back: best first those that repeat nothing, then the others.
 
+    Chunks without text and vector are kept: there is nothing that could be compared.
+
     Args:
         chunks: Chunks with vectors, best first.
         assembly: The options; one threshold at least is set.
@@ -35,11 +37,13 @@ def apply_thresholds(
     Raises:
         EmbeddingError: A vector is missing, is of another dimension, is not finite, or has no length.
     """
-    if not chunks:
-        return [], []
-    vectors = unit_rows(chunks)
-    below = np.zeros(len(chunks), dtype=bool)
-    similarities: list[float | None] = [None] * len(chunks)
+    # A picture or an empty text is like nothing, and repeats nothing.
+    judged = [chunk for chunk in chunks if chunk.text.strip() or chunk.vector is not None]
+    if not judged:
+        return list(chunks), []
+    vectors = unit_rows(judged)
+    below = np.zeros(len(judged), dtype=bool)
+    similarities: list[float | None] = [None] * len(judged)
     if question is not None:
         cosines = np.clip(vectors @ unit_vector(question, vectors.shape[1]), -1, 1)
         similarities = cosines.tolist()
@@ -52,26 +56,31 @@ def apply_thresholds(
     # Chunks that are below the similarity threshold come behind all others: of these only min_keep makes use.
     walk = np.concatenate([np.flatnonzero(~below), np.flatnonzero(below)])
     if not assembly.min_keep:
-        walk = walk[: len(chunks) - int(below.sum())]
-    twins, nearness = _repeats(vectors[walk], assembly.redundancy_threshold)
-    unlike, repeated = below[walk], twins >= 0
-    stays = ~unlike & ~repeated
-    for back in (~repeated, repeated):
-        missing = assembly.min_keep - int(stays.sum())
-        stays[np.flatnonzero(back & ~stays)[: max(0, missing)]] = True
-    kept_rows = set(walk[stays].tolist())
-    place = {row: at for at, row in enumerate(walk.tolist())}
+        walk = walk[: len(judged) - int(below.sum())]
+    twin_places, nearness = _repeats(vectors[walk], assembly.redundancy_threshold)
+    repeats = {
+        int(walk[at]): (int(walk[twin_places[at]]), float(nearness[at])) for at in np.flatnonzero(twin_places >= 0)
+    }
+    unlike = set(np.flatnonzero(below).tolist())
+    stays = {row for row in range(len(judged)) if row not in unlike and row not in repeats}
+    missing = assembly.min_keep - len(stays) - (len(chunks) - len(judged))
+    if missing > 0:
+        # Best first those that repeat nothing, then best first the others.
+        stays |= set(sorted(unlike | repeats.keys(), key=lambda row: (row in repeats, row))[:missing])
     kept: list[Chunk] = []
     dropped: list[Drop] = []
-    for row, (chunk, similarity) in enumerate(zip(chunks, similarities, strict=True)):
-        judged = chunk if similarity is None else changed(chunk, similarity=similarity)
-        if row in kept_rows:
-            kept.append(judged)
-        elif below[row]:
-            dropped.append(_unlike(judged, assembly))
+    rows = {chunk.rank: row for row, chunk in enumerate(judged)}
+    for chunk in chunks:
+        row = rows.get(chunk.rank, -1)
+        similarity = similarities[row] if row >= 0 else None
+        measured = chunk if similarity is None else changed(chunk, similarity=similarity)
+        if row < 0 or row in stays:
+            kept.append(measured)
+        elif row in unlike:
+            dropped.append(_unlike(measured, assembly))
         else:
-            at = place[row]
-            dropped.append(_repeat(judged, chunks[walk[twins[at]]], float(nearness[at]), assembly))
+            twin, cosine = repeats[row]
+            dropped.append(_repeat(measured, judged[twin], cosine, assembly))
     return kept, dropped
 
 
@@ -176,5 +185,5 @@ def _unlike(chunk: Chunk, assembly: Assembly) -> Drop:
 
 def _repeat(chunk: Chunk, twin: Chunk, cosine: float, assembly: Assembly) -> Drop:
     cosine = min(1.0, max(-1.0, cosine))
-    detail = f"cosine {cosine:.3f} with rank {twin.rank}, which is kept; the limit is {assembly.redundancy_threshold:g}"
+    detail = f"cosine {cosine:.3f} with rank {twin.rank}, a better one; the limit is {assembly.redundancy_threshold:g}"
     return Drop(chunk, "redundancy_threshold", cosine, detail, twin.rank)

@@ -74,11 +74,12 @@ def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Step
     store = sources.store
     if store is not None:
         known |= yield from _in_store([chunk for chunk in chunks if chunk.rank not in known], store, sources.text_of)
-    missing = [chunk for chunk in chunks if chunk.rank not in known]
+    # A picture has no text, and what stands about it in the metadata is not what it shows.
+    missing = [chunk for chunk in chunks if chunk.rank not in known and chunk.text.strip()]
     if missing:
         known |= yield from _made(missing, sources)
     _check_dimensions(chunks, known)
-    return [changed(chunk, vector=known[chunk.rank].vector) for chunk in chunks]
+    return [changed(chunk, vector=known[chunk.rank].vector) if chunk.rank in known else chunk for chunk in chunks]
 
 
 def _in_store(chunks: Sequence[Chunk], store: StoreReader, text_of: Callable[[Chunk], str]) -> Steps[dict[int, Known]]:
@@ -159,7 +160,9 @@ def _unread(origin: str, first: Chunk, count: int, error: Exception) -> OpragErr
 def _check_dimensions(chunks: Iterable[Chunk], known: Mapping[int, Known]) -> None:
     first: tuple[Chunk, Known] | None = None
     for chunk in chunks:
-        one = known[chunk.rank]
+        one = known.get(chunk.rank)
+        if one is None:
+            continue
         if first is None:
             first = chunk, one
         elif len(one.vector) != len(first[1].vector):

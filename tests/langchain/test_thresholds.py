@@ -243,8 +243,8 @@ def test_a_chain_has_the_thresholds_too(store, embeddings):
     documents = store.similarity_search(QUESTION, 6)
     over = OrderPreservingChain(llm=llm, retriever=giving(documents), embeddings=embeddings, **BOTH)
     assert len(over.invoke({"input": QUESTION})["context"]) == 3
-    with pytest.raises(ValidationError, match="set vector_cache there"):
-        OrderPreservingChain(llm=llm, retriever=OrderPreservingRetriever(vectorstore=store), vector_cache=VectorCache())
+    with pytest.raises(ValidationError, match="set read_neighbors there"):
+        OrderPreservingChain(llm=llm, retriever=OrderPreservingRetriever(vectorstore=store), read_neighbors=around)
 
 
 def test_our_own_index_gives_its_vectors(ask):

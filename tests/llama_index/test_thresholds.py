@@ -187,11 +187,11 @@ def test_a_query_engine_has_the_thresholds_too(index, model, ask):
     # What was chosen before is not cut again.
     nodes = index.as_retriever(similarity_top_k=6).retrieve(QUESTION)
     assert len(engine.synthesize(QueryBundle(QUESTION), nodes).source_nodes) == 6
-    with pytest.raises(ValidationError, match="set vector_cache there"):
+    with pytest.raises(ValidationError, match="set read_neighbors there"):
         OrderPreservingQueryEngine(
             llm=MockLLM(),
             retriever=OrderPreservingRetriever(retriever=index.as_retriever()),
-            vector_cache=VectorCache(),
+            read_neighbors=index.docstore,
         )
 
 
@@ -285,9 +285,7 @@ def test_errors_name_the_node_and_the_model(index, model, ask):
     model._inner.fails_on = TEXTS[4]
     nodes = [NodeWithScore(node=node) for node in nodes_of()]
     postprocessor = OrderPreservingPostprocessor(embeddings=model, redundancy_threshold=0.5)
-    with pytest.raises(
-        EmbeddingError, match=r"failed on 5 texts, .* chunk .rank 0.* RuntimeError: out of"
-    ):
+    with pytest.raises(EmbeddingError, match=r"failed on 5 texts, .* chunk .rank 0.* RuntimeError: out of"):
         postprocessor.postprocess_nodes(nodes)
 
 

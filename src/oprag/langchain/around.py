@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.documents import Document
 
 from oprag.chunk import Chunk, changed
-from oprag.errors import OptionError
+from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of
+from oprag.langchain.wrapped import searched_by
 from oprag.neighbors import NeighborReader
 
 __all__ = ["neighbor_reader"]
@@ -25,29 +28,47 @@ def neighbor_reader(given: Any, retriever: Any) -> NeighborReader | None:
     Raises:
         OptionError: It is something else.
     """
-    source = getattr(retriever, "index", None) if given is None else given
-    if callable(getattr(source, "neighbors", None)):
-        return _of_index(source)
+    searched = searched_by(retriever) if given is None else None
+    source = searched[0] if searched is not None else given
+    if callable(getattr(type(source), "neighbors", None)):
+        return _OfIndex(source)
     if given is None:
         return None
-    if not callable(given):
+    if not callable(given) or inspect.iscoroutinefunction(given):
         raise OptionError(
-            "read_neighbors must be a function of a document and a number, or an oprag.DocumentIndex, got "
-            f"{type(given).__name__}",
+            "read_neighbors must be a function of a document and a number (not an async one), or an "
+            f"oprag.DocumentIndex, got {type(given).__name__}",
             given,
         )
-    return _of_function(given)
+    return _OfFunction(given)
 
 
-def _of_function(read: Callable[[Document, int], Iterable[Document]]) -> NeighborReader:
-    return lambda chunk, number: chunks_of(list(read(chunk.origin, number)))
+@dataclass(frozen=True)
+class _OfFunction:
+    """Reads through a function of documents."""
+
+    read: Callable[[Document, int], Iterable[Document]]
+
+    def __call__(self, chunk: Chunk, number: int) -> list[Chunk]:
+        around = self.read(chunk.origin, number)
+        given: Any = around
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise ChunkError(
+                f"read_neighbors must give a list of documents, got {type(around).__name__} for a chunk "
+                f"({chunk.label()})",
+                around,
+            )
+        return chunks_of(list(around))
 
 
-def _of_index(index: Any) -> NeighborReader:
-    def read(chunk: Chunk, number: int) -> list[Chunk]:
+@dataclass(frozen=True)
+class _OfIndex:
+    """Reads from a `DocumentIndex`."""
+
+    index: Any
+
+    def __call__(self, chunk: Chunk, number: int) -> list[Chunk]:
         return [
             changed(near, origin=Document(near.text, id=near.id, metadata=dict(near.metadata)))
-            for near in index.neighbors(chunk, number)
+            for near in self.index.neighbors(chunk, number)
         ]
-
-    return read

@@ -21,8 +21,11 @@ from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Prompt
 from oprag.methods.sources import SourceReader, read_with
+from oprag.steps import Steps, aobtain, obtain
 
 __all__ = ["AsyncLangChainBackend", "LangChainBackend", "Parts"]
+
+Vectors = tuple[Sequence[Any], Sequence[Any]]
 
 
 @dataclass
@@ -48,6 +51,14 @@ class Parts:
     config: RunnableConfig
     found: dict[str, Context] = field(default_factory=dict)
     known: dict[Prompt, Completion] = field(default_factory=dict)
+
+    def embedding(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
+        """A vector for each question, and one for each text, sync or async."""
+        from oprag.embed_once import embedded_together
+
+        embedder, cache = as_embedder(self.embeddings), self.retriever.vector_cache
+        usable = cache.path is None or getattr(embedder, "lasting", True)
+        return embedded_together(embedder, cache if usable else None, questions, texts)
 
 
 class LangChainBackend(Parts):
@@ -83,9 +94,9 @@ class LangChainBackend(Parts):
         else:
             yield _read(collected)
 
-    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
         """A vector for each question, and one for each text."""
-        return _embed(as_embedder(self.embeddings), questions, texts)
+        return obtain(self.embedding(questions, texts))
 
     def read(self, source: str) -> str:
         """The whole text of a source."""
@@ -126,12 +137,9 @@ class AsyncLangChainBackend(Parts):
         else:
             yield _read(collected)
 
-    async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+    async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
         """A vector for each question, and one for each text."""
-        embedder = as_embedder(self.embeddings)
-        if not hasattr(embedder, "aembed_questions"):
-            return await asyncio.to_thread(_embed, embedder, questions, texts)
-        return await embedder.aembed_questions(questions), await embedder.aembed_documents(texts)
+        return await aobtain(self.embedding(questions, texts))
 
     async def read(self, source: str) -> str:
         """The whole text of a source."""
@@ -214,7 +222,3 @@ async def _aclosed(chunks: AsyncIterator[Any]) -> AsyncIterator[AsyncIterator[An
 def _named(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:
     """The config for a call: its run has the name of the step."""
     return {**config, "run_name": prompt.step}
-
-
-def _embed(embedder: Any, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
-    return embedder.embed_questions(questions), embedder.embed_documents(texts)

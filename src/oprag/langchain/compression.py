@@ -5,30 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.vectorstores import VectorStoreRetriever
-
 from oprag.chunk import Chunk
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.stores import adapter_of
 from oprag.vector_fields import VectorFields
 from oprag.vector_sources import StoreReader, VectorSources
 
-__all__ = ["sources_for", "store_under"]
-
-
-def store_under(retriever: Any) -> tuple[Any, Mapping[str, Any]] | None:
-    """The one store or index that a retriever searches, and the keywords of its search; None where that is not certain.
-
-    Rerankers and compressors (`base_retriever`) are looked through. What is configured when it runs is not: the store
-    may then be another one.
-    """
-    while retriever is not None:
-        if isinstance(retriever, VectorStoreRetriever):
-            return retriever.vectorstore, retriever.search_kwargs
-        if type(retriever).__name__ == "DocumentIndexRetriever":
-            return retriever.index, {}
-        retriever = getattr(retriever, "base_retriever", None)
-    return None
+__all__ = ["sources_for"]
 
 
 def sources_for(parts: VectorFields, store: Any, search: Mapping[str, Any]) -> VectorSources:
@@ -50,10 +33,12 @@ def sources_for(parts: VectorFields, store: Any, search: Mapping[str, Any]) -> V
 
 
 def _same(embeddings: Any, own: Any) -> bool:
-    """Whether the vectors of a store are of these embeddings."""
-    if embeddings is own:
+    """Whether the vectors of a store are of these embeddings, which may have been given another name."""
+    if own is None:
+        return False
+    if own in (embeddings, getattr(embeddings, "embeddings", None)):
         return True
-    return own is not None and as_embedder(embeddings).name == as_embedder(own).name
+    return bool(as_embedder(embeddings).name == as_embedder(own).name)
 
 
 def _reader(store: Any, search: Mapping[str, Any]) -> StoreReader | None:

@@ -62,9 +62,11 @@ def as_embedder(embeddings: Any, name: str | None = None) -> Any:
     """
     if name is not None:
         check_text("name", name)
-    if hasattr(embeddings, "embed_questions") and hasattr(embeddings, "embed_documents"):
+    if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):
+        if name not in (None, embeddings.name):
+            raise OptionError(f"this embedder has the name {embeddings.name!r} already, got {name!r}", name)
         return embeddings
-    if not (hasattr(embeddings, "embed_query") and hasattr(embeddings, "embed_documents")):
+    if isinstance(embeddings, type) or not all(hasattr(embeddings, one) for one in ("embed_query", "embed_documents")):
         raise OptionError(f"embeddings must be LangChain embeddings, got {type(embeddings).__name__}", embeddings)
     asynchronous = hasattr(embeddings, "aembed_query") and hasattr(embeddings, "aembed_documents")
     kind = _AsyncLangChainEmbedder if asynchronous else LangChainEmbedder

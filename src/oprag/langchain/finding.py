@@ -58,7 +58,8 @@ class Search:
         """
         store, vector = self.vectorstore, None
         # Vectors of another embedder than the store's own would find nothing in it.
-        if store is not None and sources is not None and sources.store is not None and self._takes_a_vector(store):
+        known = sources is not None and sources.store is not None and sources.embedder is not None
+        if store is not None and sources is not None and known and self._takes_a_vector(store):
             from oprag.vectors import question_vector
 
             vector = yield from question_vector(query, sources)

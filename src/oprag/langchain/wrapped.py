@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStoreRetriever
 
-__all__ = ["takes_filter", "unwrapped"]
+__all__ = ["searched_by", "takes_filter", "unwrapped"]
 
 
 def takes_filter(retriever: Any) -> bool:
@@ -18,6 +18,22 @@ def takes_filter(retriever: Any) -> bool:
         return False
     parameters = inspect.signature(retriever._get_relevant_documents).parameters  # noqa: SLF001
     return isinstance(retriever, VectorStoreRetriever) or "filter" in parameters
+
+
+def searched_by(retriever: Any) -> tuple[Any, Mapping[str, Any]] | None:
+    """The one store or index that a retriever searches, and the keywords of its search; None where that is not certain.
+
+    Rerankers and compressors (`base_retriever`) are looked through. What is configured when it runs is not, although it
+    answers for its default: the store may then be that of another user.
+    """
+    while isinstance(retriever, BaseRetriever):
+        if isinstance(retriever, VectorStoreRetriever):
+            return retriever.vectorstore, retriever.search_kwargs
+        # By name, since the class loads NumPy.
+        if any(kind.__name__ == "DocumentIndexRetriever" for kind in type(retriever).__mro__):
+            return retriever.index, {}  # type: ignore[attr-defined]
+        retriever = vars(retriever).get("base_retriever")
+    return None
 
 
 def unwrapped(runnable: Any) -> Iterator[Any]:

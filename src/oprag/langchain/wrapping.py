@@ -29,7 +29,8 @@ def order_preserving(retriever: Any, given: Mapping[str, Any], parts: Mapping[st
         OptionError: It is none of these, or it is ours and there are options that it does not have.
     """
     if isinstance(retriever, OrderPreservingRetriever):
-        names = [*given, *(name for name in parts if name != "embeddings")]
+        # The chain's own embeddings and cache serve its methods.
+        names = [*given, *(name for name in parts if name == "read_neighbors")]
         if names:
             raise OptionError(
                 f"the retriever is an OrderPreservingRetriever with options of its own; set {', '.join(names)} there",

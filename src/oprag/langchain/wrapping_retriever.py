@@ -13,7 +13,7 @@ from oprag.errors import OptionError
 from oprag.fields import AssemblyFields
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.search import SearchType
-from oprag.langchain.wrapped import unwrapped
+from oprag.langchain.wrapped import searched_by, unwrapped
 from oprag.vector_fields import VectorFields
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
 
     def _vector_sources(self, filter: Any) -> VectorSources:
         """Where vectors come from, for a search with this filter."""
-        from oprag.langchain.compression import sources_for, store_under
+        from oprag.langchain.compression import sources_for
 
         if self.vectorstore is not None:
             search = self.search_kwargs if filter is None else {**self.search_kwargs, "filter": filter}
             return sources_for(self, self.vectorstore, search)
-        return sources_for(self, *(store_under(self.retriever) or (None, {})))
+        return sources_for(self, *(searched_by(self.retriever) or (None, {})))
 
     def _neighbors(self) -> NeighborReader | None:
         """What reads the chunks around one."""

@@ -92,7 +92,8 @@ class AnsweringEngine(VectorFields, MethodFields, AssemblyFields, BaseQueryEngin
             postprocessor.callback_manager = self.callback_manager
         check_bool("streaming", self.streaming)
         if isinstance(self.retriever, OrderPreservingRetriever):
-            theirs = [*given_options(self), *(name for name in self._given_parts() if name != "embeddings")]
+            # The engine's own model and cache serve its methods.
+            theirs = [*given_options(self), *(name for name in self._given_parts() if name == "read_neighbors")]
             if theirs:
                 raise OptionError(
                     "the retriever is an OrderPreservingRetriever with options of its own; set "
@@ -145,6 +146,7 @@ class AnsweringEngine(VectorFields, MethodFields, AssemblyFields, BaseQueryEngin
             self.node_postprocessors,
             assembly,
             self._compression(),
+            given.vector_cache if isinstance(given, OrderPreservingRetriever) else self.vector_cache,
             self.embeddings,
             self._reader,
         )

@@ -16,6 +16,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from oprag.assembly import Assembly
+from oprag.cache import VectorCache
 from oprag.context import Context
 from oprag.llama_index.compression import Compression
 from oprag.llama_index.embedder import as_embedder
@@ -30,6 +31,8 @@ __all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts"]
 # Each provider's word for it.
 _REASONS = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stopReason")
 
+Vectors = tuple[Sequence[Any], Sequence[Any]]
+
 
 @dataclass
 class Parts:
@@ -41,6 +44,7 @@ class Parts:
         postprocessors: What its nodes go through before they are ordered.
         assembly: How contexts are made.
         compression: Where the vectors and the neighbours of nodes come from.
+        cache: Where vectors are kept.
         embeddings: The embedding model, or an `oprag.Embedder`, if there is one.
         reader: Reads whole sources, if they can be read.
         found: Contexts by their question; what is in it is not searched for again.
@@ -52,6 +56,7 @@ class Parts:
     postprocessors: Sequence[BaseNodePostprocessor]
     assembly: Assembly
     compression: Compression
+    cache: VectorCache
     embeddings: BaseEmbedding | Any
     reader: SourceReader | None
     found: dict[str, Context] = field(default_factory=dict)
@@ -64,6 +69,14 @@ class Parts:
         for postprocessor in self.postprocessors:
             nodes = yield _processed(postprocessor, nodes, asked)
         return (yield from self.compression.context(nodes, asked, self.assembly))
+
+    def embedding(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
+        """A vector for each question, and one for each text, sync or async."""
+        from oprag.embed_once import embedded_together
+
+        embedder, cache = as_embedder(self.embeddings), self.cache
+        usable = cache.path is None or getattr(embedder, "lasting", True)
+        return embedded_together(embedder, cache if usable else None, questions, texts)
 
     def completion(self, response: Any, started: float) -> Completion:
         """A whole reply."""
@@ -123,9 +136,9 @@ class LlamaIndexBackend(Parts):
         else:
             yield collected.completion()
 
-    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
         """A vector for each question, and one for each text."""
-        return _embed(as_embedder(self.embeddings), questions, texts)
+        return obtain(self.embedding(questions, texts))
 
     def read(self, source: str) -> str:
         """The whole text of a source."""
@@ -179,12 +192,9 @@ class AsyncLlamaIndexBackend(Parts):
         else:
             yield collected.completion()
 
-    async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+    async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
         """A vector for each question, and one for each text."""
-        embedder = as_embedder(self.embeddings)
-        if not hasattr(embedder, "aembed_questions"):
-            return await asyncio.to_thread(_embed, embedder, questions, texts)
-        return await embedder.aembed_questions(questions), await embedder.aembed_documents(texts)
+        return await aobtain(self.embedding(questions, texts))
 
     async def read(self, source: str) -> str:
         """The whole text of a source."""
@@ -214,10 +224,6 @@ class _Collected:
         if error is not None:
             return Completion(error=error, seconds=seconds, usage=self._usage)
         return Completion("".join(self._texts), usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
-
-
-def _embed(embedder: Any, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
-    return embedder.embed_questions(questions), embedder.embed_documents(texts)
 
 
 def _processed(postprocessor: BaseNodePostprocessor, nodes: list[NodeWithScore], query: QueryBundle) -> Step:

@@ -60,7 +60,9 @@ def as_embedder(embeddings: Any, name: str | None = None) -> Any:
     """
     if name is not None:
         check_text("name", name)
-    if hasattr(embeddings, "embed_questions") and hasattr(embeddings, "embed_documents"):
+    if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):
+        if name not in (None, embeddings.name):
+            raise OptionError(f"this embedder has the name {embeddings.name!r} already, got {name!r}", name)
         return embeddings
     if not isinstance(embeddings, BaseEmbedding):
         raise OptionError(
