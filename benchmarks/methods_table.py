@@ -18,7 +18,6 @@ from typing import Any
 from benchmarks.machine import machine
 from benchmarks.questions import QUESTIONS
 from benchmarks.result import Result, Table, markdown
-from oprag.assembly import Assembly
 from oprag.cli.embedders import local_embedder
 from oprag.cli.indexing import Indexing
 from oprag.cli.local_llm import LOCAL_NAME, local_model
@@ -80,7 +79,7 @@ def run(questions: int = len(QUESTIONS)) -> Result:
 
 def _chain() -> OrderPreservingChain:
     sources = dict(topics)
-    index = index_sources(sources, Indexing(chunk_size=CHUNK), Assembly())
+    index = index_sources(sources, Indexing(chunk_size=CHUNK))
     chain: OrderPreservingChain = OrderPreservingChain(
         llm=local_model().model_copy(update={"max_tokens": REPLY, "extra_body": {"cache_prompt": False}}),
         retriever=DocumentIndexRetriever(index=index, k=OPTIONS["k"]),

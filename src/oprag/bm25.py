@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,22 +15,39 @@ from oprag.errors import MissingExtraError
 
 __all__ = ["BM25Search", "words"]
 
-_WORD = re.compile(r"\w+")
 # Left out altogether, they would leave too few hits for a large k; with their full weight, a question that is written
 # like a form ("Highlight the parts of this contract that ...") finds what is written like one.
 _STOP_WORD_WEIGHT = 0.3
 
 
 def words(text: str) -> list[str]:
-    """The words of a text that are searched for: runs of letters, digits and underscores in any script, in lower case.
+    """The words of a text that are searched for: runs of letters, marks, digits and underscores, in lower case.
 
-    Nothing is stemmed and nothing left out, so that no language is assumed.
+    Nothing is stemmed and nothing left out, so that no language is assumed. Characters that are written in several ways
+    are one (NFKC). Scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are searched for
+    by character.
 
     Example:
         >>> words("Who's the Captain of HMS_2?")
         ['who', 's', 'the', 'captain', 'of', 'hms_2']
     """
-    return _WORD.findall(text.lower())
+    return unicodedata.normalize("NFKC", text).lower().translate(_SPACED).split()
+
+
+class _Spaced(dict[int, str]):
+    """What stands for each character: itself in a word, alone in a script without spaces, a space else."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        # Letters, marks and numbers.
+        within = letter == "_" or unicodedata.category(letter)[0] in "LMN"
+        alone = within and unicodedata.name(letter, "").startswith(_WITHOUT_SPACES)
+        self[code] = f" {letter} " if alone else letter if within else " "
+        return self[code]
+
+
+_WITHOUT_SPACES = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
+_SPACED = _Spaced()
 
 
 class BM25Search:

@@ -194,10 +194,11 @@ class DocumentIndex:
             raise OptionError(f"k must be a whole number from 1, got {k!r}", k)
         if isinstance(questions, str):
             raise QueryError("expected a list of questions, got one; search() takes that", questions)
-        for question in questions:
+        asked = list(questions)
+        for question in asked:
             check_question(question)
         self._search.check(retriever)
-        return self._search.hits(questions, k, retriever)
+        return self._search.hits(asked, k, retriever)
 
     def check_retriever(self, retriever: Any) -> None:
         """Refuse a retriever that this index cannot be searched by.
@@ -231,6 +232,8 @@ class DocumentIndex:
             IndexFileError: The file is not a saved index, is damaged, or was written by a newer version.
             EmbeddingError: The index was made with another embedder.
         """
+        if embedder is not None and not isinstance(embedder, Embedder):
+            raise EmbeddingError(f"expected an oprag.Embedder, got {type(embedder).__name__}", embedder)
         path = Path(path)
         made_with, texts, metadata, vectors = read_index(path)
         given = None if embedder is None else embedder.name

@@ -21,7 +21,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 from pydantic import Field, PrivateAttr, ValidationError
 
-from oprag import EmbeddingError, OptionError, VectorCache
+from oprag import EmbeddingError, OptionError, SerializationWarning, VectorCache
 from oprag.context import Context
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.llama_index.embedder import as_embedder
@@ -318,7 +318,8 @@ def test_parts_are_left_out_when_a_postprocessor_is_saved(index):
     data = postprocessor.to_dict()
     assert "index" not in data
     assert data["similarity_threshold"] == 0.4
-    with pytest.raises(ValidationError, match="give embeddings="):
+    assert data["left_out"] == ["index"]
+    with pytest.warns(SerializationWarning, match="index"), pytest.raises(ValidationError, match="give embeddings="):
         OrderPreservingPostprocessor.from_dict(data)
     assert OrderPreservingPostprocessor.from_dict(data, index=index).similarity_threshold == 0.4
 

@@ -109,14 +109,20 @@ def make_chain(
     for options in [replace(how.value(), method=method) for method in methods] or [how.value()]:
         check_needs(options, embeddings=True, read_source=True)
     llm = model.load()
-    index = index_sources(sources, indexing, assembly)
+    index = index_sources(sources, indexing)
+    embeddings = EmbedderOnDemand(indexing.embeddings)
     found = DocumentIndexRetriever(
         index=index, k=assembly.fetch_k or assembly.k or len(index), retriever=indexing.retriever
     )
     chain: OrderPreservingChain = OrderPreservingChain(
         llm=llm,
-        retriever=OrderPreservingRetriever(retriever=found, **_changed(assembly, len(index))),
-        embeddings=EmbedderOnDemand(indexing.embeddings),
+        retriever=OrderPreservingRetriever(
+            retriever=found,
+            # An index that is searched by words has no embedder of its own.
+            embeddings=embeddings if index.embedder is None else None,
+            **_changed(assembly, len(index)),
+        ),
+        embeddings=embeddings,
         read_source=whole_texts(sources),
         **{name: value for name, value in how.typed.items() if value is not None},
     )

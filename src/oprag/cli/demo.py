@@ -7,7 +7,6 @@ from pydoc_data.topics import topics
 from rich import box
 from rich.table import Table
 
-from oprag.assembly import Assembly
 from oprag.build import build_context
 from oprag.chunk import Chunk
 from oprag.cli.ask import show_answer, stream_answer
@@ -36,7 +35,7 @@ def show_demo(question: str) -> None:
     out.print(f"Document: the Python language reference in pydoc_data.topics, {len(text.split()):,} words")
     out.print(f"Question: {safe(question)}\n")
 
-    index = index_sources({SOURCE: text}, Indexing(), Assembly())
+    index = index_sources({SOURCE: text}, Indexing())
     hits = index.search(question, CANDIDATES)
     count_tokens = local_embedder().count_tokens
     source = build_context(hits, k=K, token_budget=TOKEN_BUDGET, count_tokens=count_tokens)

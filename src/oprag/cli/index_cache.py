@@ -35,7 +35,9 @@ def index_key(sources: Mapping[str, str | list[str]], split: Split, tokenizer: s
         "embedder": embedder,
         "sources": list(sources.items()),
     }
-    return hashlib.sha256(json.dumps(given).encode()).hexdigest()[:32]
+    # Not as ASCII: its escapes would make one character of two halves of a surrogate pair.
+    encoded = json.dumps(given, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(encoded).hexdigest()[:32]
 
 
 def cached_index(folder: Path, key: str, embedder: Embedder | None, make: Callable[[], DocumentIndex]) -> DocumentIndex:

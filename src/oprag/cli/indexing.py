@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from oprag.assembly import Assembly
 from oprag.checks import check_choice, option
 from oprag.errors import OptionError
 from oprag.search import Retriever
@@ -56,7 +55,7 @@ class Indexing:
         """How files are split, with the defaults of the splitter."""
         return Split(self.splitter, self.chunk_size, self.chunk_overlap).complete()
 
-    def needs_vectors(self, assembly: Assembly) -> bool:
-        """Whether chunks must be embedded: to be ranked, or for a threshold, which is a cosine."""
-        thresholds = (assembly.similarity_threshold, assembly.redundancy_threshold)
-        return self.retriever != "bm25" or any(threshold is not None for threshold in thresholds)
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether all chunks must be embedded to be ranked."""
+        return self.retriever != "bm25"

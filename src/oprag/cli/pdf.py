@@ -56,6 +56,12 @@ def _pages(pypdf: Any, name: str, data: bytes) -> list[str]:
         pages.extend(page.extract_text() for page in reader.pages)
     except InputFileError:
         raise
+    except pypdf.errors.DependencyError as error:
+        raise InputFileError(
+            f"{name} is encrypted with AES, which needs an optional dependency: pip install 'pypdf[crypto]'; or make a "
+            "copy without a password first, for example with qpdf --decrypt",
+            name,
+        ) from error
     except Exception as error:
         where = f", page {len(pages) + 1}" if pages else ""
         reason = str(error).strip().partition("\n")[0] or type(error).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from rich.console import Console
@@ -58,5 +59,12 @@ def characters_of(first: Span, last: Span | None = None) -> str:
 
 
 def safe(text: str) -> str:
-    """The text without what a terminal would obey: a document may hold escape sequences."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in text)
+    """The text without what a terminal would obey: a document may hold escape sequences.
+
+    Control characters, halves of surrogate pairs and what turns the direction of writing around are shown as a mark;
+    line ends of Windows become line ends.
+    """
+    return _OBEYED.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -9,35 +9,38 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oprag.assembly import Assembly
-from oprag.build import build_context
+from oprag.build import assemble
 from oprag.cli.embedders import embedder_of, local_embedder
 from oprag.cli.index_cache import cached_index, index_key
 from oprag.cli.indexing import Indexing
 from oprag.cli.reading import Sources
 from oprag.cli.show import error_console
 from oprag.context import Context
+from oprag.given import Given
 from oprag.index import DocumentIndex
 from oprag.local import LocalEmbedder
+from oprag.steps import obtain
+from oprag.vector_sources import VectorSources
+from oprag.vectors import given_with_vectors
 
 __all__ = ["context_of", "index_sources"]
 
 _PATIENCE = 1.0  # seconds without a progress bar
 
 
-def index_sources(sources: Sources, indexing: Indexing, assembly: Assembly) -> DocumentIndex:
+def index_sources(sources: Sources, indexing: Indexing) -> DocumentIndex:
     """An index over these texts.
 
     Args:
         sources: The texts, or pages, by their names.
         indexing: How they are split and embedded, and where the index is kept.
-        assembly: The options of the context, since a threshold needs vectors too.
 
     Raises:
         MissingExtraError: What embeds or splits is not installed.
         OptionError: They cannot be split so, or there are no such embeddings.
         EmbeddingError: The embeddings failed.
     """
-    embedder = embedder_of(indexing.embeddings) if indexing.needs_vectors(assembly) else None
+    embedder = embedder_of(indexing.embeddings) if indexing.needs_vectors else None
 
     def make() -> DocumentIndex:
         with _LateProgress() as progress:
@@ -72,15 +75,20 @@ def context_of(
             are dropped by `fetch_k`, so that near misses are known too.
 
     Raises:
-        OpragError: What `index_sources` and `build_context` raise.
+        OpragError: What `index_sources`, `given_with_vectors` and `build_context` raise.
     """
-    index = index_sources(sources, indexing, assembly)
+    index = index_sources(sources, indexing)
     candidates = assembly.fetch_k or assembly.k or len(index)
     hits = index.search(question, 2 * candidates if beyond else candidates, indexing.retriever)
     if beyond:
         assembly = replace(assembly, fetch_k=candidates)
     vector = index.question_vector(question) if index.embedder is not None else None
-    return build_context(hits, assembly, question_vector=vector, read_neighbors=index.neighbors)
+    given = Given(hits, vector, index.neighbors)
+    if index.embedder is None and assembly.needs_vectors:
+        # What was found by its words: a threshold is a cosine, but the whole document need not be embedded for it.
+        embedder = VectorSources(embedder_of(indexing.embeddings))
+        given = obtain(given_with_vectors(given, question, assembly, embedder))
+    return assemble(given, assembly)
 
 
 class _LateProgress:

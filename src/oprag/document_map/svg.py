@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 
@@ -160,7 +161,10 @@ def _shortened(text: str, longest: int) -> str:
 
 def _safe(text: str) -> str:
     """The text as XML, without the characters that XML cannot hold."""
-    return escape("".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text))
+    return escape(_NOT_XML.sub("\ufffd", text))
+
+
+_NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def _style(chart: DocumentMap) -> str:

@@ -22,8 +22,9 @@ from oprag.checks import check_bool
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields, given_options
 from oprag.llama_index.backend import Parts
-from oprag.llama_index.compression import Compression, check_compression, compression_of, searched_by
+from oprag.llama_index.compression import Compression, check_compression
 from oprag.llama_index.embedder import as_embedder
+from oprag.llama_index.index_fields import IndexFields
 from oprag.llama_index.messages import as_template, history_of, shown_template
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.response import Responding
@@ -35,14 +36,13 @@ from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
 from oprag.side_by_side import Limit
-from oprag.vector_fields import VectorFields
 
 __all__ = ["AnsweringEngine"]
 
 Backend = TypeVar("Backend", bound=Parts)
 
 
-class AnsweringEngine(VectorFields, MethodFields, AssemblyFields, BaseQueryEngine):
+class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine):
     """The parts of a query engine, checked when it is made."""
 
     # An option that is changed later is checked, and has an effect, as one that is given.
@@ -94,6 +94,7 @@ class AnsweringEngine(VectorFields, MethodFields, AssemblyFields, BaseQueryEngin
         if isinstance(self.retriever, OrderPreservingRetriever):
             # The engine's own model and cache serve its methods.
             theirs = [*given_options(self), *(name for name in self._given_parts() if name == "read_neighbors")]
+            theirs += [] if self.index is None else ["index"]
             if theirs:
                 raise OptionError(
                     "the retriever is an OrderPreservingRetriever with options of its own; set "
@@ -155,7 +156,7 @@ class AnsweringEngine(VectorFields, MethodFields, AssemblyFields, BaseQueryEngin
         """Where vectors and neighbours come from: an OrderPreservingRetriever has its own."""
         if isinstance(self.retriever, OrderPreservingRetriever):
             return self.retriever.compression
-        return compression_of(self._assembly(), self, searched_by(self.retriever))
+        return self._compression_over(self._assembly(), self.retriever)
 
     def _get_prompts(self) -> PromptDictType:
         return {name: shown_template(getattr(self._options.prompts, name)) for name in STEPS}

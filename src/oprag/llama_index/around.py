@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, RelatedNodeInfo
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from oprag.chunk import Chunk
-from oprag.errors import OptionError
+from oprag.errors import ChunkError, OptionError
 from oprag.llama_index.nodes import chunks_of
 from oprag.neighbors import NeighborReader
 
@@ -28,20 +30,30 @@ def neighbor_reader(given: Any) -> NeighborReader | None:
     if given is None:
         return None
     if isinstance(given, BaseDocumentStore):
-        return _of_function(_Linked(given))
-    if not callable(given):
+        return _OfFunction(_Linked(given))
+    if not callable(given) or inspect.iscoroutinefunction(given):
         raise OptionError(
-            f"read_neighbors must be a docstore, or a function of a node and a number, got {type(given).__name__}",
+            "read_neighbors must be a docstore, or a function of a node and a number (not an async one), got "
+            f"{type(given).__name__}",
             given,
         )
-    return _of_function(given)
+    return _OfFunction(given)
 
 
-def _of_function(read: Callable[[BaseNode, int], Iterable[BaseNode]]) -> NeighborReader:
-    def around(chunk: Chunk, number: int) -> list[Chunk]:
-        return chunks_of([NodeWithScore(node=node) for node in read(chunk.origin.node, number)])
+@dataclass(frozen=True)
+class _OfFunction:
+    """Reads through a function of nodes."""
 
-    return around
+    read: Callable[[BaseNode, int], Any]
+
+    def __call__(self, chunk: Chunk, number: int) -> list[Chunk]:
+        around = self.read(chunk.origin.node, number)
+        if isinstance(around, str) or not isinstance(around, Iterable):
+            raise ChunkError(
+                f"read_neighbors must give a list of nodes, got {type(around).__name__} for a chunk ({chunk.label()})",
+                around,
+            )
+        return chunks_of([NodeWithScore(node=one) if isinstance(one, BaseNode) else one for one in around])
 
 
 class _Linked:
@@ -61,6 +73,9 @@ class _Linked:
             if not isinstance(related, RelatedNodeInfo) or related.node_id in seen:
                 return
             found = self._docstore.get_document(related.node_id, raise_error=False)
+            if found is None and self._docstore.document_exists(node.node_id):
+                # It was deleted, or filtered before it came into the index.
+                return
             if found is None:
                 raise OptionError(
                     f"the docstore has no node {related.node_id!r}, which the node {node.node_id!r} names as its "

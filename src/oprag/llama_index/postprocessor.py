@@ -7,24 +7,23 @@ from typing import Any, Self
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, model_validator
 
-from oprag.assembly import Assembly
 from oprag.context import Context
 from oprag.fields import AssemblyFields, callables
-from oprag.llama_index.compression import Compression, check_compression, compression_of, searched_in
+from oprag.llama_index.compression import check_compression
 from oprag.llama_index.embedder import as_embedder
+from oprag.llama_index.index_fields import IndexFields
 from oprag.llama_index.nodes import nodes_of, shown
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
 from oprag.steps import Steps, aobtain, obtain
-from oprag.vector_fields import VectorFields
 
 __all__ = ["OrderPreservingPostprocessor"]
 
 dispatcher = get_dispatcher(__name__)
 
 
-class OrderPreservingPostprocessor(VectorFields, AssemblyFields, BaseNodePostprocessor):
+class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostprocessor):
     """Puts retrieved nodes into the order of their source.
 
     Ranks are the places in the given list, so it stands behind rerankers and cutoffs, as the last postprocessor. A
@@ -58,14 +57,12 @@ class OrderPreservingPostprocessor(VectorFields, AssemblyFields, BaseNodePostpro
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
-    index: SkipValidation[Any] = Field(default=None, exclude=True, repr=False)
-
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
         if self.embeddings is not None:
             as_embedder(self.embeddings)
         assembly = self._assembly()
-        check_compression(self._compression(assembly), assembly)
+        check_compression(self._compression_over(assembly), assembly)
         return self
 
     @classmethod
@@ -89,7 +86,7 @@ class OrderPreservingPostprocessor(VectorFields, AssemblyFields, BaseNodePostpro
         """
         bundle = QueryBundle(query) if isinstance(query, str) else query
         assembly = self._assembly(stitch=True)
-        return obtain(self._compression(assembly).context(nodes, bundle, assembly))
+        return obtain(self._compression_over(assembly).context(nodes, bundle, assembly))
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -105,15 +102,12 @@ class OrderPreservingPostprocessor(VectorFields, AssemblyFields, BaseNodePostpro
     def _ordered(self, nodes: list[NodeWithScore], query: QueryBundle | None) -> Steps[list[NodeWithScore]]:
         """What is done, sync or async."""
         assembly = self._assembly()
-        context = yield from self._compression(assembly).context(nodes, query, assembly, shown(assembly))
+        context = yield from self._compression_over(assembly).context(nodes, query, assembly, shown(assembly))
         return nodes_of(context, annotate=self.annotate)
 
-    def _compression(self, assembly: Assembly) -> Compression:
-        return compression_of(assembly, self, None if self.index is None else searched_in(self.index))
-
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The options as values that JSON can hold; functions are left out, and named under "left_out"."""
-        return without_functions(super().to_dict(**kwargs), callables(self))
+        """The options as values that JSON can hold; functions and parts are left out, and named under "left_out"."""
+        return without_functions(super().to_dict(**kwargs), [*callables(self), *self._left_out()])
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:

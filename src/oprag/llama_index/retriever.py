@@ -16,13 +16,13 @@ from oprag.assembly import Assembly, everything_kept
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields
-from oprag.llama_index.compression import Compression, check_compression, compression_of, searched_by
+from oprag.llama_index.compression import Compression, check_compression
 from oprag.llama_index.embedder import as_embedder
+from oprag.llama_index.index_fields import IndexFields
 from oprag.llama_index.nodes import nodes_of, shown
 from oprag.question import check_question, check_questions
 from oprag.render import Show
 from oprag.steps import Step, Steps, aobtain, obtain
-from oprag.vector_fields import VectorFields
 
 if TYPE_CHECKING:
     from oprag.threshold_report import ThresholdReport
@@ -32,7 +32,7 @@ __all__ = ["OrderPreservingRetriever"]
 dispatcher = get_dispatcher(__name__)
 
 
-class OrderPreservingRetriever(VectorFields, AssemblyFields, BaseRetriever):
+class OrderPreservingRetriever(IndexFields, AssemblyFields, BaseRetriever):
     """Gives the nodes of another retriever in the order of their source.
 
     For places that take a retriever and no postprocessors; elsewhere `OrderPreservingPostprocessor` does the same.
@@ -41,6 +41,8 @@ class OrderPreservingRetriever(VectorFields, AssemblyFields, BaseRetriever):
     Args:
         retriever: Any LlamaIndex retriever; what it gives is ranked by its place in the list.
         annotate: See `OrderPreservingPostprocessor`.
+        index: For thresholds and neighbours: the index that the nodes come from, where the wrapped retriever is none of
+            an index itself; see `OrderPreservingPostprocessor`.
         embeddings: For the thresholds, where vectors have to be made: an embedding model or an `oprag.Embedder`; that
             of the wrapped retriever's index by default.
         vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
@@ -150,7 +152,7 @@ class OrderPreservingRetriever(VectorFields, AssemblyFields, BaseRetriever):
         return self._compression(self._assembly())
 
     def _compression(self, assembly: Assembly) -> Compression:
-        return compression_of(assembly, self, searched_by(self.retriever))
+        return self._compression_over(assembly, self.retriever)
 
     def _handle_recursive_retrieval(
         self,

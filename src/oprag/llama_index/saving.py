@@ -27,8 +27,8 @@ def loaded(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     missing = [name for name in options.pop(LEFT_OUT, []) if name not in given]
     if missing:
         warnings.warn(
-            f"these options were functions and were not saved, so they have their defaults: {', '.join(missing)}; "
-            "give them to from_dict as keywords",
+            "these options were functions or parts and were not saved, so they have their defaults: "
+            f"{', '.join(missing)}; give them to from_dict as keywords",
             SerializationWarning,
             stacklevel=3,
         )

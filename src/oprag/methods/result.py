@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -66,6 +68,14 @@ class Result:
 
 def nothing_found(empty_answer: str, *contexts: Context) -> Result:
     """The result of every method when nothing was retrieved; no call is made for it."""
-    found = any(context.kept for context in contexts)
-    note = "what was retrieved has no text" if found else "nothing was retrieved"
-    return Result(empty_answer, contexts, notes=(note,), empty=True)
+    return Result(empty_answer, contexts, notes=(_why_nothing(contexts),), empty=True)
+
+
+def _why_nothing(contexts: Sequence[Context]) -> str:
+    if any(context.kept for context in contexts):
+        return "what was retrieved has no text"
+    reasons = Counter(drop.reason for context in contexts for drop in context.dropped)
+    if not reasons:
+        return "nothing was retrieved"
+    by = ", ".join(f"{count} by {reason}" for reason, count in reasons.most_common())
+    return f"all chunks that were retrieved were left out: {by}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from oprag.errors import OptionError
 from oprag.langchain.stores.adapter import StoreAdapter
 from oprag.vector_sources import Record
 
@@ -36,6 +37,9 @@ def register_store(store_class: type, adapter: StoreAdapter) -> None:
         store_class: The class of the store; it holds for its subclasses too.
         adapter: What the store does.
 
+    Raises:
+        OptionError: `adapter` is no `StoreAdapter`.
+
     Example:
         >>> from langchain_core.vectorstores import InMemoryVectorStore
         >>> class MyStore(InMemoryVectorStore):
@@ -45,6 +49,8 @@ def register_store(store_class: type, adapter: StoreAdapter) -> None:
         ...     return {row["id"]: Record(row["vector"], row["text"]) for row in rows}
         >>> register_store(MyStore, StoreAdapter(read))
     """
+    if not isinstance(adapter, StoreAdapter):
+        raise OptionError(f"adapter must be a StoreAdapter, got {type(adapter).__name__}", adapter)
     _ADAPTERS[_path(store_class)] = adapter
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from oprag.errors import OptionError
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
 from oprag.vector_sources import Record
 
@@ -30,7 +31,12 @@ def register_store(store_class: type, adapter: StoreAdapter) -> None:
     Args:
         store_class: The class of the store; it holds for its subclasses too.
         adapter: What the store does.
+
+    Raises:
+        OptionError: `adapter` is no `StoreAdapter`.
     """
+    if not isinstance(adapter, StoreAdapter):
+        raise OptionError(f"adapter must be a StoreAdapter, got {type(adapter).__name__}", adapter)
     _ADAPTERS[_path(store_class)] = adapter
 
 

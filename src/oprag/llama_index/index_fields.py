@@ -1,0 +1,31 @@
+"""The index that nodes come from, as a pydantic field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from pydantic import Field, SkipValidation
+
+from oprag.assembly import Assembly
+from oprag.llama_index.compression import Compression, compression_of, searched_by, searched_in
+from oprag.vector_fields import PARTS, VectorFields
+
+__all__ = ["IndexFields"]
+
+
+class IndexFields(VectorFields):
+    """Where vectors and neighbours come from, and the index that has them all."""
+
+    index: SkipValidation[Any] = Field(default=None, exclude=True, repr=False)
+
+    def _compression_over(self, assembly: Assembly, retriever: BaseRetriever | None = None) -> Compression:
+        """Where vectors and neighbours come from: the index that was given, else that of the retriever."""
+        if self.index is not None:
+            return compression_of(assembly, self, searched_in(self.index))
+        return compression_of(assembly, self, None if retriever is None else searched_by(retriever))
+
+    def _left_out(self) -> list[str]:
+        """The parts that were given, which cannot be saved."""
+        given = [name for name in ("index", *PARTS) if getattr(self, name) is not None]
+        return [name for name in given if name != "vector_cache" or self.vector_cache.path is not None]
