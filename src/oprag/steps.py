@@ -33,6 +33,9 @@ def obtain(steps: Steps[T]) -> T:
                 step = steps.send(result)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+    finally:
+        # Who is interrupted or cancelled cleans up now, and not when nobody holds the traceback any more.
+        steps.close()
 
 
 async def aobtain(steps: Steps[T]) -> T:
@@ -51,3 +54,6 @@ async def aobtain(steps: Steps[T]) -> T:
                 step = steps.send(result)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+    finally:
+        # Who is interrupted or cancelled cleans up now, and not when nobody holds the traceback any more.
+        steps.close()

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from pydantic import ValidationError
 
-from oprag import DocumentIndex, EmbeddingError, OptionError, QueryError, VectorCache
+from oprag import ChunkError, DocumentIndex, EmbeddingError, OptionError, PositionWarning, QueryError, VectorCache
 from oprag.context import Context
 from oprag.langchain import (
     DocumentIndexRetriever,
@@ -541,3 +543,219 @@ def test_our_own_index_embeds_a_question_once(ask):
     assert embedder.questions == 1
     retriever.model_copy(update={"k": 2}).invoke(QUESTION)
     assert embedder.questions == 1
+
+
+# What a configured or copied part embeds.
+
+
+def test_a_store_that_is_configured_for_each_user_keeps_the_cache(store, embeddings):
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), k=6, **BOTH).configurable_fields(
+        k=ConfigurableField("k")
+    )
+    config = RunnableConfig(configurable={"k": 5})
+    retriever.invoke(QUESTION, config)
+    embeddings.forget()
+    retriever.invoke(QUESTION, config)
+    assert embeddings.embedded == (1, 0)
+
+
+def test_a_copied_chain_keeps_the_cache(store, embeddings):
+    chain = OrderPreservingChain(llm=FakeListChatModel(responses=["North."]), retriever=UnknownStore(store), **BOTH)
+    chain.invoke({"input": QUESTION})
+    embeddings.forget()
+    for again in (chain.model_copy(), chain.model_copy(update={"k": 3}), chain.model_copy(deep=True)):
+        again.invoke({"input": QUESTION})
+    assert embeddings.documents == []
+
+
+class SlowEmbeddings(CountingEmbeddings):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        time.sleep(0.05)
+        return super().embed_documents(texts)
+
+
+@pytest.mark.parametrize("way", ["threads", "tasks"])
+def test_questions_at_the_same_time_embed_a_text_once(way):
+    embeddings = SlowEmbeddings()
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(retriever=giving(documents), embeddings=embeddings, **BOTH)
+    if way == "threads":
+        results = retriever.batch([QUESTION] * 8, config=RunnableConfig(max_concurrency=8))
+    else:
+        results = asyncio.run(retriever.abatch([QUESTION] * 8))
+    assert all(result == results[0] for result in results)
+    assert embeddings.embedded == (1, 5)
+
+
+def test_a_failure_is_that_of_everybody_who_waits_and_not_for_ever():
+    embeddings = SlowEmbeddings()
+    embeddings.fails_on = TEXTS[1]
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(retriever=giving(documents), embeddings=embeddings, redundancy_threshold=0.99)
+    results = retriever.batch([QUESTION] * 4, config=RunnableConfig(max_concurrency=4), return_exceptions=True)
+    assert all(isinstance(result, EmbeddingError) for result in results)
+    embeddings.fails_on = None
+    assert len(retriever.invoke(QUESTION)) == 5
+
+
+def test_a_sync_call_inside_of_an_event_loop_does_not_wait_for_a_task_of_it():
+    class Waiting(CountingEmbeddings):
+        async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+            await asyncio.sleep(0.2)
+            return self.embed_documents(texts)
+
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(retriever=giving(documents), embeddings=Waiting(), redundancy_threshold=0.99)
+
+    async def both() -> tuple[list[Document], list[Document]]:
+        task = asyncio.create_task(retriever.ainvoke(QUESTION))
+        await asyncio.sleep(0.05)
+        return retriever.invoke(QUESTION), await task
+
+    first, second = asyncio.run(asyncio.wait_for(both(), 20))
+    assert first == second
+
+
+def test_a_cancelled_question_leaves_the_others_alone():
+    class Waiting(CountingEmbeddings):
+        async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+            await asyncio.sleep(0.1)
+            return self.embed_documents(texts)
+
+    embeddings = Waiting()
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(retriever=giving(documents), embeddings=embeddings, redundancy_threshold=0.99)
+
+    async def one_is_cancelled(first: bool) -> list[Document]:
+        tasks = [asyncio.create_task(retriever.ainvoke(QUESTION)) for _ in range(2)]
+        await asyncio.sleep(0.02)
+        tasks[0 if first else 1].cancel()
+        return await tasks[1 if first else 0]
+
+    for first in (True, False):
+        assert len(asyncio.run(asyncio.wait_for(one_is_cancelled(first), 20))) == 5
+
+
+def test_the_store_s_own_embeddings_under_another_name_read_the_store(store, embeddings, ask):
+    named = as_embedder(embeddings, name="mine")
+    ask(OrderPreservingRetriever(vectorstore=store, embeddings=named, **BOTH))
+    assert embeddings.embedded == (1, 0)
+    with pytest.raises(OptionError, match="has the name 'mine' already"):
+        as_embedder(named, name="another")
+
+
+def test_reciprocal_embeds_the_question_once_and_equal_answers_once(store, embeddings):
+    llm = FakeListChatModel(responses=["1. North?\n2. South?\n3. East?\n4. West?", *["North."] * 4, "North."])
+    chain = OrderPreservingChain(llm=llm, retriever=store, embeddings=embeddings, method="reciprocal", **BOTH)
+    chain.invoke({"input": QUESTION})
+    assert embeddings.questions.count(QUESTION) == 1
+    assert embeddings.documents == ["North."]
+
+
+# Whose chunks neighbours are.
+
+
+def index_of(texts_of_source: list[str]) -> DocumentIndex:
+    metadata = [{"source": "contract.txt", "chunk_index": number} for number in range(len(texts_of_source))]
+    return DocumentIndex(texts_of_source, metadata, WordEmbedder().embed_documents(texts_of_source), WordEmbedder())
+
+
+def test_a_tenant_never_sees_the_neighbours_of_another():
+    alice = DocumentIndexRetriever(index=index_of(["Alice secret.", "The usual clause.", "Alice signs."]), k=1)
+    bob = DocumentIndexRetriever(index=index_of(["Bob secret.", "The usual clause.", "Bob signs."]), k=1)
+    inner = alice.configurable_alternatives(ConfigurableField("tenant"), default_key="alice", bob=bob)
+    with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+        OrderPreservingRetriever(retriever=inner, neighbors=1)
+    with pytest.raises(ValidationError, match="thresholds need vectors"):
+        OrderPreservingRetriever(retriever=inner, redundancy_threshold=0.99)
+
+
+def test_neighbours_are_found_through_a_compressor_too():
+    index = index_of(["One.", "The usual clause.", "Three."])
+    compressing = ContextualCompressionRetriever(
+        base_compressor=OrderPreservingCompressor(), base_retriever=DocumentIndexRetriever(index=index, k=1)
+    )
+    retriever = OrderPreservingRetriever(retriever=compressing, neighbors=1)
+    assert texts(retriever.invoke("The usual clause?")) == ["One.", "The usual clause.", "Three."]
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_a_chunk_whose_text_was_changed_keeps_its_place(with_ids):
+    whole = [
+        Document(f"Text {n}. And more.", id=f"id {n}" if with_ids else None, metadata={"source": "s", "chunk_index": n})
+        for n in range(9)
+    ]
+    shortened = [whole[n].model_copy(update={"page_content": f"Text {n}."}) for n in (7, 2)]
+
+    def read(document: Document, number: int) -> list[Document]:
+        place = document.metadata["chunk_index"]
+        return whole[max(0, place - number) : place + number + 1]
+
+    retriever = OrderPreservingRetriever(retriever=giving(shortened), neighbors=1, read_neighbors=read)
+    if with_ids:
+        found = [document.metadata["chunk_index"] for document in retriever.invoke(QUESTION)]
+        assert found == [1, 2, 3, 6, 7, 8]
+        return
+    with pytest.warns(PositionWarning, match="the neighbours of retrieved chunks contradict their positions"):
+        assert retriever.invoke(QUESTION) == shortened[::-1]
+
+
+def test_as_many_neighbours_as_there_are(store):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=1, neighbors=10**9, read_neighbors=around)
+    assert texts(retriever.invoke(QUESTION)) == TEXTS
+
+
+@pytest.mark.parametrize("given", [None, 5, "text"])
+def test_a_reader_that_gives_something_else_is_named(store, given):
+    retriever = OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=lambda document, number: given)
+    with pytest.raises(ChunkError, match=r"read_neighbors must give a list of documents, got .* for a chunk .rank 0"):
+        retriever.invoke(QUESTION)
+
+
+def test_an_async_reader_is_refused_and_a_failing_one_names_the_chunk(store):
+    async def read(document: Document, number: int) -> list[Document]:
+        return []
+
+    def failing(document: Document, number: int) -> list[Document]:
+        raise ConnectionError("refused")
+
+    with pytest.raises(ValidationError, match="not an async one"):
+        OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=read)
+    with pytest.raises(ConnectionError, match="refused") as caught:
+        OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=failing).invoke(QUESTION)
+    assert "while the neighbours of a chunk (rank 0, source 'log.txt'" in caught.value.__notes__[0]
+
+
+def test_deciding_again_reads_neighbours_once(store):
+    asked: list[int] = []
+
+    def read(document: Document, number: int) -> list[Document]:
+        asked.append(document.metadata["chunk_index"])
+        return around(document, number)
+
+    retriever = OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=read, similarity_threshold=0.4)
+    context = retriever.get_context(QUESTION)
+    before = list(asked)
+    context.rethreshold(redundancy_threshold=0.99)
+    assert asked == before
+    assert len(before) == len(set(before))
+
+
+def test_redundancy_over_a_store_without_embeddings(store, embeddings):
+    class Bare(InMemoryVectorStore):
+        @property
+        def embeddings(self) -> Any:
+            return None
+
+    bare = Bare(embeddings)
+    bare.store = store.store
+    assert len(OrderPreservingRetriever(vectorstore=bare, redundancy_threshold=0.99).invoke(QUESTION)) == 5
+    with pytest.raises(ValidationError, match="thresholds need vectors"):
+        OrderPreservingRetriever(vectorstore=bare, similarity_threshold=0.5)
+
+
+def test_an_adapter_that_gives_no_records_is_named(ask):
+    with pytest.raises(EmbeddingError, match="the adapter of the store Giving must give a mapping"):
+        ask(answering({"a": [1.0, 0.5]}))  # type: ignore[dict-item]
+    with pytest.raises(OptionError, match="adapter must be a StoreAdapter"):
+        register_store(UnknownStore, lambda store, keys, search: {})  # type: ignore[arg-type]
