@@ -76,6 +76,9 @@ def fill_in(
     neighbours: list[Chunk] = []
     for anchor in again:
         around = [by_rank[rank] for rank in numbered.ranks.get(anchor.rank, ()) if rank in by_rank]
+        if anchor.rank in numbered.altered:
+            # The window around a sentence holds what stands around it already.
+            around = [one for one in around if one.rank == anchor.rank or one.text.strip() not in anchor.text]
         for neighbour in _nearest(anchor, around, assembly.neighbors):
             drop = out.get(neighbour.rank)
             if neighbour.rank in taken or (drop is not None and drop.reason not in _MAY_COME_BACK):
@@ -111,10 +114,17 @@ def _checked(read: Callable[[Chunk, int], Sequence[Chunk]], chunk: Chunk, number
 
 
 class _Numbered(NamedTuple):
-    """All chunks with ranks of their own, and for each kept one the ranks of those that were read for it."""
+    """All chunks with ranks of their own, and for each kept one the ranks of those that were read for it.
+
+    Attributes:
+        chunks: The chunks.
+        ranks: For each kept chunk the ranks of those that were read for it.
+        altered: The ranks of retrieved chunks whose text is another than where they were read.
+    """
 
     chunks: list[Chunk]
     ranks: dict[int, list[int]]
+    altered: set[int]
 
 
 def _numbered(
@@ -130,6 +140,8 @@ def _numbered(
     }
     free = 1 + max(chunk.rank for chunk in chunks)
     ranks: dict[int, list[int]] = {}
+    texts = {chunk.rank: chunk.text for chunk in chunks}
+    altered: set[int] = set()
     for anchor, around in read_for.items():
         ranks[anchor] = []
         for neighbour in around:
@@ -140,8 +152,10 @@ def _numbered(
                 chunks.append(changed(neighbour, rank=rank))
                 if neighbour.id is not None:
                     known[name] = rank
+            elif texts.get(rank, neighbour.text) != neighbour.text:
+                altered.add(rank)
             ranks[anchor].append(rank)
-    return _Numbered(chunks, ranks)
+    return _Numbered(chunks, ranks, altered)
 
 
 def _placed_together(before: Sequence[Chunk], chunks: Sequence[Chunk], assembly: Assembly) -> dict[int, Chunk]:
@@ -185,10 +199,8 @@ def _nearest(anchor: Chunk, around: Sequence[Chunk], number: int) -> Iterator[Ch
         return
     key = key_of(anchor)
     ordered = sorted(filter(_has_a_place, around), key=key_of)
-    # A window around a sentence holds what stands around it already.
-    new = [chunk for chunk in ordered if chunk.text not in anchor.text]
-    before = [chunk for chunk in new if key_of(chunk) < key][::-1][:number]
-    after = [chunk for chunk in new if key_of(chunk) > key][:number]
+    before = [chunk for chunk in ordered if key_of(chunk) < key][::-1][:number]
+    after = [chunk for chunk in ordered if key_of(chunk) > key][:number]
     for distance in range(max(len(before), len(after))):
         yield from before[distance : distance + 1]
         yield from after[distance : distance + 1]

@@ -13,15 +13,16 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.query.query_transform.base import HyDEQueryTransform
 from llama_index.core.llms import MockLLM
-from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.postprocessor import PrevNextNodePostprocessor
+from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
+from llama_index.core.postprocessor import MetadataReplacementPostProcessor, PrevNextNodePostprocessor
 from llama_index.core.query_engine import TransformQueryEngine
-from llama_index.core.schema import Document, NodeRelationship, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import Document, ImageNode, NodeRelationship, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 from pydantic import Field, PrivateAttr, ValidationError
 
-from oprag import EmbeddingError, OptionError, SerializationWarning, VectorCache
+from oprag import ChunkError, EmbeddingError, OptionError, SerializationWarning, VectorCache
 from oprag.context import Context
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.llama_index.embedder import as_embedder
@@ -411,3 +412,88 @@ def test_a_report_says_which_thresholds_suit_the_model(index, model):
     assert "CountingModel(" in report.embedder
     assert [len(cosines) for cosines in report.similarities] == [6, 6]
     assert str(asyncio.run(retriever.athreshold_report([QUESTION, "Is bread baked?"]))) == str(report)
+
+
+# What a hostile application brings.
+
+
+def test_models_that_call_themselves_unknown_do_not_share_vectors(tmp_path):
+    first, second = CountingModel(), CountingModel()
+    assert first.model_name == second.model_name == "unknown"
+    second._inner = CountingEmbeddings(dimension=8)
+    cache = VectorCache()
+    nodes = [NodeWithScore(node=node) for node in nodes_of()]
+    for model in (first, second):
+        OrderPreservingPostprocessor(embeddings=model, vector_cache=cache, redundancy_threshold=0.99).postprocess_nodes(
+            nodes
+        )
+        assert model.embedded == (0, 5)
+    with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
+        OrderPreservingPostprocessor(
+            embeddings=first, vector_cache=VectorCache(tmp_path / "vectors.db"), redundancy_threshold=0.5
+        )
+
+
+def test_pictures_are_like_nothing_and_repeat_nothing(model):
+    pictures = [ImageNode(image_path=f"{number}.png", metadata={"file_name": "album"}) for number in range(3)]
+    nodes = [NodeWithScore(node=node) for node in [*pictures, *nodes_of()[:1], *nodes_of()[2:3]]]
+    postprocessor = OrderPreservingPostprocessor(embeddings=model, order="rank", **BOTH)
+    found = postprocessor.postprocess_nodes(nodes, query_str=QUESTION)
+    assert [type(node.node).__name__ for node in found] == ["ImageNode"] * 3 + ["TextNode"]
+    assert model.embedded == (1, 1)
+    only = postprocessor.postprocess_nodes(nodes[:3], query_str=QUESTION)
+    assert only == nodes[:3]
+
+
+def test_a_node_that_was_deleted_ends_the_chain(index):
+    index.delete_nodes(["log.txt-3"], delete_from_docstore=True)
+    by_id = {node.node_id: node for node in nodes_of()}
+    hit = NodeWithScore(node=by_id["log.txt-2"])
+    found = OrderPreservingPostprocessor(index=index, neighbors=2).postprocess_nodes([hit])
+    assert ids(found) == ["0", "1", "2"]
+
+
+def test_a_sentence_with_its_window_is_not_filled_in_with_its_own_sentences():
+    sentences = " ".join(f"Sentence {number} tells of w{number}." for number in range(12))
+    parser = SentenceWindowNodeParser(window_size=1)
+    nodes = parser.get_nodes_from_documents([Document(text=sentences, id_="book")])
+    docstore = SimpleDocumentStore()
+    docstore.add_documents(nodes)
+    hit = NodeWithScore(node=nodes[5].model_copy(deep=True))
+    replaced = MetadataReplacementPostProcessor(target_metadata_key="window").postprocess_nodes([hit])
+    context = OrderPreservingPostprocessor(read_neighbors=docstore, neighbors=2).get_context(replaced)
+    for number in range(3, 8):
+        assert context.text.count(f"w{number}.") == 1, context.text
+
+
+def test_an_index_may_be_named_where_the_retriever_is_none_of_it(index, model):
+    retriever = QueryFusionRetriever(
+        [index.as_retriever(similarity_top_k=6)], llm=MockLLM(), num_queries=1, use_async=False, similarity_top_k=6
+    )
+    found = OrderPreservingRetriever(retriever=retriever, index=index, **BOTH).retrieve(QUESTION)
+    assert ids(found) == ["0", "3", "5"]
+    assert model._inner.documents == []
+    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=retriever, index=index, neighbors=1)
+    assert len(engine.query(QUESTION).source_nodes) == 6
+
+
+def test_a_query_that_is_a_picture_has_no_words_to_compare(index):
+    nodes = index.as_retriever().retrieve(QUESTION)
+    postprocessor = OrderPreservingPostprocessor(index=index, similarity_threshold=0.1)
+    with pytest.raises(OptionError, match="similarity_threshold needs a query with words"):
+        postprocessor.postprocess_nodes(nodes, QueryBundle("", image_path="a.png"))
+
+
+@pytest.mark.parametrize("given", [None, 5, "text"])
+def test_a_reader_that_gives_something_else_is_named(given):
+    postprocessor = OrderPreservingPostprocessor(neighbors=1, read_neighbors=lambda node, number: given)
+    with pytest.raises(ChunkError, match=r"read_neighbors must give a list of nodes, got .* for a chunk .rank 0"):
+        postprocessor.postprocess_nodes([NodeWithScore(node=nodes_of()[0])])
+
+
+def test_a_reader_may_give_scored_nodes():
+    nodes = nodes_of()
+    postprocessor = OrderPreservingPostprocessor(
+        neighbors=1, read_neighbors=lambda node, number: [NodeWithScore(node=one) for one in nodes[1:4]]
+    )
+    assert ids(postprocessor.postprocess_nodes([NodeWithScore(node=nodes[2])])) == ["1", "2", "3"]

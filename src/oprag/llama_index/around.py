@@ -64,7 +64,10 @@ class _Linked:
 
     def __call__(self, node: BaseNode, number: int) -> list[BaseNode]:
         before = list(self._follow(node, NodeRelationship.PREVIOUS, number))
-        return [*reversed(before), *self._follow(node, NodeRelationship.NEXT, number)]
+        # As it was indexed: a postprocessor may have put its window in place of a sentence.
+        itself = self._docstore.get_document(node.node_id, raise_error=False)
+        after = self._follow(node, NodeRelationship.NEXT, number)
+        return [*reversed(before), *([] if itself is None else [itself]), *after]
 
     def _follow(self, node: BaseNode, relation: NodeRelationship, number: int) -> Iterator[BaseNode]:
         source, seen = node.ref_doc_id, {node.node_id}

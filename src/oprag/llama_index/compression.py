@@ -75,6 +75,8 @@ class Compression:
 
         if query.embedding is not None and self.reads_the_query:
             return np.asarray(query.embedding, dtype=np.float32)
+        if not any(text.strip() for text in query.embedding_strs):
+            raise OptionError("similarity_threshold needs a query with words, or with a vector", query)
         vectors = []
         for text in query.embedding_strs:
             vectors.append((yield from question_vector(text, self.sources)))  # noqa: PERF401 - yields
