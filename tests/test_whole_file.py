@@ -1,3 +1,4 @@
+import os
 import sys
 import threading
 
@@ -56,3 +57,30 @@ def test_of_many_writers_one_wins_whole(tmp_path):
         thread.join()
     assert len(path.read_bytes()) == 5000
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are others there")
+def test_a_link_stays_a_link_and_permissions_stay(tmp_path):
+    target, link = tmp_path / "file", tmp_path / "link"
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    with replacing(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are others there")
+def test_what_is_no_file_is_written_to(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    with replacing(pipe) as file:
+        file.write(b"new")
+    reader.join(10)
+    assert read == [b"new"]
+    assert pipe.is_fifo()

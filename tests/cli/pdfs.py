@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import zlib
 
 from pypdf import PdfReader, PdfWriter
 
@@ -43,6 +45,11 @@ def _stream(page: str) -> bytes:
     return b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content)
 
 
+def encrypted_with_aes() -> bytes:
+    """A file of one page that opens without a password, which this module's `encrypted` made with AES-128."""
+    return zlib.decompress(base64.b85decode(_WITH_AES))
+
+
 def encrypted(data: bytes, *, user: str, algorithm: str = "RC4-128") -> bytes:
     """The file with a password; with an empty one it opens, but may not be changed."""
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
@@ -50,3 +57,17 @@ def encrypted(data: bytes, *, user: str, algorithm: str = "RC4-128") -> bytes:
     out = io.BytesIO()
     writer.write(out)
     return out.getvalue()
+
+
+# As base85, since making it takes a package that reading other files does not.
+_WITH_AES = (
+    r"""c-oCq&ui2`6b7l6IVfH{kIH%wb$(_hk!4GN?4oFC>1qX~;3PBCrfidv%$C;wz^gq7{uK&>XF(65;Gtka1dCq1h@e*|>27y%J(z@H"""
+    r"""-Z$@k-^+XR8cXw?E95Ezjj!K6>;nQZ%;OEvYyxz9cgsLDr=05LYXB{&HB&<B9hO0>1x%(ZM>-Ku`vG(_)g`<SS>+E`0h-JEnS*33"""
+    r"""l>IZb5-N;$JyJpoMyF~v-|<}7zk*OGBU&*on=<bgiBGCx=;S`8-Vn%#N&3$VXU_ALF!(EVKA~T60MzZrt~M)>05q#gQ?sM%rnhZe"""
+    r"""nkazUS(58CTZ8Csn$2WoIt0c9f-!+xCR=msQ1I%!bcIoy;O*4ji)a1EbJK_W`18Tur89>Y&OUknd+O;mxBKPrbu0dH?#-i9-|u}o"""
+    r"""*tvM})yIv~mmi>X;l$5(FQ=cMZ-`%&&VXv5D8>|5Aon$@mVq{*p)W4vG~$tvG@`y%Y0sGgqOMb!R)q#=5jF!MtO_MFhOtCOGSMuK"""
+    r"""Ft=K18xpRpVqDuuvCs;mIf<i?8=45Ms8YfPzUFseGsaW|*q?YPj;y3fC^g~CYHYAd1Px=$O<=f@L8v$p9Aj?_YpucrhgIh~bwj&O"""
+    r"""4|X$sx8B~aE(e;=lf^BQRZa^K&9u8Kbo8TQ*!!;A?7$;}$|#PFQImEGV*!Q|;Nu61AYcKs@E9Y$mGwzB!UUhd2xSu(4afw>csPM^"""
+    r"""K}VP?RN6B|-N$bF(D?Mwa-RG7IU0%^^L`wfmL*ijR!VA_6*NhV<Wx%&X(Oc!W$S-jR_nW5>~1+Ih67SMRk*q^QbeH9XfJlaAL1Y>"""
+    r"""vH"""
+)

@@ -5,6 +5,7 @@ import logging
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +15,7 @@ from oprag.cli.app import app
 from oprag.cli.pdf import is_pdf, pdf_pages
 from oprag.cli.reading import read_sources, whole_texts
 from tests.cli import provider
-from tests.cli.pdfs import encrypted, pdf
+from tests.cli.pdfs import encrypted, encrypted_with_aes, pdf
 
 PAGES = (
     "The harbour of Aldmere has nine cranes.\nShips wait outside when the wind blows from the west.",
@@ -134,6 +135,13 @@ def test_a_file_with_a_password_must_be_decrypted(tmp_path):
     path = tmp_path / "secret.pdf"
     path.write_bytes(encrypted(pdf(*PAGES), user="secret"))
     check_refusal(path, "encrypted", "qpdf --decrypt")
+
+
+@pytest.mark.skipif(find_spec("cryptography") is not None, reason="reads AES")
+def test_a_file_that_is_encrypted_with_aes_says_what_it_needs(tmp_path):
+    path = tmp_path / "secret.pdf"
+    path.write_bytes(encrypted_with_aes())
+    check_refusal(path, "encrypted with AES", "pip install 'pypdf[crypto]'")
 
 
 def test_a_file_that_opens_without_a_password_is_read():

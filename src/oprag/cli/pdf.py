@@ -81,7 +81,9 @@ def _open(reader: Any, name: str) -> None:
     """
     try:
         opened = bool(reader.decrypt(""))
-    except Exception:  # noqa: BLE001
+    except Exception as error:
+        if type(error).__name__ == "DependencyError":
+            raise
         opened = False
     if not opened:
         raise InputFileError(
