@@ -12,9 +12,10 @@ from langchain_core.documents import Document
 from oprag.context import Context
 from oprag.langchain import OrderPreservingRetriever
 from oprag.langchain.vector_search import takes_a_vector
+from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from tests.integration.stores.checks import numbers
 from tests.integration.stores.corpus import Corpus, identify
-from tests.integration.stores.known import KnownEmbeddings
+from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
 
 pytestmark = pytest.mark.integration
 
@@ -150,3 +151,40 @@ def test_a_pgvector_is_sync_or_async(postgres: Callable[[str], str], corpus: Cor
     with pytest.raises(AssertionError, match="must be called with async_mode"):
         asyncio.run(retriever.aget_context(question))
     engine.dispose()
+
+
+@WAYS
+@pytest.mark.parametrize("mode", ["hybrid", "sparse"])
+def test_nodes_of_a_search_by_words_as_well(mode: str, way: str, postgres: Callable[[str], str], corpus: Corpus):
+    from llama_index.core import StorageContext, VectorStoreIndex
+    from llama_index.vector_stores.postgres import PGVectorStore
+    from sqlalchemy.pool import NullPool
+
+    question, *_ = corpus.questions
+    table = f"li_{mode}_{way}"
+    store = PGVectorStore.from_params(
+        connection_string=postgres("psycopg2"),
+        async_connection_string=postgres("asyncpg"),
+        table_name=table,
+        embed_dim=corpus.vectors.shape[1],
+        hybrid_search=True,
+        create_engine_kwargs={"poolclass": NullPool},
+    )
+    embeddings = KnownEmbeddings(corpus)
+    nodes = [
+        node_of(text, identify(table, "red", number), corpus.metadata(number, "red"))
+        for number, text in enumerate(corpus.texts[:CHUNKS])
+    ]
+    storage = StorageContext.from_defaults(vector_store=store)
+    index = VectorStoreIndex(nodes, storage_context=storage, embed_model=KnownModel(embeddings))
+    inner = index.as_retriever(similarity_top_k=10, sparse_top_k=10, vector_store_query_mode=mode)
+    found = {node.node_id for node in inner.retrieve(question)}
+    embeddings.forget()
+    retriever = NodeRetriever(retriever=inner, similarity_threshold=-1)
+    context = retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
+    assert {chunk.id for chunk in context.kept} == found
+    assert numbers(context) == sorted(numbers(context))
+    for chunk in context.kept:
+        assert chunk.similarity == pytest.approx(corpus.cosine(question, chunk.metadata["chunk_index"]), abs=1e-3)
+    assert embeddings.embedded == (1, 0)
+    asyncio.run(store.close())
