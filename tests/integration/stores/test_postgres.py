@@ -107,6 +107,29 @@ def test_a_hybrid_search_is_one_by_words(given: str, way: str, engine: Any, corp
     assert embeddings.documents == []
 
 
+def test_an_engine_of_one_s_own_is_async_alone(postgres: Callable[[str], str], corpus: Corpus):
+    from langchain_postgres import PGEngine, PGVectorStore
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    question, *_ = corpus.questions
+    embeddings = KnownEmbeddings(corpus)
+
+    async def fill_and_ask() -> Context:
+        engine = PGEngine.from_engine(create_async_engine(postgres("psycopg")))
+        await engine.ainit_vectorstore_table("own_engine", corpus.vectors.shape[1])
+        store = await PGVectorStore.create(engine, embeddings, "own_engine")
+        await store.aadd_documents(documents_of(corpus))
+        embeddings.forget()
+        context = await OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1).aget_context(
+            question
+        )
+        await engine.close()
+        return context
+
+    check(asyncio.run(fill_and_ask()), corpus, question)
+    assert embeddings.embedded == (1, 0)
+
+
 @pytest.mark.parametrize("wrapped", [False, True], ids=["store", "retriever"])
 def test_an_async_pgvector_that_was_never_used(wrapped: bool, postgres: Callable[[str], str], corpus: Corpus):
     from langchain_postgres import PGVector
