@@ -16,6 +16,7 @@ from pydantic import PrivateAttr
 
 from oprag import VectorCache
 from oprag.langchain import OrderPreservingRetriever
+from oprag.langchain.embedder import as_embedder
 from oprag.langchain.stores import adapter_of
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from oprag.llama_index.stores import adapter_of as adapter_of_nodes
@@ -103,21 +104,29 @@ def store(client: Any, corpus: Corpus) -> UnknownStore:
 @pytest.mark.parametrize("kept", ["in memory", "in a file"])
 @WAYS
 def test_documents(way: str, kept: str, store: UnknownStore, corpus: Corpus, tmp_path: Path):
-    def ask(question: str) -> Any:
-        cache = {"vector_cache": VectorCache(tmp_path / "vectors.db")} if kept == "in a file" else {}
-        asked = OrderPreservingRetriever(vectorstore=store, **OPTIONS, **cache) if cache else retriever
-        return asked.get_context(question) if way == "sync" else asyncio.run(asked.aget_context(question))
-
     assert adapter_of(store) is None
     question, *_ = corpus.questions
-    retriever = OrderPreservingRetriever(vectorstore=store, **OPTIONS)
+    in_memory = OrderPreservingRetriever(vectorstore=store, **OPTIONS)
+
+    def ask() -> Any:
+        retriever = in_memory
+        if kept == "in a file":
+            # Another retriever each time, with nothing in common but the file.
+            retriever = OrderPreservingRetriever(
+                vectorstore=store,
+                embeddings=as_embedder(store.embeddings, name="known"),
+                vector_cache=VectorCache(tmp_path / "vectors.db"),
+                **OPTIONS,
+            )
+        return retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
+
     store.embeddings.forget()
-    check(ask(question), corpus, question, "red")
+    check(ask(), corpus, question, "red")
     # The store embeds the question by itself.
     assert store.embeddings.questions == [question] * 2
     assert len(store.embeddings.chunks) == FETCH_K
     store.embeddings.forget()
-    check(ask(question), corpus, question, "red")
+    check(ask(), corpus, question, "red")
     assert store.embeddings.questions == [question]
     assert store.embeddings.chunks == []
 
