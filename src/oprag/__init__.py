@@ -88,6 +88,7 @@ __all__ = [
     "arrange",
     "build_context",
     "locate_positions",
+    "neighbors_among",
     "split_recursive",
     "split_tokens",
 ]
@@ -102,11 +103,13 @@ _LOADED_LATER = {
     "TokenWindow": "oprag.split",
     "VectorCache": "oprag.cache",
     "locate_positions": "oprag.locate",
+    "neighbors_among": "oprag.around",
     "split_recursive": "oprag.recursive",
     "split_tokens": "oprag.split",
 }
 
 if TYPE_CHECKING:
+    from oprag.around import neighbors_among
     from oprag.cache import VectorCache
     from oprag.embed import DualEncoder, Embedder
     from oprag.index import DocumentIndex
