@@ -1,4 +1,5 @@
 import copy
+import gc
 import os
 import pickle
 import signal
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from oprag import CacheError, OptionError, VectorCache
+from oprag.cache_file import CacheFile
 
 
 def vectors(count: int, dimension: int = 8, seed: int = 0) -> np.ndarray:
@@ -164,6 +166,62 @@ def test_no_text_is_in_the_file(tmp_path):
     VectorCache(path).put("model", ["a secret sentence"], [[1, 2]])
     for part in tmp_path.iterdir():
         assert b"secret" not in part.read_bytes()
+
+
+def test_a_question_alone_makes_no_file(tmp_path):
+    cache = VectorCache(tmp_path / "vectors.db")
+    assert cache.get("model", ["a"]) == [None]
+    assert len(cache) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_deleted_is_made_anew(tmp_path):
+    path = tmp_path / "vectors.db"
+    cache = VectorCache(path)
+    cache.put("model", ["a"], [[1, 2]])
+    for part in tmp_path.iterdir():
+        part.unlink()
+    assert cache.get("model", ["a"]) == [None]
+    cache.put("model", ["b"], [[3, 4]])
+    assert lists(VectorCache(path).get("model", ["a", "b"])) == [None, [3, 4]]
+
+
+def test_a_damaged_file_can_be_deleted_while_it_is_in_use(tmp_path):
+    path = tmp_path / "vectors.db"
+    path.write_bytes(b"no database at all, but long enough to look like a file" * 50)
+    cache = VectorCache(path)
+    with pytest.raises(CacheError, match="delete it, it fills again"):
+        cache.get("model", ["a"])
+    path.unlink()
+    cache.put("model", ["a"], [[1, 2]])
+    assert lists(cache.get("model", ["a"])) == [[1, 2]]
+
+
+def test_a_file_that_cannot_be_written_can_be_read(tmp_path):
+    path = tmp_path / "vectors.db"
+    VectorCache(path).put("model", ["a"], [[1, 2]])
+    gc.collect()
+    path.chmod(0o444)
+    tmp_path.chmod(0o555)
+    try:
+        cache = VectorCache(path)
+        assert lists(cache.get("model", ["a", "b"])) == [[1, 2], None]
+        # The last resort, taken by root here too.
+        connection = CacheFile(path)._connected(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+        assert connection.execute("SELECT count(*) FROM vectors").fetchone() == (1,)
+    finally:
+        tmp_path.chmod(0o755)
+
+
+def test_a_vector_that_is_not_finite_is_damage(tmp_path):
+    path = tmp_path / "vectors.db"
+    VectorCache(path).put("model", ["a"], [[1, 2]])
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("UPDATE vectors SET vector = x'0000807f0000807f'")
+    connection.close()
+    with pytest.raises(CacheError, match="not finite"):
+        VectorCache(path).get("model", ["a"])
 
 
 def test_another_dimension_of_the_same_embedder_is_an_error(tmp_path):

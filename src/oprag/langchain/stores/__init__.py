@@ -6,28 +6,31 @@ module with one function, and a line in the table below; for a store of your own
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from oprag.errors import OptionError
+from oprag.adapter_table import AdapterTable
 from oprag.langchain.stores.adapter import StoreAdapter
 from oprag.vector_sources import Record
 
 __all__ = ["Record", "StoreAdapter", "adapter_of", "register_store"]
 
 # By module and class, so that no store is imported for this.
-_ADAPTERS: dict[str, str | StoreAdapter] = {
-    "oprag.DocumentIndex": "document_index",
-    "oprag.index.DocumentIndex": "document_index",
-    "langchain_core.vectorstores.in_memory.InMemoryVectorStore": "in_memory",
-    "langchain_chroma.vectorstores.Chroma": "chroma",
-    "langchain_community.vectorstores.faiss.FAISS": "faiss",
-    "langchain_community.vectorstores.lancedb.LanceDB": "lancedb",
-    "langchain_pinecone.vectorstores.PineconeVectorStore": "pinecone",
-    "langchain_postgres.vectorstores.PGVector": "pgvector",
-    "langchain_postgres.v2.vectorstores.PGVectorStore": "pgvectorstore",
-    "langchain_qdrant.qdrant.QdrantVectorStore": "qdrant",
-}
+_TABLE = AdapterTable(
+    StoreAdapter,
+    __name__,
+    {
+        "oprag.DocumentIndex": "document_index",
+        "oprag.index.DocumentIndex": "document_index",
+        "langchain_core.vectorstores.in_memory.InMemoryVectorStore": "in_memory",
+        "langchain_chroma.vectorstores.Chroma": "chroma",
+        "langchain_community.vectorstores.faiss.FAISS": "faiss",
+        "langchain_community.vectorstores.lancedb.LanceDB": "lancedb",
+        "langchain_pinecone.vectorstores.PineconeVectorStore": "pinecone",
+        "langchain_postgres.vectorstores.PGVector": "pgvector",
+        "langchain_postgres.v2.vectorstores.PGVectorStore": "pgvectorstore",
+        "langchain_qdrant.qdrant.QdrantVectorStore": "qdrant",
+    },
+)
 
 
 def register_store(store_class: type, adapter: StoreAdapter) -> None:
@@ -49,21 +52,9 @@ def register_store(store_class: type, adapter: StoreAdapter) -> None:
         ...     return {row["id"]: Record(row["vector"], row["text"]) for row in rows}
         >>> register_store(MyStore, StoreAdapter(read))
     """
-    if not isinstance(adapter, StoreAdapter):
-        raise OptionError(f"adapter must be a StoreAdapter, got {type(adapter).__name__}", adapter)
-    _ADAPTERS[_path(store_class)] = adapter
+    _TABLE.register(store_class, adapter)
 
 
 def adapter_of(store: Any) -> StoreAdapter | None:
     """The adapter for a store, None where there is none."""
-    for kind in type(store).__mro__:
-        found = _ADAPTERS.get(_path(kind))
-        if isinstance(found, str):
-            found = _ADAPTERS[_path(kind)] = import_module(f"{__name__}.{found}").ADAPTER
-        if isinstance(found, StoreAdapter):
-            return found
-    return None
-
-
-def _path(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return _TABLE.of(store)

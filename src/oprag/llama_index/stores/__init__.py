@@ -6,23 +6,26 @@ is a module with one function, and a line in the table below; for a store of you
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from oprag.errors import OptionError
+from oprag.adapter_table import AdapterTable
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
 from oprag.vector_sources import Record
 
 __all__ = ["Record", "Searched", "StoreAdapter", "adapter_of", "register_store"]
 
 # By module and class, so that no store is imported for this.
-_ADAPTERS: dict[str, str | StoreAdapter] = {
-    "llama_index.core.vector_stores.simple.SimpleVectorStore": "simple",
-    "llama_index.vector_stores.chroma.base.ChromaVectorStore": "chroma",
-    "llama_index.vector_stores.faiss.base.FaissVectorStore": "faiss",
-    "llama_index.vector_stores.postgres.base.PGVectorStore": "postgres",
-    "llama_index.vector_stores.qdrant.base.QdrantVectorStore": "qdrant",
-}
+_TABLE = AdapterTable(
+    StoreAdapter,
+    __name__,
+    {
+        "llama_index.core.vector_stores.simple.SimpleVectorStore": "simple",
+        "llama_index.vector_stores.chroma.base.ChromaVectorStore": "chroma",
+        "llama_index.vector_stores.faiss.base.FaissVectorStore": "faiss",
+        "llama_index.vector_stores.postgres.base.PGVectorStore": "postgres",
+        "llama_index.vector_stores.qdrant.base.QdrantVectorStore": "qdrant",
+    },
+)
 
 
 def register_store(store_class: type, adapter: StoreAdapter) -> None:
@@ -35,21 +38,9 @@ def register_store(store_class: type, adapter: StoreAdapter) -> None:
     Raises:
         OptionError: `adapter` is no `StoreAdapter`.
     """
-    if not isinstance(adapter, StoreAdapter):
-        raise OptionError(f"adapter must be a StoreAdapter, got {type(adapter).__name__}", adapter)
-    _ADAPTERS[_path(store_class)] = adapter
+    _TABLE.register(store_class, adapter)
 
 
 def adapter_of(store: Any) -> StoreAdapter | None:
     """The adapter for a store, None where there is none."""
-    for kind in type(store).__mro__:
-        found = _ADAPTERS.get(_path(kind))
-        if isinstance(found, str):
-            found = _ADAPTERS[_path(kind)] = import_module(f"{__name__}.{found}").ADAPTER
-        if isinstance(found, StoreAdapter):
-            return found
-    return None
-
-
-def _path(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return _TABLE.of(store)

@@ -1,0 +1,106 @@
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from oprag.flights import Flights, landing
+from oprag.fork_safe import ForkSafeLock
+from oprag.steps import Steps, aobtain, obtain
+
+
+def waiting(flights: dict[Any, Any]) -> Steps[list[Any]]:
+    """A body that waits for others."""
+    landed: list[Any] = yield landing(list(flights.values()))
+    return landed
+
+
+def test_who_comes_first_makes_it_and_the_others_wait():
+    flights = Flights()
+    assert flights.board(["a", "b"]) == (["a", "b"], {})
+    mine, others = flights.board(["b", "c"])
+    assert mine == ["c"]
+    assert list(others) == ["b"]
+    landed: list[list[Any]] = []
+    thread = threading.Thread(target=lambda: landed.append(obtain(waiting(others))))
+    thread.start()
+    time.sleep(0.05)
+    assert landed == []
+    flights.land(["a", "b"], {"a": "made a", "b": "made b"}.get)
+    thread.join(10)
+    assert landed == [["made b"]]
+    # What has landed can be made again.
+    assert flights.board(["a", "b"]) == (["a", "b"], {})
+
+
+def test_a_task_that_is_cancelled_while_it_waits_cancels_nothing():
+    flights = Flights()
+    flights.board(["a"])
+
+    async def run() -> list[Any]:
+        _, others = flights.board(["a"])
+        first = asyncio.create_task(aobtain(waiting(others)))
+        second = asyncio.create_task(aobtain(waiting(others)))
+        await asyncio.sleep(0.01)
+        first.cancel()
+        await asyncio.sleep(0.01)
+        flights.land(["a"], lambda key: "made")
+        return await second
+
+    assert asyncio.run(asyncio.wait_for(run(), 10)) == ["made"]
+
+
+def test_who_holds_an_event_loop_does_not_wait():
+    flights = Flights()
+    flights.board(["a"])
+    _, others = flights.board(["a"])
+
+    async def blocking() -> list[Any]:
+        return obtain(waiting(others))
+
+    assert asyncio.run(asyncio.wait_for(blocking(), 10)) == [None]
+
+
+def test_what_was_never_boarded_lands_quietly():
+    Flights().land(["a"], lambda key: None)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_leaves_neither_locks_nor_flights_behind():
+    code = """
+import os
+from oprag.flights import Flights
+from oprag.fork_safe import ForkSafeLock
+lock, flights = ForkSafeLock(), Flights()
+flights.board(["a"])
+with lock:
+    child = os.fork()
+    if not child:
+        with lock:
+            os._exit(0 if flights.board(["a"]) == (["a"], {}) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+print("both went on")
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert result.stdout == "both went on\n"
+
+
+def test_a_lock_keeps_others_out():
+    lock, seen = ForkSafeLock(), []
+
+    def work() -> None:
+        with lock:
+            seen.append("in")
+            time.sleep(0.01)
+            seen.append("out")
+
+    threads = [threading.Thread(target=work) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert seen == ["in", "out"] * 5
