@@ -11,7 +11,7 @@ from time import perf_counter
 
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.texts import document
-from oprag.search import Retriever
+from oprag.retrieval.search import Retriever
 
 WORDS = 150_000
 RUNS = 7

@@ -49,7 +49,11 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = oprag.nothing
 
 
-MODULES = [module.name for module in pkgutil.iter_modules(oprag.__path__) if module.name not in FRAMEWORKS]
+MODULES = [
+    module.name.removeprefix("oprag.")
+    for module in pkgutil.walk_packages(oprag.__path__, "oprag.")
+    if module.name.split(".")[1] not in FRAMEWORKS
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

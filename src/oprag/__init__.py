@@ -95,28 +95,28 @@ __all__ = [
 
 # Loaded when asked for: an application that only retrieves needs neither NumPy nor these.
 _LOADED_LATER = {
-    "DocumentIndex": "oprag.index",
+    "DocumentIndex": "oprag.retrieval.index",
     "DualEncoder": "oprag.embed",
     "Embedder": "oprag.embed",
     "LocalEmbedder": "oprag.local",
     "Located": "oprag.locate",
-    "TokenWindow": "oprag.split",
-    "VectorCache": "oprag.cache",
+    "TokenWindow": "oprag.retrieval.split",
+    "VectorCache": "oprag.vectors.cache",
     "locate_positions": "oprag.locate",
     "neighbors_among": "oprag.around",
-    "split_recursive": "oprag.recursive",
-    "split_tokens": "oprag.split",
+    "split_recursive": "oprag.retrieval.recursive",
+    "split_tokens": "oprag.retrieval.split",
 }
 
 if TYPE_CHECKING:
     from oprag.around import neighbors_among
-    from oprag.cache import VectorCache
     from oprag.embed import DualEncoder, Embedder
-    from oprag.index import DocumentIndex
     from oprag.local import LocalEmbedder
     from oprag.locate import Located, locate_positions
-    from oprag.recursive import split_recursive
-    from oprag.split import TokenWindow, split_tokens
+    from oprag.retrieval.index import DocumentIndex
+    from oprag.retrieval.recursive import split_recursive
+    from oprag.retrieval.split import TokenWindow, split_tokens
+    from oprag.vectors.cache import VectorCache
 
 
 for _name in __all__:

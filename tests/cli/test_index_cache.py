@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from oprag import DocumentIndex, IndexFileWarning
 from oprag.cli.app import app
 from oprag.cli.index_cache import cached_index, cached_pages, index_key
-from oprag.split_sources import Split
+from oprag.retrieval.split_sources import Split
 from tests.helpers import WordEmbedder, prose, texts, word_offsets
 
 TEXT = prose(300, seed=8)

@@ -27,7 +27,7 @@ from oprag.langchain import (
 )
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.stores import StoreAdapter, register_store
-from oprag.vector_sources import Record
+from oprag.vectors.sources import Record
 from tests.counting import CountingEmbeddings
 from tests.helpers import WordEmbedder
 from tests.langchain.conftest import giving, texts

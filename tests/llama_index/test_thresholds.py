@@ -27,7 +27,7 @@ from oprag.context import Context
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.stores import StoreAdapter, register_store
-from oprag.vector_sources import Record
+from oprag.vectors.sources import Record
 from tests.counting import CountingEmbeddings
 
 QUESTION = "Where did the captain sail?"

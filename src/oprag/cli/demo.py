@@ -16,7 +16,7 @@ from oprag.cli.local_llm import LOCAL_NAME, local_model
 from oprag.cli.show import console, place_of, safe
 from oprag.cli.working import index_sources
 from oprag.errors import MissingExtraError
-from oprag.index import DocumentIndex
+from oprag.retrieval.index import DocumentIndex
 from oprag.stitch import Passage
 from oprag.tokens import TokenCounter
 

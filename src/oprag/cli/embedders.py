@@ -10,7 +10,7 @@ from oprag.cli.indexing import LOCAL
 from oprag.embed import Embedder
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, OptionError
 from oprag.local import LocalEmbedder
-from oprag.question_vectors import QuestionVectors
+from oprag.retrieval.question_vectors import QuestionVectors
 
 __all__ = ["EmbedderOnDemand", "embedder_of", "local_embedder", "reason"]
 

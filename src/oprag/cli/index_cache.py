@@ -10,8 +10,8 @@ from pathlib import Path
 from oprag.cli.kept import kept
 from oprag.embed import Embedder
 from oprag.errors import IndexFileError
-from oprag.index import DocumentIndex
-from oprag.split_sources import Split
+from oprag.retrieval.index import DocumentIndex
+from oprag.retrieval.split_sources import Split
 from oprag.whole_file import replacing
 
 __all__ = ["cached_index", "cached_pages", "index_key"]

@@ -7,8 +7,8 @@ from typing import get_args
 
 from oprag.checks import check_choice, option
 from oprag.errors import OptionError
-from oprag.search import Retriever
-from oprag.split_sources import Split, Splitter
+from oprag.retrieval.search import Retriever
+from oprag.retrieval.split_sources import Split, Splitter
 
 __all__ = ["LOCAL", "Indexing"]
 

@@ -17,11 +17,11 @@ from oprag.cli.reading import Sources
 from oprag.cli.show import error_console
 from oprag.context import Context
 from oprag.given import Given
-from oprag.index import DocumentIndex
 from oprag.local import LocalEmbedder
+from oprag.retrieval.index import DocumentIndex
 from oprag.steps import obtain
-from oprag.vector_sources import VectorSources
-from oprag.vectors import given_with_vectors
+from oprag.vectors.of_chunks import given_with_vectors
+from oprag.vectors.sources import VectorSources
 
 __all__ = ["context_of", "index_sources"]
 

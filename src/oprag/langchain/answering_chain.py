@@ -26,7 +26,7 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
-from oprag.vector_fields import VectorFields
+from oprag.vectors.fields import VectorFields
 
 __all__ = ["AnsweringChain", "Inputs", "once"]
 

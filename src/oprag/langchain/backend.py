@@ -54,7 +54,7 @@ class Parts:
 
     def embedding(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
         """A vector for each question, and one for each text, sync or async."""
-        from oprag.embed_once import embedded_together
+        from oprag.vectors.once import embedded_together
 
         embedder, cache = as_embedder(self.embeddings), self.retriever.vector_cache
         usable = cache.path is None or getattr(embedder, "lasting", True)

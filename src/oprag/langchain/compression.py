@@ -8,8 +8,8 @@ from typing import Any
 from oprag.chunk import Chunk
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.stores import adapter_of
-from oprag.vector_fields import VectorFields
-from oprag.vector_sources import StoreReader, VectorSources
+from oprag.vectors.fields import VectorFields
+from oprag.vectors.sources import StoreReader, VectorSources
 
 __all__ = ["sources_for"]
 

@@ -18,7 +18,7 @@ from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.embedder import as_embedder
 from oprag.question import check_question
 from oprag.steps import Steps, aobtain, obtain
-from oprag.vector_fields import VectorFields
+from oprag.vectors.fields import VectorFields
 
 __all__ = ["OrderPreservingCompressor"]
 
@@ -91,7 +91,7 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
         if assembly.needs_vectors:
             # Loaded only for who wants thresholds.
             from oprag.langchain.compression import sources_for
-            from oprag.vectors import given_with_vectors
+            from oprag.vectors.of_chunks import given_with_vectors
 
             check_question(query)
             sources = sources_for(self, None, {})

@@ -9,7 +9,7 @@ from typing import Any
 
 from oprag.checks import check_text
 from oprag.errors import OptionError
-from oprag.identity import identity_of
+from oprag.vectors.identity import identity_of
 
 __all__ = ["LangChainEmbedder", "as_embedder"]
 

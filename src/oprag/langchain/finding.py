@@ -21,7 +21,7 @@ from oprag.steps import Step, Steps
 
 if TYPE_CHECKING:
     from oprag.chunk import Vector
-    from oprag.vector_sources import VectorSources
+    from oprag.vectors.sources import VectorSources
 
 __all__ = ["Search"]
 
@@ -60,7 +60,7 @@ class Search:
         # Vectors of another embedder than the store's own would find nothing in it.
         known = sources is not None and sources.store is not None and sources.embedder is not None
         if store is not None and sources is not None and known and self._takes_a_vector(store):
-            from oprag.vectors import question_vector
+            from oprag.vectors.of_chunks import question_vector
 
             vector = yield from question_vector(query, sources)
             found = yield self._search_by(vector, store, assembly)
@@ -70,7 +70,7 @@ class Search:
         if sources is None:
             return given
         # NumPy is loaded only for who wants thresholds.
-        from oprag.vectors import given_with_vectors
+        from oprag.vectors.of_chunks import given_with_vectors
 
         return (yield from given_with_vectors(given, query, assembly, sources))
 

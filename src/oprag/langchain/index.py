@@ -12,9 +12,9 @@ from pydantic import ConfigDict, SkipValidation, model_validator
 
 from oprag.checks import check_count
 from oprag.errors import OptionError
-from oprag.index import DocumentIndex
 from oprag.question import check_question
-from oprag.search import Retriever
+from oprag.retrieval.index import DocumentIndex
+from oprag.retrieval.search import Retriever
 
 __all__ = ["DocumentIndexRetriever"]
 

@@ -14,11 +14,11 @@ from oprag.fields import AssemblyFields
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.search import SearchType
 from oprag.langchain.wrapped import searched_by, unwrapped
-from oprag.vector_fields import VectorFields
+from oprag.vectors.fields import VectorFields
 
 if TYPE_CHECKING:
     from oprag.neighbors import NeighborReader
-    from oprag.vector_sources import VectorSources
+    from oprag.vectors.sources import VectorSources
 
 __all__ = ["WrappingRetriever"]
 

@@ -16,7 +16,6 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from oprag.assembly import Assembly
-from oprag.cache import VectorCache
 from oprag.context import Context
 from oprag.llama_index.compression import Compression
 from oprag.llama_index.embedder import as_embedder
@@ -25,6 +24,7 @@ from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Prompt
 from oprag.methods.sources import SourceReader, read_with
 from oprag.steps import Step, Steps, aobtain, obtain
+from oprag.vectors.cache import VectorCache
 
 __all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts"]
 
@@ -72,7 +72,7 @@ class Parts:
 
     def embedding(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
         """A vector for each question, and one for each text, sync or async."""
-        from oprag.embed_once import embedded_together
+        from oprag.vectors.once import embedded_together
 
         embedder, cache = as_embedder(self.embeddings), self.cache
         usable = cache.path is None or getattr(embedder, "lasting", True)

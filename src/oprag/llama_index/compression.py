@@ -23,8 +23,8 @@ from oprag.llama_index.stores import Searched, adapter_of
 from oprag.neighbors import NeighborReader
 from oprag.render import Show
 from oprag.steps import Steps
-from oprag.vector_fields import VectorFields
-from oprag.vector_sources import StoreReader, VectorSources
+from oprag.vectors.fields import VectorFields
+from oprag.vectors.sources import StoreReader, VectorSources
 
 __all__ = ["Compression", "check_compression", "compression_of", "searched_by", "searched_in"]
 
@@ -58,7 +58,7 @@ class Compression:
         given = Given(chunks_of(nodes), None, self.read_neighbors, show)
         if assembly.needs_vectors and given.chunks:
             # NumPy is loaded only for who wants thresholds.
-            from oprag.vectors import given_with_vectors
+            from oprag.vectors.of_chunks import given_with_vectors
 
             if assembly.similarity_threshold is not None:
                 if query is None:
@@ -71,7 +71,7 @@ class Compression:
         """The vector of a query; where it was expanded to several texts, their mean, as the retriever has it."""
         import numpy as np
 
-        from oprag.vectors import question_vector
+        from oprag.vectors.of_chunks import question_vector
 
         if query.embedding is not None and self.reads_the_query:
             return np.asarray(query.embedding, dtype=np.float32)

@@ -11,7 +11,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from oprag.checks import check_text
 from oprag.errors import OptionError
-from oprag.identity import identity_of
+from oprag.vectors.identity import identity_of
 
 __all__ = ["LlamaIndexEmbedder", "as_embedder"]
 

@@ -9,7 +9,7 @@ from pydantic import Field, SkipValidation
 
 from oprag.assembly import Assembly
 from oprag.llama_index.compression import Compression, compression_of, searched_by, searched_in
-from oprag.vector_fields import PARTS, VectorFields
+from oprag.vectors.fields import PARTS, VectorFields
 
 __all__ = ["IndexFields"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from oprag.vector_sources import Record
+from oprag.vectors.sources import Record
 
 __all__ = ["StoreAdapter"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oprag.langchain.stores.adapter import StoreAdapter
-from oprag.vector_sources import Record
+from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

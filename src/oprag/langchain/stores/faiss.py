@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oprag.faiss_vectors import exact_vectors
 from oprag.langchain.stores.adapter import StoreAdapter
-from oprag.vector_sources import Record
+from oprag.vectors.faiss_index import exact_vectors
+from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from oprag.langchain.stores.adapter import StoreAdapter
-from oprag.vector_sources import Record
+from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

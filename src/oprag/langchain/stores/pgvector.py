@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oprag.langchain.stores.adapter import StoreAdapter
-from oprag.vector_sources import Record
+from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
-from oprag.vector_sources import Record
+from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

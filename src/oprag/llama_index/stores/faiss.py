@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from oprag.faiss_vectors import exact_vectors
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
 from oprag.llama_index.stores.texts import texts_of
-from oprag.vector_sources import Record
+from oprag.vectors.faiss_index import exact_vectors
+from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
-from oprag.vector_sources import Record
+from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

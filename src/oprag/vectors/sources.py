@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from oprag.chunk import Chunk
 
 if TYPE_CHECKING:
-    from oprag.cache import VectorCache
+    from oprag.vectors.cache import VectorCache
 
 __all__ = ["Record", "StoreReader", "VectorSources"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.errors import CacheError
-from oprag.fork_safe import ForkSafeLock
+from oprag.vectors.fork_safe import ForkSafeLock
 
 __all__ = ["CacheFile"]
 

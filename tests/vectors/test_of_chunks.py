@@ -8,8 +8,8 @@ import pytest
 from oprag import Assembly, Chunk, EmbeddingError, VectorCache
 from oprag.given import Given
 from oprag.steps import Steps, aobtain, obtain
-from oprag.vector_sources import Record, StoreReader, VectorSources
-from oprag.vectors import chunks_with_vectors, given_with_vectors, question_vector
+from oprag.vectors.of_chunks import chunks_with_vectors, given_with_vectors, question_vector
+from oprag.vectors.sources import Record, StoreReader, VectorSources
 from tests.helpers import WordEmbedder, hit
 
 Run = Callable[[Steps[Any]], Any]

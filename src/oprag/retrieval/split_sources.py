@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from oprag.checks import check_choice
 from oprag.errors import ChunkError, MissingSourceError
-from oprag.recursive import split_recursive
+from oprag.retrieval.recursive import split_recursive
+from oprag.retrieval.split import TokenWindow, split_tokens
 from oprag.source import source_name
-from oprag.split import TokenWindow, split_tokens
 
 __all__ = ["Split", "Splitter", "split_sources"]
 

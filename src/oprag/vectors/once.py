@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from oprag.cache import Kind, VectorCache
 from oprag.errors import EmbeddingError, OpragError
-from oprag.flights import landing
 from oprag.steps import Step, Steps
-from oprag.vector_rows import Known, check_rows, rows_of
+from oprag.vectors.cache import Kind, VectorCache
+from oprag.vectors.flights import landing
+from oprag.vectors.rows import Known, check_rows, rows_of
 
 __all__ = ["Wanted", "embedded_once", "embedded_together"]
 

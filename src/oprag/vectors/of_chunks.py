@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from oprag.assembly import Assembly
 from oprag.chunk import Chunk, changed
-from oprag.embed_once import embedded_once
 from oprag.errors import EmbeddingError, OpragError
 from oprag.given import Given
 from oprag.steps import Step, Steps
-from oprag.vector_rows import Known, check_rows, rows_of
-from oprag.vector_sources import Record, StoreReader, VectorSources
+from oprag.vectors.once import embedded_once
+from oprag.vectors.rows import Known, check_rows, rows_of
+from oprag.vectors.sources import Record, StoreReader, VectorSources
 
 __all__ = ["chunks_with_vectors", "given_with_vectors", "question_vector"]
 

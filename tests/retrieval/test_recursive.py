@@ -93,7 +93,7 @@ def test_repeated_text_lies_where_the_same_layout_of_distinct_letters_lies(text,
 def test_a_text_with_more_characters_than_codes(text, how):
     expected = split_recursive(text, pairs, *how)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("oprag.recursive._PERIOD", 32)
+        patch.setattr("oprag.retrieval.recursive._PERIOD", 32)
         assert split_recursive(text, pairs, *how) == expected
 
 

@@ -8,8 +8,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from llama_index.core.embeddings import MockEmbedding
 from pydantic import BaseModel, SecretStr
 
-from oprag import identity
-from oprag.identity import identity_of
+from oprag.vectors import identity
+from oprag.vectors.identity import identity_of
 
 SECRET = "very-secret"
 
@@ -51,7 +51,7 @@ class Plain:
 def test_the_name_says_which_model_it_is_and_no_secret():
     name, lasting = identity_of(Remote())
     assert lasting
-    assert name.startswith("tests.test_identity.Remote(embed-3) ")
+    assert name.startswith("tests.vectors.test_identity.Remote(embed-3) ")
     assert SECRET not in name
     assert SECRET not in identity_of(Plain(model=f"https://me:{SECRET}@host/model?key={SECRET}")).name
     assert len(identity_of(Plain(model="x" * 10_000)).name) < 200

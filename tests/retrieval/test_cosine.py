@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.cosine import CosineSearch, top
+from oprag.retrieval.cosine import CosineSearch, top
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=40), st.integers(1, 50))

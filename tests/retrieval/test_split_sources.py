@@ -3,7 +3,7 @@
 import pytest
 
 from oprag import ChunkError, DocumentIndex, OptionError, build_context, split_tokens
-from oprag.split_sources import Split, split_sources
+from oprag.retrieval.split_sources import Split, split_sources
 from tests.helpers import WordEmbedder, prose, word_offsets
 
 PAGES = [prose(40, seed=seed) for seed in range(4)]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from oprag.fork_safe import ForkSafeLock
 from oprag.steps import Step
+from oprag.vectors.fork_safe import ForkSafeLock
 
 __all__ = ["Flights", "landing"]
 

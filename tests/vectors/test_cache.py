@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from oprag import CacheError, OptionError, VectorCache
-from oprag.cache_file import CacheFile
+from oprag.vectors.cache_file import CacheFile
 
 
 def vectors(count: int, dimension: int = 8, seed: int = 0) -> np.ndarray:

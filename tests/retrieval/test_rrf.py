@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import OptionError
-from oprag.rrf import rrf
+from oprag.retrieval.rrf import rrf
 
 
 def test_the_formula_of_the_paper():

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from oprag.bm25 import BM25Search, words
+from oprag.retrieval.bm25 import BM25Search, words
 from tests.helpers import run_python
 
 TEXTS = [
@@ -69,7 +69,7 @@ def test_equal_texts_tie_exactly():
 
 
 CODE = """
-from oprag.bm25 import BM25Search
+from oprag.retrieval.bm25 import BM25Search
 texts = [f"word{n % 7} other{n % 3} " * (n % 5 + 1) for n in range(50)]
 print(BM25Search(texts).scores("word3 other1 the word5").tolist())
 """
@@ -85,7 +85,7 @@ import contextlib, io, logging
 logging.basicConfig(level=logging.INFO)
 err = io.StringIO()
 with contextlib.redirect_stderr(err):
-    from oprag.bm25 import BM25Search
+    from oprag.retrieval.bm25 import BM25Search
     BM25Search(["one text", "another text"] * 500).scores("text")
 print(repr(err.getvalue()), logging.getLogger("bm25s").level)
 """

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from oprag.around import neighbors_among
 from oprag.chunk import Chunk
 from oprag.embed import Embedder, as_vectors
-from oprag.embed_batches import Progress, embed_in_batches
 from oprag.errors import ChunkError, EmbeddingError, IndexFileError, OptionError, QueryError
-from oprag.index_file import Contents, read_index, write_index
 from oprag.neighbors import NeighborReader
 from oprag.question import check_question
-from oprag.question_vectors import QuestionVectors
-from oprag.search import Retriever, Search
-from oprag.split_sources import Split, Splitter, split_sources
+from oprag.retrieval.embed_batches import Progress, embed_in_batches
+from oprag.retrieval.index_file import Contents, read_index, write_index
+from oprag.retrieval.question_vectors import QuestionVectors
+from oprag.retrieval.search import Retriever, Search
+from oprag.retrieval.split_sources import Split, Splitter, split_sources
 
 __all__ = ["DocumentIndex"]
 

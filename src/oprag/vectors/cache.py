@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from oprag.checks import check_count
 from oprag.errors import CacheError
-from oprag.flights import Flights
-from oprag.fork_safe import ForkSafeLock
+from oprag.vectors.flights import Flights
+from oprag.vectors.fork_safe import ForkSafeLock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from oprag.cache_file import CacheFile
+    from oprag.vectors.cache_file import CacheFile
 
 __all__ = ["Kind", "VectorCache"]
 
@@ -136,7 +136,7 @@ class VectorCache:
         with self._lock:
             if self._opened is None:
                 # NumPy and SQLite are loaded for who has a cache to read.
-                from oprag.cache_file import CacheFile
+                from oprag.vectors.cache_file import CacheFile
 
                 self._opened = CacheFile(self._path or "")
             return self._opened

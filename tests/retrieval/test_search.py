@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from oprag import DocumentIndex, DualEncoder, EmbeddingError, OptionError, build_context
-from oprag.bm25 import BM25Search
-from oprag.rrf import rrf
-from oprag.search import Retriever
+from oprag.retrieval.bm25 import BM25Search
+from oprag.retrieval.rrf import rrf
+from oprag.retrieval.search import Retriever
 from tests.helpers import WordEmbedder, prose, ranks, texts, word_offsets
-from tests.test_index import index_of, numbers, scores
+from tests.retrieval.test_index import index_of, numbers, scores
 
 BOOK = {"book": prose(3000, seed=5), "sequel": prose(500, seed=6)}
 WORDS = BOOK["book"].split()

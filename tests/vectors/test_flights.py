@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from oprag.flights import Flights, landing
-from oprag.fork_safe import ForkSafeLock
 from oprag.steps import Steps, aobtain, obtain
+from oprag.vectors.flights import Flights, landing
+from oprag.vectors.fork_safe import ForkSafeLock
 
 
 def waiting(flights: dict[Any, Any]) -> Steps[list[Any]]:
@@ -73,8 +73,8 @@ def test_what_was_never_boarded_lands_quietly():
 def test_a_fork_leaves_neither_locks_nor_flights_behind():
     code = """
 import os
-from oprag.flights import Flights
-from oprag.fork_safe import ForkSafeLock
+from oprag.vectors.flights import Flights
+from oprag.vectors.fork_safe import ForkSafeLock
 lock, flights = ForkSafeLock(), Flights()
 flights.board(["a"])
 with lock:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oprag.errors import MissingExtraError, TokenizerError
-from oprag.split import LONE_SURROGATE, TokenWindow, check_split, offsets_of
+from oprag.retrieval.split import LONE_SURROGATE, TokenWindow, check_split, offsets_of
 
 __all__ = ["split_recursive"]
 

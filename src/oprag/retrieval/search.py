@@ -9,13 +9,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.bm25 import BM25Search
 from oprag.checks import check_choice
 from oprag.chunk import Chunk
-from oprag.cosine import CosineSearch, top
 from oprag.errors import OptionError
-from oprag.question_vectors import QuestionVectors
-from oprag.rrf import rrf
+from oprag.retrieval.bm25 import BM25Search
+from oprag.retrieval.cosine import CosineSearch, top
+from oprag.retrieval.question_vectors import QuestionVectors
+from oprag.retrieval.rrf import rrf
 
 __all__ = ["Retriever", "Search"]
 

@@ -1,8 +1,8 @@
 import pytest
 
 from oprag import OptionError
-from oprag.adapter_table import AdapterTable
 from oprag.langchain.stores import StoreAdapter
+from oprag.vectors.adapter_table import AdapterTable
 
 
 class Store:

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field, SkipValidation, field_validator
 
-from oprag.cache import VectorCache
 from oprag.errors import OptionError
+from oprag.vectors.cache import VectorCache
 
 __all__ = ["VectorFields"]
 

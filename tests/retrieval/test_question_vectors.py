@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from oprag import DualEncoder, EmbeddingError
-from oprag.question_vectors import QuestionVectors
+from oprag.retrieval.question_vectors import QuestionVectors
 
 
 class Counting:
