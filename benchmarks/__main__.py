@@ -12,7 +12,21 @@ from benchmarks.machine import machine
 from benchmarks.result import Result, markdown
 
 OUTPUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-BENCHMARKS = ("imports", "assembly", "adapters", "overhead", "first_token", "concurrency", "search", "cold")
+BENCHMARKS = (
+    "imports",
+    "assembly",
+    "adapters",
+    "overhead",
+    "first_token",
+    "concurrency",
+    "search",
+    "cold",
+    "second_question",
+    "redundancy",
+    "thresholds",
+)
+WITH_DATA = ("inversions", "coverage", "threshold_grid")
+"""Those that need question sets."""
 PACKAGES = (
     "oprag",
     "numpy",
@@ -23,6 +37,8 @@ PACKAGES = (
     "llama-index-core",
     "wordllama",
     "tokenizers",
+    "sentence-transformers",
+    "bm25s",
 )
 
 ABOUT = (
@@ -35,23 +51,24 @@ ABOUT = (
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--data", type=Path, help="a folder of question sets, for benchmarks.inversions")
-    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS, help="some of the benchmarks")
+    parser.add_argument("--data", type=Path, help=f"a folder of question sets, for {', '.join(WITH_DATA)}")
+    parser.add_argument("--only", nargs="+", choices=(*BENCHMARKS, *WITH_DATA), help="some of the benchmarks")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     about_machine = machine(PACKAGES)
-    results = [_run(name) for name in options.only]
-    if options.data is not None:
-        results.append(_run("inversions", "--data", str(options.data.resolve())))
+    names = options.only or [*BENCHMARKS, *(() if options.data is None else WITH_DATA)]
+    if options.data is None and (needing := set(names) & set(WITH_DATA)):
+        parser.error(f"{', '.join(sorted(needing))}: give --data")
+    results = [_run(name, *(("--data", str(options.data.resolve())) if name in WITH_DATA else ())) for name in names]
     options.output.parent.mkdir(parents=True, exist_ok=True)
     command = " ".join(
         [
             "python -m benchmarks",
-            *([] if options.only == BENCHMARKS else ["--only", *options.only]),
+            *([] if options.only is None else ["--only", *options.only]),
             *([] if options.data is None else ["--data FOLDER"]),
         ]
     )
-    report = _report(command, about_machine, results, all_of_them=options.only == BENCHMARKS)
+    report = _report(command, about_machine, results, all_of_them=options.only is None)
     options.output.write_text(report, encoding="utf-8")
     print(f"wrote {options.output}")
 
@@ -77,7 +94,7 @@ def _report(command: str, about_machine: str, results: Sequence[Result], *, all_
         *(markdown(result) for result in results),
     ]
     if all_of_them and "--data" not in command:
-        parts.append("## Inverted pairs\n\nNot run: `benchmarks.inversions` needs question sets (`--data`).")
+        parts.append(f"Not run, since they need question sets (`--data`): {', '.join(WITH_DATA)}.")
     return "\n\n".join(parts) + "\n"
 
 
