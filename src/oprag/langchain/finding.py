@@ -58,11 +58,11 @@ class Search:
         """
         store, vector = self.vectorstore, None
         # Vectors of another embedder than the store's own would find nothing in it.
-        known = sources is not None and sources.store is not None and sources.embedder is not None
-        if store is not None and sources is not None and known and self._takes_a_vector(store):
+        own = sources if sources is not None and sources.store is not None and sources.embedder is not None else None
+        if store is not None and own is not None and self._takes_a_vector(store):
             from oprag.vectors.of_chunks import question_vector
 
-            vector = yield from question_vector(query, sources)
+            vector = yield from question_vector(query, own)
             found = yield self._search_by(vector, store, assembly)
         else:
             found = yield self._search(query, assembly)

@@ -78,12 +78,12 @@ class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
         """Refuse thresholds and neighbours for which nothing is at hand, before the first question."""
         if self.embeddings is not None:
             as_embedder(self.embeddings)
-        if self.similarity_threshold is None and self.redundancy_threshold is None:
-            pass
-        elif (sources := self._vector_sources(None)).embedder is None and (
-            self.similarity_threshold is not None or sources.store is None
-        ):
-            raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", self.embeddings)
+        if self._assembly().needs_vectors:
+            sources = self._vector_sources(None)
+            # A store may hold vectors and have nobody who embeds a question.
+            enough = sources.embedder or (sources.store and self.similarity_threshold is None)
+            if not enough:
+                raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
         if self.neighbors and self._neighbors() is None:
             raise OptionError("neighbors needs read_neighbors=, which gives the documents around one", self.neighbors)
 
