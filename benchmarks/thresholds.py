@@ -7,19 +7,18 @@ from collections.abc import Callable
 from pydoc_data.topics import topics
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.retrievers import BaseRetriever
 
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.timing import interleave, times
 from oprag import LocalEmbedder, split_tokens
-from oprag.langchain import OrderPreservingRetriever, stamp_positions
+from oprag.langchain import OrderPreservingCompressor, stamp_positions
 
 CHUNKS = 128
 QUESTION = "What happens when an exception is raised inside a with statement?"
 REDUNDANCY = 0.95
+IN_A_ROW = 5
 # A threshold that suits each embedder, and how many times faster than LangChain was asked for.
 EMBEDDERS: dict[str, tuple[float, float, int]] = {
     "static (wordllama, 256 dimensions)": (0.3, 20, 15),
@@ -43,30 +42,17 @@ class Counting(Embeddings):
         return self._embed([text])[0]
 
 
-class Found(BaseRetriever):
-    """Gives the same documents for every question, from memory."""
-
-    documents: list[Document]
-
-    def _get_relevant_documents(
-        self,
-        query: str,  # noqa: ARG002
-        *,
-        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002
-    ) -> list[Document]:
-        return self.documents
-
-
 def run() -> Result:
     """Time both on the same documents, with the same embedder."""
     result = Result(
         "Threshold stage",
-        f"{CHUNKS} chunks of 128 tokens of the Python language reference, best first, from a retriever that gives them "
-        "from memory; one question that was asked before. oprag: `OrderPreservingRetriever` with a similarity and a "
-        "redundancy threshold, ordering and the retriever's run included; vectors from its cache in memory. LangChain: "
-        "`ContextualCompressionRetriever` with `EmbeddingsRedundantFilter` and `EmbeddingsFilter`, which share their "
-        "vectors with each other and forget them behind each question. (`EmbeddingsFilter` cannot be told to keep more "
-        "than 20 documents.)",
+        f"{CHUNKS} retrieved chunks of 128 tokens of the Python language reference, best first; one question that was "
+        "asked before; the compressor alone, which takes documents and gives documents. oprag: "
+        "`OrderPreservingCompressor` with a similarity and a redundancy threshold, ordering included; vectors from its "
+        "cache in memory. LangChain: a `DocumentCompressorPipeline` of `EmbeddingsRedundantFilter` and "
+        "`EmbeddingsFilter`, which share their vectors with each other and forget them behind each question. "
+        "(`EmbeddingsFilter` cannot be told to keep more than 20 documents.) Several questions in a row on each side, "
+        "so that both find the processor's caches as they left them.",
     )
     embedder = LocalEmbedder()
     text = "\n\n".join(topics.values())
@@ -80,7 +66,7 @@ def run() -> Result:
             [Document(window.text) for window in windows[:: len(windows) // CHUNKS][:CHUNKS]], "t"
         )
         ours, theirs = _ours(documents, embeddings, similarity), _theirs(documents, embeddings, similarity)
-        timings = interleave({"oprag": ours, "LangChain": theirs}, turns)
+        timings = interleave({"oprag": ours, "LangChain": theirs}, turns, in_a_row=IN_A_ROW)
         per_question = {}
         for way, case in (("oprag", ours), ("LangChain", theirs)):
             embeddings.texts = 0
@@ -107,21 +93,17 @@ def run() -> Result:
 
 
 def _ours(documents: list[Document], embeddings: Embeddings, similarity: float) -> Callable[[], Any]:
-    retriever = OrderPreservingRetriever(
-        retriever=Found(documents=documents),
-        embeddings=embeddings,
-        similarity_threshold=similarity,
-        redundancy_threshold=REDUNDANCY,
+    compressor = OrderPreservingCompressor(
+        embeddings=embeddings, similarity_threshold=similarity, redundancy_threshold=REDUNDANCY
     )
-    retriever.invoke(QUESTION)
-    return lambda: retriever.invoke(QUESTION)
+    compressor.compress_documents(documents, QUESTION)
+    return lambda: compressor.compress_documents(documents, QUESTION)
 
 
 def _theirs(documents: list[Document], embeddings: Embeddings, similarity: float) -> Callable[[], Any]:
     with warnings.catch_warnings():
         # They come from a package that says at every import that it will not be kept.
         warnings.simplefilter("ignore", DeprecationWarning)
-        from langchain_classic.retrievers import ContextualCompressionRetriever
         from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline, EmbeddingsFilter
         from langchain_community.document_transformers import EmbeddingsRedundantFilter
 
@@ -131,8 +113,7 @@ def _theirs(documents: list[Document], embeddings: Embeddings, similarity: float
                 EmbeddingsFilter(embeddings=embeddings, similarity_threshold=similarity),
             ]
         )
-        retriever = ContextualCompressionRetriever(base_compressor=pipeline, base_retriever=Found(documents=documents))
-    return lambda: retriever.invoke(QUESTION)
+    return lambda: pipeline.compress_documents(documents, QUESTION)
 
 
 def _static(embedder: LocalEmbedder) -> Callable[[list[str]], list[list[float]]]:

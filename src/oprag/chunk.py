@@ -148,9 +148,20 @@ class Chunk:
 
 def changed(chunk: Chunk, **fields: Any) -> Chunk:
     """A copy with fields whose values need no check; several times faster than `dataclasses.replace`."""
-    copy = object.__new__(Chunk)
-    copy.__dict__.update(chunk.__dict__, **fields)
+    copy = _new(Chunk)
+    # In two steps, which are a third faster than keywords.
+    copy.__dict__.update(chunk.__dict__)
+    copy.__dict__.update(fields)
     return copy
+
+
+_new = object.__new__
+
+
+def fill(chunk: Chunk, **fields: Any) -> Chunk:
+    """Set fields of a chunk that nobody else holds, since whoever asks has just made it: no copy is needed."""
+    chunk.__dict__.update(fields)
+    return chunk
 
 
 def _check_score(score: Any) -> None:

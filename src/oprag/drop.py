@@ -1,7 +1,6 @@
 """A chunk that was left out, and why."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from oprag.chunk import Chunk
 
@@ -18,8 +17,7 @@ DropReason = Literal[
 ]
 
 
-@dataclass(frozen=True)
-class Drop:
+class Drop(NamedTuple):
     """A retrieved chunk that is not in the context, and why.
 
     Attributes:

@@ -60,6 +60,8 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
     Chunks of a context that was assembled before keep what was found then, since a smaller set could lead to another
     rung.
 
+    What is given back are new objects, which later steps fill in.
+
     Args:
         chunks: Retrieved chunks, best first.
         source_key: See `Assembly.source_key`.
@@ -84,6 +86,9 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
             for index, position, span in zip(indices, positions, spans, strict=True):
                 placed[index] = changed(chunks[index], source=source, position=position, span=span)
             group = [placed[index] for index in indices]
+        else:
+            for index in indices:
+                placed[index] = changed(chunks[index])
         reports.append(_report(source, group))
     return Placed(placed, tuple(reports))
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.assembly import Assembly
-from oprag.chunk import Chunk, Vector, changed
+from oprag.chunk import Chunk, Vector, fill
 from oprag.drop import Drop
 from oprag.errors import EmbeddingError
 from oprag.redundancy import find_repeats
@@ -27,61 +27,52 @@ def apply_thresholds(
     Chunks without text and vector are kept: there is nothing that could be compared.
 
     Args:
-        chunks: Chunks with vectors, best first.
+        chunks: Placed chunks with vectors, best first; their `similarity` is filled in where the question's vector is
+            known.
         assembly: The options; one threshold at least is set.
         question: The vector of the question, of shape (dimension,); needed for `similarity_threshold`.
 
     Returns:
-        The kept chunks, best first, with their `similarity` to the question where its vector is known, and the others.
+        The kept chunks, best first, and the others.
 
     Raises:
         EmbeddingError: A vector is missing, is of another dimension, is not finite, or has no length.
     """
     # A picture or an empty text is like nothing, and repeats nothing.
-    judged = [chunk for chunk in chunks if chunk.text.strip() or chunk.vector is not None]
+    judged = [chunk for chunk in chunks if chunk.vector is not None or chunk.text.strip()]
     if not judged:
         return list(chunks), []
     vectors = unit_rows(judged)
     below = np.zeros(len(judged), dtype=bool)
-    similarities: list[float | None] = [None] * len(judged)
     if question is not None:
         cosines = np.clip(vectors @ unit_vector(question, vectors.shape[1]), -1, 1)
-        similarities = cosines.tolist()
+        for chunk, similarity in zip(judged, cosines.tolist(), strict=True):
+            fill(chunk, similarity=similarity)
         if assembly.similarity_threshold is not None:
             below = cosines < assembly.similarity_threshold - _TOLERANCE
     elif assembly.similarity_threshold is not None:
         raise EmbeddingError(
             "similarity_threshold needs the vector of the question; give question_vector=, or embeddings=", None
         )
-    # Chunks that are below the similarity threshold come behind all others: of these only min_keep makes use.
-    walk = np.concatenate([np.flatnonzero(~below), np.flatnonzero(below)])
-    if not assembly.min_keep:
-        walk = walk[: len(judged) - int(below.sum())]
-    twin_places, nearness = _repeats(vectors[walk], assembly.redundancy_threshold)
-    repeats = {
-        int(walk[at]): (int(walk[twin_places[at]]), float(nearness[at])) for at in np.flatnonzero(twin_places >= 0)
-    }
+    repeats = _repeats(vectors, below, assembly)
     unlike = set(np.flatnonzero(below).tolist())
-    stays = {row for row in range(len(judged)) if row not in unlike and row not in repeats}
-    missing = assembly.min_keep - len(stays) - (len(chunks) - len(judged))
+    goes = unlike | repeats.keys()
+    missing = assembly.min_keep - (len(chunks) - len(goes))
     if missing > 0:
         # Best first those that repeat nothing, then best first the others.
-        stays |= set(sorted(unlike | repeats.keys(), key=lambda row: (row in repeats, row))[:missing])
-    kept: list[Chunk] = []
-    dropped: list[Drop] = []
-    rows = {chunk.rank: row for row, chunk in enumerate(judged)}
-    for chunk in chunks:
-        row = rows.get(chunk.rank, -1)
-        similarity = similarities[row] if row >= 0 else None
-        measured = chunk if similarity is None else changed(chunk, similarity=similarity)
-        if row < 0 or row in stays:
-            kept.append(measured)
-        elif row in unlike:
-            dropped.append(_unlike(measured, assembly))
+        goes -= set(sorted(goes, key=lambda row: (row in repeats, row))[:missing])
+    too_low = f"with the question, below {assembly.similarity_threshold}"
+    drops: list[Drop] = []
+    for row in sorted(goes):
+        chunk = judged[row]
+        if row in unlike:
+            detail = f"cosine {chunk.similarity:.3f} {too_low}"
+            drops.append(Drop(chunk, "similarity_threshold", chunk.similarity, detail))
         else:
             twin, cosine = repeats[row]
-            dropped.append(_repeat(measured, judged[twin], cosine, assembly))
-    return kept, dropped
+            drops.append(_repeat(chunk, judged[twin], cosine, assembly))
+    out = {drop.chunk.rank for drop in drops}
+    return [chunk for chunk in chunks if chunk.rank not in out], drops
 
 
 def unit_rows(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
@@ -123,15 +114,13 @@ def unit_vector(question: Vector, dimension: int) -> NDArray[np.float32]:
 
 def _stacked(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
     """The vectors of chunks as they are, of shape (chunks, dimension)."""
-    given = [chunk.vector for chunk in chunks]
-    first = given[0]
-    # As adapters give them; a look at each is several times as fast as a conversion.
-    if type(first) is np.ndarray and all(
-        type(one) is np.ndarray and one.dtype == np.float32 and one.shape == first.shape for one in given
-    ):
-        matrix = np.array(given)
-        if matrix.ndim == 2 and matrix.shape[1]:
-            return matrix
+    try:
+        matrix = np.array([chunk.vector for chunk in chunks], dtype=np.float32)
+    except (TypeError, ValueError):
+        matrix = np.empty(0, dtype=np.float32)
+    if matrix.ndim == 2 and matrix.shape[1]:
+        return matrix
+    # One of them is no vector, or of another dimension.
     rows: list[NDArray[np.float32]] = []
     for chunk in chunks:
         row = _numbers(chunk)
@@ -172,15 +161,20 @@ def _fault(vector: Vector | None) -> str:
     return "has values that are not finite"
 
 
-def _repeats(vectors: NDArray[np.float32], threshold: float | None) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    if threshold is None:
-        return np.full(len(vectors), -1, dtype=np.intp), np.zeros(len(vectors), dtype=np.float32)
-    return find_repeats(vectors, threshold - _TOLERANCE)
+def _repeats(
+    vectors: NDArray[np.float32], below: NDArray[np.bool_], assembly: Assembly
+) -> dict[int, tuple[int, float]]:
+    """For each row that repeats a better one that one, and their cosine.
 
-
-def _unlike(chunk: Chunk, assembly: Assembly) -> Drop:
-    detail = f"cosine {chunk.similarity:.3f} with the question, below {assembly.similarity_threshold:g}"
-    return Drop(chunk, "similarity_threshold", chunk.similarity, detail)
+    Rows that are below the similarity threshold come behind all others: of these only `min_keep` makes use.
+    """
+    if assembly.redundancy_threshold is None:
+        return {}
+    walk = np.flatnonzero(~below)
+    if assembly.min_keep:
+        walk = np.concatenate([walk, np.flatnonzero(below)])
+    twins, cosines = find_repeats(vectors[walk], assembly.redundancy_threshold - _TOLERANCE)
+    return {int(walk[at]): (int(walk[twins[at]]), float(cosines[at])) for at in np.flatnonzero(twins >= 0).tolist()}
 
 
 def _repeat(chunk: Chunk, twin: Chunk, cosine: float, assembly: Assembly) -> Drop:

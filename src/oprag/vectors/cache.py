@@ -81,11 +81,15 @@ class VectorCache:
         Raises:
             CacheError: The file is no vector cache, is damaged, or cannot be read.
         """
-        keys = [_key(text, kind) for text in texts]
+        keys = _keys(texts, kind)
         if self._path is not None:
             return self._file().get(embedder, keys)
         with self._lock:
-            return [self._touch((embedder, key)) for key in keys]
+            found = [self._vectors.get((embedder, key)) for key in keys]
+            for key, vector in zip(keys, found, strict=True):
+                if vector is not None:
+                    self._vectors.move_to_end((embedder, key))
+            return found
 
     def put(self, embedder: str, texts: Sequence[str], vectors: Any, kind: Kind = "document") -> None:
         """Keep the vectors of texts: all of them, or none if anything is wrong.
@@ -107,7 +111,7 @@ class VectorCache:
             return
         if matrix.ndim != 2 or matrix.shape[0] != len(texts) or not matrix.shape[1]:
             raise CacheError(f"expected {len(texts)} vectors to keep, got an array of shape {matrix.shape}", vectors)
-        keys = [_key(text, kind) for text in texts]
+        keys = _keys(texts, kind)
         if self._path is not None:
             self._file().put(embedder, keys, matrix)
             return
@@ -141,12 +145,6 @@ class VectorCache:
                 self._opened = CacheFile(self._path or "")
             return self._opened
 
-    def _touch(self, key: tuple[str, bytes]) -> NDArray[np.float32] | None:
-        vector = self._vectors.get(key)
-        if vector is not None:
-            self._vectors.move_to_end(key)
-        return vector
-
     def _keep(self, key: tuple[str, bytes], vector: NDArray[np.float32]) -> None:
         vector.flags.writeable = False
         before = self._vectors.pop(key, None)
@@ -165,6 +163,7 @@ def _size(vector: NDArray[np.float32]) -> int:
     return vector.nbytes + _ENTRY
 
 
-def _key(text: str, kind: Kind) -> bytes:
+def _keys(texts: Sequence[str], kind: Kind) -> list[bytes]:
+    sort, sha256 = f"{kind}\0".encode(), hashlib.sha256
     # Half of a surrogate pair is no character, and yet stands in texts in the wild.
-    return hashlib.sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest()
+    return [sha256(sort + text.encode("utf-8", "surrogatepass")).digest() for text in texts]

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.assembly import Assembly
-from oprag.chunk import Chunk, changed
+from oprag.chunk import Chunk, fill
 from oprag.errors import EmbeddingError, OpragError
 from oprag.given import Given
 from oprag.steps import Step, Steps
 from oprag.vectors.once import embedded_once
-from oprag.vectors.rows import Known, check_rows, rows_of
+from oprag.vectors.rows import Known, check_rows, name_of, rows_of
 from oprag.vectors.sources import Record, StoreReader, VectorSources
 
 __all__ = ["chunks_with_vectors", "given_with_vectors", "question_vector"]
@@ -53,9 +53,7 @@ def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.f
     """
     if sources.embedder is None:
         raise EmbeddingError("similarity_threshold needs the vector of the question; give embeddings=", None)
-    vectors = yield from embedded_once(
-        sources.embedder, sources.cache, "question", {question: ("the question", question)}
-    )
+    vectors = yield from embedded_once(sources.embedder, sources.cache, "question", {question: question})
     return vectors[question].vector
 
 
@@ -63,13 +61,15 @@ def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Step
     """The chunks with their vectors, each from the first source that has it.
 
     Args:
-        chunks: Chunks, some of which may have vectors already.
+        chunks: Chunks that were made for this question, some of which may have vectors already; the others are filled
+            in.
         sources: Where the others come from.
 
     Raises:
         EmbeddingError: A vector cannot be had or cannot be used.
         CacheError: The cache cannot be read or written.
     """
+    by_rank = {chunk.rank: chunk for chunk in chunks}
     known = {chunk.rank: Known(chunk.vector, "the chunk itself") for chunk in chunks if chunk.vector is not None}
     store = sources.store
     if store is not None:
@@ -78,8 +78,11 @@ def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Step
     missing = [chunk for chunk in chunks if chunk.rank not in known and chunk.text.strip()]
     if missing:
         known |= yield from _made(missing, sources)
-    _check_dimensions(chunks, known)
-    return [changed(chunk, vector=known[chunk.rank].vector) if chunk.rank in known else chunk for chunk in chunks]
+    if len({len(one.vector) for one in known.values()}) > 1:
+        raise _mixed(chunks, known)
+    for rank, one in known.items():
+        fill(by_rank[rank], vector=one.vector)
+    return list(chunks)
 
 
 def _in_store(chunks: Sequence[Chunk], store: StoreReader, text_of: Callable[[Chunk], str]) -> Steps[dict[int, Known]]:
@@ -119,13 +122,12 @@ def _rows_of(given: Sequence[tuple[Chunk, Any]], origin: str) -> Sequence[NDArra
         return []
     with suppress(EmbeddingError):
         rows = rows_of([vector for _, vector in given], len(given), origin)
-        check_rows(rows, [""] * len(given), origin, [None] * len(given))
+        check_rows(rows, [chunk for chunk, _ in given], origin)
         return list(rows)
     one_by_one: list[NDArray[np.float32]] = []
     for chunk, vector in given:
-        name = f"a chunk ({chunk.label()})"
-        rows = rows_of([vector], 1, origin, f"the vector of {name}")
-        check_rows(rows, [name], origin, [chunk])
+        rows = rows_of([vector], 1, origin, f"the vector of {name_of(chunk)}")
+        check_rows(rows, [chunk], origin)
         one_by_one.append(rows[0])
     return one_by_one
 
@@ -143,7 +145,7 @@ def _made(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[dict[int, Kn
     of_text: dict[str, list[Chunk]] = {}
     for chunk in chunks:
         of_text.setdefault(sources.text_of(chunk), []).append(chunk)
-    wanted = {text: (f"a chunk ({same[0].label()})", same[0]) for text, same in of_text.items()}
+    wanted = {text: same[0] for text, same in of_text.items()}
     vectors = yield from embedded_once(sources.embedder, sources.cache, "document", wanted)
     return {chunk.rank: vectors[text] for text, same in of_text.items() for chunk in same}
 
@@ -157,18 +159,14 @@ def _unread(origin: str, first: Chunk, count: int, error: Exception) -> OpragErr
     return EmbeddingError(f"{origin} failed to give {what} with {type(error).__name__}: {text}", first)
 
 
-def _check_dimensions(chunks: Iterable[Chunk], known: Mapping[int, Known]) -> None:
-    first: tuple[Chunk, Known] | None = None
-    for chunk in chunks:
-        one = known.get(chunk.rank)
-        if one is None:
-            continue
-        if first is None:
-            first = chunk, one
-        elif len(one.vector) != len(first[1].vector):
-            raise EmbeddingError(
-                f"the vector of a chunk ({chunk.label()}) from {one.origin} has dimension {len(one.vector)}, that of "
-                f"another ({first[0].label()}) from {first[1].origin} has {len(first[1].vector)}; vectors of different "
-                "embedders cannot be compared",
-                chunk,
-            )
+def _mixed(chunks: Iterable[Chunk], known: Mapping[int, Known]) -> EmbeddingError:
+    """What is wrong with vectors of several dimensions, and where they come from."""
+    having = [(chunk, known[chunk.rank]) for chunk in chunks if chunk.rank in known]
+    first, one = having[0]
+    other, another = next(pair for pair in having if len(pair[1].vector) != len(one.vector))
+    return EmbeddingError(
+        f"the vector of a chunk ({other.label()}) from {another.origin} has dimension {len(another.vector)}, that of "
+        f"another ({first.label()}) from {one.origin} has {len(one.vector)}; vectors of different embedders cannot be "
+        "compared",
+        other,
+    )

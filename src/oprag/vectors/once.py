@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from oprag.chunk import Chunk
 from oprag.errors import EmbeddingError, OpragError
 from oprag.steps import Step, Steps
 from oprag.vectors.cache import Kind, VectorCache
 from oprag.vectors.flights import landing
-from oprag.vectors.rows import Known, check_rows, rows_of
+from oprag.vectors.rows import Known, check_rows, name_of, rows_of
 
 __all__ = ["Wanted", "embedded_once", "embedded_together"]
 
 T = TypeVar("T")
 
-Wanted = Mapping[str, tuple[str, Any]]
-"""Texts to embed; for each what it is, in words for messages, and what an error about it is to carry."""
+Wanted = Mapping[str, Chunk | str]
+"""Texts to embed; for each the chunk that it is of, or the question that it is."""
 
 
 def embedded_once(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: Wanted) -> Steps[dict[str, Known]]:
@@ -104,7 +105,7 @@ def _kept(cache: VectorCache | None, embedder: Any, kind: Kind, texts: Sequence[
 
 def _embedded(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: Wanted) -> Steps[dict[str, Known]]:
     """Ask the embedder, in one call, and keep what it gives."""
-    texts, about = list(wanted), list(wanted.values())
+    texts, values = list(wanted), list(wanted.values())
     method = "embed_questions" if kind == "question" else "embed_documents"
     origin = f"the embedder {embedder.name}"
     try:
@@ -112,11 +113,11 @@ def _embedded(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: Want
     except OpragError:
         raise
     except Exception as error:
-        first, value = about[0]
-        what = first if len(about) == 1 else f"{len(about)} texts, the first of them that of {first},"
-        raise EmbeddingError(f"{origin} failed on {what} with {type(error).__name__}: {error}", value) from error
+        first = name_of(values[0])
+        what = first if len(values) == 1 else f"{len(values)} texts, the first of them that of {first},"
+        raise EmbeddingError(f"{origin} failed on {what} with {type(error).__name__}: {error}", values[0]) from error
     rows = rows_of(given, len(texts), origin)
-    check_rows(rows, [name for name, _ in about], origin, [value for _, value in about])
+    check_rows(rows, values, origin)
     if cache is not None:
         yield from _in_cache(lambda: cache.put(embedder.name, texts, rows, kind), cache)
     return {text: Known(row, origin) for text, row in zip(texts, rows, strict=True)}

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oprag.chunk import Chunk
 from oprag.errors import EmbeddingError
 
-__all__ = ["Known", "check_rows", "rows_of"]
+__all__ = ["Known", "check_rows", "name_of", "rows_of"]
 
 
 class Known(NamedTuple):
@@ -45,14 +46,18 @@ def rows_of(given: Any, count: int, origin: str, what: str = "vectors") -> NDArr
     return rows
 
 
-def check_rows(rows: NDArray[np.float32], names: Sequence[str], origin: str, values: Sequence[Any]) -> None:
+def name_of(value: Chunk | str) -> str:
+    """What a vector belongs to, in words."""
+    return f"a chunk ({value.label()})" if isinstance(value, Chunk) else "the question"
+
+
+def check_rows(rows: NDArray[np.float32], values: Sequence[Chunk | str], origin: str) -> None:
     """Refuse vectors that have no cosine.
 
     Args:
         rows: Vectors, of shape (count, dimension).
-        names: What each belongs to, for messages.
+        values: The chunk or the question that each belongs to.
         origin: Where they came from.
-        values: What the error is to carry, for each.
 
     Raises:
         EmbeddingError: A vector is not finite, or all zeros.
@@ -60,4 +65,4 @@ def check_rows(rows: NDArray[np.float32], names: Sequence[str], origin: str, val
     largest = np.abs(rows).max(axis=1)
     for row in np.flatnonzero(~(np.isfinite(largest) & (largest > 0))).tolist():
         fault = "has values that are not finite" if largest[row] != 0 else "is all zeros, so it has no cosine"
-        raise EmbeddingError(f"the vector of {names[row]} from {origin} {fault}", values[row])
+        raise EmbeddingError(f"the vector of {name_of(values[row])} from {origin} {fault}", values[row])
