@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from oprag.checks import check_text
-from oprag.errors import OptionError
-from oprag.vectors.identity import identity_of
+from oprag.vectors.identity import named
 
 __all__ = ["LangChainEmbedder", "as_embedder"]
 
@@ -55,21 +53,15 @@ def as_embedder(embeddings: Any, name: str | None = None) -> Any:
     Args:
         embeddings: LangChain's `Embeddings`, or an `oprag.Embedder`.
         name: What the model and its settings are called; vectors that are kept under one name must come from one model.
-            By default the class, with the settings that may change a vector.
+            By default its class, what it calls itself, and a hash of its settings.
 
     Raises:
         OptionError: It cannot embed.
     """
-    if name is not None:
-        check_text("name", name)
-    if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):
-        if name not in (None, embeddings.name):
-            raise OptionError(f"this embedder has the name {embeddings.name!r} already, got {name!r}", name)
-        return embeddings
-    if isinstance(embeddings, type) or not all(hasattr(embeddings, one) for one in ("embed_query", "embed_documents")):
-        raise OptionError(f"embeddings must be LangChain embeddings, got {type(embeddings).__name__}", embeddings)
-    asynchronous = hasattr(embeddings, "aembed_query") and hasattr(embeddings, "aembed_documents")
+
+    def has(*methods: str) -> bool:
+        return not isinstance(embeddings, type) and all(hasattr(embeddings, method) for method in methods)
+
+    asynchronous = has("aembed_query", "aembed_documents")
     kind = _AsyncLangChainEmbedder if asynchronous else LangChainEmbedder
-    if name is not None:
-        return kind(embeddings, name)
-    return kind(embeddings, *identity_of(embeddings))
+    return named(embeddings, name, kind if has("embed_query", "embed_documents") else None, "LangChain embeddings")

@@ -9,9 +9,7 @@ from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from oprag.checks import check_text
-from oprag.errors import OptionError
-from oprag.vectors.identity import identity_of
+from oprag.vectors.identity import named
 
 __all__ = ["LlamaIndexEmbedder", "as_embedder"]
 
@@ -53,19 +51,10 @@ def as_embedder(embeddings: Any, name: str | None = None) -> Any:
     Args:
         embeddings: A LlamaIndex embedding model, or an `oprag.Embedder`.
         name: What the model and its settings are called; vectors that are kept under one name must come from one model.
-            By default the class, with the settings that may change a vector.
+            By default its class, what it calls itself, and a hash of its settings.
 
     Raises:
         OptionError: It cannot embed.
     """
-    if name is not None:
-        check_text("name", name)
-    if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):
-        if name not in (None, embeddings.name):
-            raise OptionError(f"this embedder has the name {embeddings.name!r} already, got {name!r}", name)
-        return embeddings
-    if not isinstance(embeddings, BaseEmbedding):
-        raise OptionError(
-            f"embeddings must be a LlamaIndex embedding model, got {type(embeddings).__name__}", embeddings
-        )
-    return LlamaIndexEmbedder(embeddings, *((name,) if name is not None else identity_of(embeddings)))
+    wrap = LlamaIndexEmbedder if isinstance(embeddings, BaseEmbedding) else None
+    return named(embeddings, name, wrap, "a LlamaIndex embedding model")

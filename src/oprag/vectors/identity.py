@@ -7,13 +7,16 @@ import itertools
 import json
 import re
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-__all__ = ["Identity", "identity_of"]
+from oprag.checks import check_text
+from oprag.errors import OptionError
+
+__all__ = ["Identity", "identity_of", "named"]
 
 # Attributes under which embedding models name the model that they use.
 _MODEL = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
@@ -137,3 +140,26 @@ def _without_login(address: str) -> str:
     except ValueError:
         return ""
     return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+
+
+def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str, bool], Any] | None, expected: str) -> Any:
+    """Embeddings of a framework as an `Embedder` with a name; an `Embedder` as it is.
+
+    Args:
+        embeddings: What embeds.
+        name: What the caller calls it.
+        wrap: Makes an `Embedder` of it, its name, and whether that lasts; None where it cannot embed.
+        expected: What should have been given, for the message.
+
+    Raises:
+        OptionError: It cannot embed, or has another name already.
+    """
+    if name is not None:
+        check_text("name", name)
+    if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):
+        if name not in (None, embeddings.name):
+            raise OptionError(f"this embedder has the name {embeddings.name!r} already, got {name!r}", name)
+        return embeddings
+    if wrap is None:
+        raise OptionError(f"embeddings must be {expected}, got {type(embeddings).__name__}", embeddings)
+    return wrap(embeddings, *((name, True) if name is not None else identity_of(embeddings)))
