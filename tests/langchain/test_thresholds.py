@@ -13,7 +13,7 @@ from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 
 from oprag import ChunkError, DocumentIndex, EmbeddingError, OptionError, PositionWarning, QueryError, VectorCache
@@ -31,6 +31,7 @@ from oprag.vectors.sources import Record
 from tests.counting import CountingEmbeddings
 from tests.helpers import WordEmbedder
 from tests.langchain.conftest import giving, texts
+from tests.unknown_store import UnknownStore
 
 QUESTION = "Where did the captain sail?"
 TEXTS = [
@@ -41,25 +42,6 @@ TEXTS = [
     "Cats purr when they sleep.",
     "The captain did sail north again.",
 ]
-
-
-class UnknownStore(VectorStore):
-    """A store that nothing is known about: no adapter, no search by a vector."""
-
-    def __init__(self, inner: InMemoryVectorStore) -> None:
-        self.inner = inner
-
-    @property
-    def embeddings(self) -> Any:
-        return self.inner.embeddings
-
-    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        found = self.inner.similarity_search(query, k, **kwargs)
-        return [Document(document.page_content, metadata=document.metadata) for document in found]
-
-    @classmethod
-    def from_texts(cls, *given: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError
 
 
 @pytest.fixture

@@ -214,17 +214,6 @@ def test_a_file_that_cannot_be_written_can_be_read(tmp_path):
         tmp_path.chmod(0o755)
 
 
-def test_a_vector_that_is_not_finite_is_damage(tmp_path):
-    path = tmp_path / "vectors.db"
-    VectorCache(path).put("model", ["a"], [[1, 2]])
-    connection = sqlite3.connect(path)
-    with connection:
-        connection.execute("UPDATE vectors SET vector = x'0000807f0000807f'")
-    connection.close()
-    with pytest.raises(CacheError, match="not finite"):
-        VectorCache(path).get("model", ["a"])
-
-
 def test_another_dimension_of_the_same_embedder_is_an_error(tmp_path):
     cache = VectorCache(tmp_path / "vectors.db")
     cache.put("model", ["a"], [[1, 2]])
@@ -275,14 +264,21 @@ def test_a_damaged_page_is_an_error(tmp_path):
         VectorCache(path).get("model", [str(number) for number in range(500)])
 
 
-def test_a_vector_of_another_length_is_damage(tmp_path):
+@pytest.mark.parametrize(
+    ("vector", "reason"),
+    [
+        pytest.param("x'00'", "a vector has 1 bytes, 8 are expected", id="another-length"),
+        pytest.param("x'0000807f0000807f'", "not finite", id="not-finite"),
+    ],
+)
+def test_a_vector_that_cannot_be_one_is_damage(tmp_path, vector, reason):
     path = tmp_path / "vectors.db"
     VectorCache(path).put("model", ["a"], [[1, 2]])
     connection = sqlite3.connect(path)
     with connection:
-        connection.execute("UPDATE vectors SET vector = x'00'")
+        connection.execute(f"UPDATE vectors SET vector = {vector}")
     connection.close()
-    with pytest.raises(CacheError, match="a vector has 1 bytes, 8 are expected"):
+    with pytest.raises(CacheError, match=reason):
         VectorCache(path).get("model", ["a"])
 
 

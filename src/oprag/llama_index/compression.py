@@ -97,11 +97,10 @@ def compression_of(assembly: Assembly, parts: VectorFields, searched: Searched |
             is.
     """
     docstore = None if searched is None else searched.docstore
-    reader = neighbor_reader(docstore if parts.read_neighbors is None else parts.read_neighbors)
+    given = neighbor_reader(docstore if parts.read_neighbors is None else parts.read_neighbors)
+    reader = given if assembly.neighbors else None
     if not assembly.needs_vectors:
-        return Compression(
-            VectorSources(), reads_the_query=False, read_neighbors=reader if assembly.neighbors else None
-        )
+        return Compression(VectorSources(), reads_the_query=False, read_neighbors=reader)
     embeddings, own = parts.embeddings, None if searched is None else searched.embed_model
     used = own if embeddings is None else embeddings
     embedder = None if used is None else as_embedder(used)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, SkipValidation, field_validator
 from oprag.errors import OptionError
 from oprag.vectors.cache import VectorCache
 
-__all__ = ["VectorFields"]
+__all__ = ["PARTS", "VectorFields"]
 
 PARTS = ("embeddings", "vector_cache", "read_neighbors")
 

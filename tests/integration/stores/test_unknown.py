@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.vectorstores import VectorStore
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
 from pydantic import PrivateAttr
@@ -23,6 +22,7 @@ from oprag.llama_index.stores import adapter_of as adapter_of_nodes
 from tests.integration.stores.checks import check
 from tests.integration.stores.corpus import FETCH_K, OPTIONS, Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
+from tests.unknown_store import UnknownStore
 
 pytestmark = [
     pytest.mark.integration,
@@ -30,25 +30,6 @@ pytestmark = [
 ]
 
 WAYS = pytest.mark.parametrize("way", ["sync", "async"])
-
-
-class UnknownStore(VectorStore):
-    """Gives what another store finds, without its ids."""
-
-    def __init__(self, inner: VectorStore) -> None:
-        self.inner = inner
-
-    @property
-    def embeddings(self) -> Any:
-        return self.inner.embeddings
-
-    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        found = self.inner.similarity_search(query, k, **kwargs)
-        return [Document(document.page_content, metadata=document.metadata) for document in found]
-
-    @classmethod
-    def from_texts(cls, *given: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError
 
 
 class UnknownNodeStore(BasePydanticVectorStore):
