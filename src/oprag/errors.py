@@ -12,6 +12,9 @@
     ├── CacheError (OSError)                a vector cache is damaged, or cannot be read or written
     ├── IndexFileError (ValueError)         a saved index cannot be read
     ├── InputFileError (OSError)            a text file cannot be read
+    ├── DataError (ValueError)              a file of questions or documents is not as its format says
+    ├── ExperimentError (ValueError)        an experiment cannot be run as it is described
+    ├── ResultsFileError (OSError)          a file of results is damaged, or cannot be read or written
     ├── PromptError (ValueError)            a prompt template cannot be used, or wants a value that there is not
     ├── ModelError (RuntimeError)           a call of the model failed
     ├── SourceReadError (OSError)           the whole text of a source cannot be had
@@ -36,7 +39,9 @@ __all__ = [
     "BudgetError",
     "CacheError",
     "ChunkError",
+    "DataError",
     "EmbeddingError",
+    "ExperimentError",
     "IndexFileError",
     "IndexFileWarning",
     "InputFileError",
@@ -51,6 +56,7 @@ __all__ = [
     "PositionWarning",
     "PromptError",
     "QueryError",
+    "ResultsFileError",
     "RetrievalWarning",
     "SerializationWarning",
     "SourceReadError",
@@ -114,6 +120,18 @@ class IndexFileError(OpragError, ValueError):
 
 class InputFileError(OpragError, OSError):
     """A text file is missing, is a folder, cannot be opened, or is not UTF-8."""
+
+
+class DataError(OpragError, ValueError):
+    """A file of questions or documents is not as its format says; the message names the file and the line."""
+
+
+class ExperimentError(OpragError, ValueError):
+    """An experiment names what there is not, or cannot be run as it is described; raised before anything is spent."""
+
+
+class ResultsFileError(OpragError, OSError):
+    """A file of results is no such file, is damaged, or cannot be read or written."""
 
 
 class PromptError(OpragError, ValueError):

@@ -1,0 +1,93 @@
+"""Questions about documents, as every format is read."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from string import ascii_uppercase
+from typing import NamedTuple
+
+from oprag.checks import check_count
+from oprag.errors import OptionError
+
+__all__ = ["DataSet", "Evidence", "Question"]
+
+
+class Evidence(NamedTuple):
+    """Where a part of the gold answer stands.
+
+    Attributes:
+        document: The name of the document.
+        start: Offset of its first character in the text of the document.
+        end: Offset behind its last character.
+    """
+
+    document: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One question of a set.
+
+    Attributes:
+        id: Its name in the set; no other question has it.
+        text: The question.
+        documents: The names of the documents that are searched for it.
+        answers: The gold answers, each of them right; empty where the set has none.
+        choices: The options of a multiple-choice question, in their order.
+        right_choice: The place of the right option in `choices`, from 0.
+        evidence: Where the answer stands; empty where the set does not say.
+        about: What else the set says, such as its split or a category, to look at parts of the set.
+    """
+
+    id: str
+    text: str
+    documents: tuple[str, ...]
+    answers: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    right_choice: int | None = None
+    evidence: tuple[Evidence, ...] = ()
+    about: Mapping[str, str | int | float | bool] = field(default_factory=dict, compare=False)
+
+    @property
+    def labels(self) -> tuple[str, str] | None:
+        """The text and the letter of the right option, as ∞Bench has them; None without one."""
+        if self.right_choice is None:
+            return None
+        return self.choices[self.right_choice], ascii_uppercase[self.right_choice]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """Questions, and the documents that they are about.
+
+    Attributes:
+        name: What the set is called.
+        documents: The text of each document by its name; the pages where it has some.
+        questions: The questions.
+    """
+
+    name: str
+    documents: Mapping[str, str | Sequence[str]] = field(repr=False)
+    questions: Sequence[Question] = field(repr=False)
+
+    def sample(self, count: int | None, seed: int = 0) -> DataSet:
+        """The set with so many of its questions, drawn at random, in their order; all where there are no more.
+
+        Args:
+            count: How many; None for all.
+            seed: Another seed draws others.
+
+        Raises:
+            OptionError: The count is no whole number from 1, or the seed is no whole number.
+        """
+        check_count("count", count)
+        if type(seed) is not int:
+            raise OptionError(f"seed must be a whole number, got {seed!r}", seed)
+        if count is None or count >= len(self.questions):
+            return self
+        drawn = sorted(random.Random(seed).sample(range(len(self.questions)), count))
+        return replace(self, questions=tuple(self.questions[number] for number in drawn))

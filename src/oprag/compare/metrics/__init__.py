@@ -1,0 +1,3 @@
+"""Metrics, one a file: functions of plain values, checked against reference implementations."""
+
+__all__: list[str] = []
