@@ -149,7 +149,7 @@ def test_recursive_chunks_are_those_of_the_splitter(book, options, how):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--splitter", "sentences"), ["splitter must be one of tokens, recursive"]),
+        (("--splitter", "sentences"), ["splitter must be one of tokens, words, recursive"]),
         (("--splitter", "recursive", "--chunk-size", 0), ["size must be"]),
         (("--splitter", "recursive", "--chunk-overlap", 1000), ["overlap must be"]),
     ],

@@ -14,6 +14,8 @@ PAGES = [prose(40, seed=seed) for seed in range(4)]
     [
         (Split(), Split("tokens", 128, 0)),
         (Split("tokens", 50), Split("tokens", 50, 0)),
+        (Split("words"), Split("words", 300, 0)),
+        (Split("words", 30, 5), Split("words", 30, 5)),
         (Split("recursive"), Split("recursive", 1000, 100)),
         (Split("recursive", 200), Split("recursive", 200, 20)),
         (Split("recursive", None, 0), Split("recursive", 1000, 0)),
@@ -26,11 +28,25 @@ def test_defaults_depend_on_the_splitter(given, complete):
 
 @pytest.mark.parametrize("splitter", ["sentences", None, 3])
 def test_an_unknown_splitter_is_refused(splitter):
-    with pytest.raises(OptionError, match="splitter must be one of tokens, recursive"):
+    with pytest.raises(OptionError, match="splitter must be one of tokens, words, recursive"):
         split_sources({}, word_offsets, Split(splitter))
 
 
-@pytest.mark.parametrize("splitter", ["tokens", "recursive"])
+def test_words_stand_between_white_space_whatever_the_tokenizer_says():
+    text = " Don't\tcount\n\ncommas, but   words.  "
+    found, metadata = split_sources({"a": text}, lambda text: [], Split("words", 2))
+    assert found == [" Don't\tcount\n\n", "commas, but   ", "words.  "]
+    assert [text[data["start_index"] : data["end_index"]] for data in metadata] == found
+    shared, _ = split_sources({"a": text}, None, Split("words", 2, 1))
+    assert [chunk.split() for chunk in shared] == [
+        ["Don't", "count"],
+        ["count", "commas,"],
+        ["commas,", "but"],
+        ["but", "words."],
+    ]
+
+
+@pytest.mark.parametrize("splitter", ["tokens", "words", "recursive"])
 def test_pages_are_split_each_by_itself(splitter):
     found, metadata = split_sources({"a.pdf": PAGES, "b.txt": "one"}, word_offsets, Split(splitter, 9))
     assert [data["chunk_index"] for data in metadata] == [*range(len(found) - 1), 0]

@@ -208,7 +208,7 @@ def test_a_file_that_cannot_be_written_can_be_read(tmp_path):
         assert lists(cache.get("model", ["a", "b"])) == [[1, 2], None]
         # The last resort, taken by root here too.
         file = CacheFile(path)
-        connection = file._connected(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+        connection = file._database._connected(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
         assert connection.execute("SELECT count(*) FROM vectors").fetchone() == (1,)
     finally:
         tmp_path.chmod(0o755)

@@ -24,11 +24,14 @@ class Indexing:
     """
 
     splitter: Splitter = option(
-        "tokens", "How files are split: tokens (windows of equal size) or recursive (between paragraphs, lines, words)."
+        "tokens",
+        "How files are split: tokens or words (windows of equal size) or recursive (between paragraphs, lines, words).",
     )
-    chunk_size: int | None = option(None, "Tokens in a chunk; by default 128 or, recursive, 1,000.")
+    chunk_size: int | None = option(
+        None, "Tokens in a chunk, or words; by default 128 tokens, 300 words or, recursive, 1,000 tokens."
+    )
     chunk_overlap: int | None = option(
-        None, "Tokens that neighbouring chunks share; by default none or, recursive, a tenth of the size."
+        None, "Tokens or words that neighbouring chunks share; by default none or, recursive, a tenth of the size."
     )
     retriever: Retriever = option(
         "dense", "How chunks are ranked: dense (by cosine), bm25 (by words; embeds nothing) or hybrid (both, fused)."

@@ -97,9 +97,9 @@ class DocumentIndex:
                 chunks have their `page`, from 1.
             embedder: Embeds chunks and questions; None for an index that is searched by words alone.
             tokenizer: What `split_tokens` takes.
-            splitter: "tokens" for `split_tokens`, "recursive" for `split_recursive`.
-            size: Tokens in a chunk; by default 128 or, recursive, 1,000.
-            overlap: Tokens that neighbours share; by default none or, recursive, a tenth of the size.
+            splitter: "tokens" for `split_tokens`, "words" for windows of words, "recursive" for `split_recursive`.
+            size: Tokens in a chunk, or words; by default 128 tokens, 300 words or, recursive, 1,000 tokens.
+            overlap: Tokens or words that neighbours share; by default none or, recursive, a tenth of the size.
             progress: Called with the number of embedded chunks and the number of all.
 
         Raises:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from oprag.checks import check_choice
@@ -11,18 +12,21 @@ from oprag.retrieval.recursive import split_recursive
 from oprag.retrieval.split import TokenWindow, split_tokens
 from oprag.source import source_name
 
-__all__ = ["Split", "Splitter", "split_sources"]
+__all__ = ["Piece", "Split", "Splitter", "pieces_of", "split_sources"]
 
-Splitter = Literal["tokens", "recursive"]
+Splitter = Literal["tokens", "words", "recursive"]
+
+_SIZES: dict[str, int] = {"tokens": 128, "words": 300, "recursive": 1000}
+_WORD = re.compile(r"\S+")
 
 
 class Split(NamedTuple):
     """How sources are split.
 
     Attributes:
-        splitter: "tokens" for windows of exactly `size` tokens, "recursive" for paragraphs, lines and words.
-        size: Tokens in a chunk; None for 128 or, recursive, 1,000.
-        overlap: Tokens that neighbours share; None for none or, recursive, a tenth of the size.
+        splitter: "tokens" or "words" for windows of exactly so many of them, "recursive" for paragraphs, lines and words.
+        size: Tokens in a chunk, or words; None for 128 tokens, 300 words or, recursive, 1,000 tokens.
+        overlap: Tokens or words that neighbours share; None for none or, recursive, a tenth of the size.
     """
 
     splitter: Splitter = "tokens"
@@ -36,26 +40,32 @@ class Split(NamedTuple):
             OptionError: There is no such splitter.
         """
         check_choice("splitter", self.splitter, get_args(Splitter))
-        recursive = self.splitter == "recursive"
-        size = (1000 if recursive else 128) if self.size is None else self.size
+        size = _SIZES[self.splitter] if self.size is None else self.size
         # A wrong size is refused by the splitter.
-        overlap = size // 10 if recursive and isinstance(size, int) else 0
+        overlap = size // 10 if self.splitter == "recursive" and isinstance(size, int) else 0
         return Split(self.splitter, size, overlap if self.overlap is None else self.overlap)
 
 
-def split_sources(
-    sources: Mapping[str, str | Sequence[str]], tokenizer: Any, split: Split
-) -> tuple[list[str], list[dict[str, Any]]]:
-    """Split whole sources into chunks that know their place.
+class Piece(NamedTuple):
+    """A chunk of a source.
+
+    Attributes:
+        window: The text, its offsets and its tokens (or words).
+        place: `source`, `chunk_index`, `start_index` and `end_index`; where there are pages the `page`, from 1, from
+            which the last two count.
+    """
+
+    window: TokenWindow
+    place: dict[str, Any]
+
+
+def pieces_of(sources: Mapping[str, str | Sequence[str]], tokenizer: Any, split: Split) -> Iterator[Piece]:
+    """Split whole sources into chunks that know their place, one after the other.
 
     Args:
         sources: The text of each source by its name; a list of texts is its pages, each split by itself.
         tokenizer: What `split_tokens` takes.
         split: How.
-
-    Returns:
-        The texts of the chunks, and for each `source`, `chunk_index` and `start_index` and `end_index`; where there are
-        pages the `page`, from 1, that the last two count from.
 
     Raises:
         ChunkError: `sources` is no mapping, or a text is no string.
@@ -67,8 +77,6 @@ def split_sources(
     if not isinstance(sources, Mapping):
         raise ChunkError(f"sources must map names to texts, got {type(sources).__name__}", sources)
     split = split.complete()
-    texts: list[str] = []
-    metadata: list[dict[str, Any]] = []
     for name, content in sources.items():
         if source_name(name) is None:
             raise MissingSourceError(f"a source must be named by a non-empty string, got {name!r}", name)
@@ -79,12 +87,23 @@ def split_sources(
                 place = {"source": name, "chunk_index": number}
                 if paged:
                     place["page"] = page
-                texts.append(window.text)
-                metadata.append({**place, "start_index": window.start, "end_index": window.end})
+                yield Piece(window, {**place, "start_index": window.start, "end_index": window.end})
                 number += 1
-    return texts, metadata
+
+
+def split_sources(
+    sources: Mapping[str, str | Sequence[str]], tokenizer: Any, split: Split
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """The texts of the chunks, and the place of each; arguments and errors are those of `pieces_of`."""
+    pieces = list(pieces_of(sources, tokenizer, split))
+    return [piece.window.text for piece in pieces], [piece.place for piece in pieces]
 
 
 def _windows(text: Any, tokenizer: Any, split: Split) -> list[TokenWindow]:
     function = split_recursive if split.splitter == "recursive" else split_tokens
-    return function(text, tokenizer, split.size, split.overlap)  # type: ignore[arg-type]
+    return function(text, _words if split.splitter == "words" else tokenizer, split.size, split.overlap)  # type: ignore[arg-type]
+
+
+def _words(text: str) -> Iterator[tuple[int, int]]:
+    """The words of a text, as what stands between white space."""
+    return (word.span() for word in _WORD.finditer(text))

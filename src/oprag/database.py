@@ -1,0 +1,184 @@
+"""Files of ours that are SQLite databases: shared by threads and processes, and told from other programs'."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from oprag.errors import OpragError
+from oprag.vectors.fork_safe import ForkSafeLock
+
+__all__ = ["Database", "Format"]
+
+_PATIENCE = 60.0  # seconds to wait for another process that writes
+
+
+class Format(NamedTuple):
+    """What a kind of file is.
+
+    Attributes:
+        noun: What it is called in messages, such as "vector cache".
+        application: Its application id, so that no other program's database is taken for it.
+        version: Its version.
+        schema: The statements that make its tables, with semicolons between them.
+        error: What is raised where it cannot be used.
+        advice: What to do about a damaged one.
+    """
+
+    noun: str
+    application: int
+    version: int
+    schema: str
+    error: type[OpragError]
+    advice: str
+
+
+class Database:
+    """A connection to the file for one thread at a time, and its errors in our words.
+
+    Readers never wait for a writer, and a writer that is killed leaves nothing half-done (write-ahead log).
+
+    Args:
+        path: The file; it is made when it is first written to.
+        kind: What it is.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], kind: Format) -> None:
+        self.path = Path(path)
+        self.kind = kind
+        self._lock = ForkSafeLock()
+        self._connection: sqlite3.Connection | None = None
+        # The process and the file on the disk that the connection belongs to.
+        self._belongs_to: tuple[int, ...] = ()
+
+    def __getstate__(self) -> tuple[Path, Format]:
+        return self.path, self.kind
+
+    def __setstate__(self, state: tuple[Path, Format]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection to read from.
+
+        Raises:
+            OpragError: The file is damaged, is another one, or cannot be read; in the class of its kind.
+        """
+        with self._lock, self._opened("read") as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection in a transaction: all that is written is there afterwards, or nothing of it.
+
+        Raises:
+            OpragError: The file is damaged, is another one, or cannot be written; in the class of its kind.
+        """
+        with self._lock, self._opened("write") as connection, _transaction(connection):
+            yield connection
+
+    def close(self) -> None:
+        """End the connection; the next use opens another one."""
+        with self._lock:
+            if self._connection is not None and self._belongs_to[:1] == (os.getpid(),):
+                self._connection.close()
+            self._connection = None
+
+    def damaged(self, reason: str) -> OpragError:
+        """The error to raise for a file whose content is not what it should be."""
+        noun = self.kind.noun
+        return self.kind.error(
+            f"the {noun} {self.path} is no {noun}, or is damaged ({reason}); {self.kind.advice}", self.path
+        )
+
+    @contextmanager
+    def _opened(self, purpose: str) -> Iterator[sqlite3.Connection]:
+        try:
+            # Neither behind a fork nor over a file that was deleted is a connection good for anything.
+            if self._connection is None or self._belongs_to != self._place():
+                self._connection = self._connect(purpose)
+                self._belongs_to = self._place()
+            yield self._connection
+        except sqlite3.OperationalError as error:
+            missing = "" if self.path.parent.is_dir() else "; its folder does not exist"
+            raise self.kind.error(
+                f"cannot {purpose} the {self.kind.noun} {self.path}: {error}{missing}", self.path
+            ) from error
+        except sqlite3.DatabaseError as error:
+            # The file may be deleted now, and made anew.
+            self._connection = None
+            raise self.damaged(str(error)) from error
+
+    def _place(self) -> tuple[int, ...]:
+        """What tells this file and this process from others; nothing where there is no file."""
+        try:
+            about = self.path.stat()
+        except OSError:
+            return ()
+        return os.getpid(), about.st_dev, about.st_ino
+
+    def _connect(self, purpose: str) -> sqlite3.Connection:
+        try:
+            return self._connected(str(self.path), uri=False)
+        except sqlite3.OperationalError:
+            if purpose != "read":
+                raise
+            # A file that comes with an image or lies on a medium that cannot be written.
+            return self._connected(f"{self.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+
+    def _connected(self, target: str, *, uri: bool) -> sqlite3.Connection:
+        # Transactions are begun and ended here, not by the sqlite3 module.
+        connection = sqlite3.connect(target, timeout=_PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        weakref.finalize(self, _close, connection, os.getpid())
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Check whose file it is; make the tables in a new one."""
+        kind = self.kind
+        if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            connection.execute("PRAGMA journal_mode = WAL")
+            with _transaction(connection):
+                # Another process may have been faster.
+                if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                    for statement in filter(str.strip, kind.schema.split(";")):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA application_id = {kind.application}")
+                    connection.execute(f"PRAGMA user_version = {kind.version}")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        ((application,), (version,)) = (
+            connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+        )
+        if application != kind.application:
+            raise kind.error(f"{self.path} is no {kind.noun}, but another SQLite database", self.path)
+        if version != kind.version:
+            raise kind.error(
+                f"the {kind.noun} {self.path} has format {version}, this version of oprag reads format {kind.version}",
+                self.path,
+            )
+
+
+def _close(connection: sqlite3.Connection, process: int) -> None:
+    if process == os.getpid():
+        connection.close()
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

@@ -1,0 +1,78 @@
+"""Tables of vectors by embedder and hash, in any database."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["VECTOR_SCHEMA", "dimension_of", "read_vectors", "write_vectors"]
+
+VECTOR_SCHEMA = """
+    CREATE TABLE embedders (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL);
+    CREATE TABLE vectors (embedder INTEGER NOT NULL, hash BLOB NOT NULL, vector BLOB NOT NULL,
+        PRIMARY KEY (embedder, hash)) WITHOUT ROWID;
+"""
+# Values in one statement; SQLite's own limit was 999 for long.
+_AT_ONCE = 500
+_NUMBERS = np.dtype("<f4")
+
+
+def dimension_of(connection: sqlite3.Connection, embedder: str) -> int | None:
+    """The dimension of an embedder's vectors; None where there are none."""
+    row = connection.execute("SELECT dimension FROM embedders WHERE name = ?", [embedder]).fetchone()
+    return None if row is None else int(row[0])
+
+
+def read_vectors(
+    connection: sqlite3.Connection, embedder: str, hashes: Sequence[bytes]
+) -> list[NDArray[np.float32] | None]:
+    """The vector of each hash, None where there is none.
+
+    Raises:
+        ValueError: A vector is not what was written.
+    """
+    row = connection.execute("SELECT number, dimension FROM embedders WHERE name = ?", [embedder]).fetchone()
+    if row is None:
+        return [None] * len(hashes)
+    number, dimension = row
+    found: dict[bytes, bytes] = {}
+    for part in _parts(hashes):
+        marks = ", ".join("?" * len(part))
+        query = f"SELECT hash, vector FROM vectors WHERE embedder = ? AND hash IN ({marks})"  # noqa: S608
+        found.update(connection.execute(query, [number, *part]).fetchall())
+    return [_vector(found.get(key), dimension) for key in hashes]
+
+
+def write_vectors(
+    connection: sqlite3.Connection, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]
+) -> int:
+    """Write vectors, of shape (number of hashes, dimension), inside of the caller's transaction.
+
+    Returns:
+        The dimension of this embedder's vectors; where it is not that of the given ones, nothing was written.
+    """
+    dimension = vectors.shape[1]
+    connection.execute("INSERT OR IGNORE INTO embedders (name, dimension) VALUES (?, ?)", [embedder, dimension])
+    number, known = connection.execute("SELECT number, dimension FROM embedders WHERE name = ?", [embedder]).fetchone()
+    if known == dimension:
+        rows = ((number, key, row.astype(_NUMBERS).tobytes()) for key, row in zip(hashes, vectors, strict=True))
+        connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+    return int(known)
+
+
+def _parts(hashes: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    return (hashes[start : start + _AT_ONCE] for start in range(0, len(hashes), _AT_ONCE))
+
+
+def _vector(data: bytes | None, dimension: int) -> NDArray[np.float32] | None:
+    if data is None:
+        return None
+    if len(data) != dimension * _NUMBERS.itemsize:
+        raise ValueError(f"a vector has {len(data)} bytes, {dimension * _NUMBERS.itemsize} are expected")
+    vector = np.frombuffer(data, dtype=_NUMBERS).astype(np.float32, copy=False)
+    if not np.isfinite(vector).all():
+        raise ValueError("a vector has values that are not finite")
+    return vector
