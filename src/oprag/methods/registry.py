@@ -11,7 +11,16 @@ from oprag.methods.effects import Body
 from oprag.methods.options import MethodOptions
 from oprag.methods.task import Task
 
-__all__ = ["Method", "MethodFunction", "Need", "check_needs", "find_method", "method_names", "register"]
+__all__ = [
+    "OUR_METHODS",
+    "Method",
+    "MethodFunction",
+    "Need",
+    "check_needs",
+    "find_method",
+    "method_names",
+    "register",
+]
 
 MethodFunction = Callable[[Task], Body]
 Need = Literal["embeddings", "read_source", "text"]
@@ -43,6 +52,9 @@ _OURS: dict[str, tuple[frozenset[Need], bool]] = {
     "long_context": (frozenset({"read_source"}), False),
     "self_route": (frozenset({"read_source", "text"}), False),
 }
+OUR_METHODS = tuple(_OURS)
+"""The names of the methods that come with this package."""
+
 _registered: dict[str, Method] = {}
 
 

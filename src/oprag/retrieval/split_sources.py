@@ -24,7 +24,7 @@ class Split(NamedTuple):
     """How sources are split.
 
     Attributes:
-        splitter: "tokens" or "words" for windows of exactly so many of them, "recursive" for paragraphs, lines and words.
+        splitter: "tokens" or "words" for windows of exactly so many, "recursive" for paragraphs, lines and words.
         size: Tokens in a chunk, or words; None for 128 tokens, 300 words or, recursive, 1,000 tokens.
         overlap: Tokens or words that neighbours share; None for none or, recursive, a tenth of the size.
     """

@@ -1,0 +1,256 @@
+"""The tables of experiments, cells, questions and answers."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from oprag.compare.content import digest
+from oprag.compare.records import AnswerRecord
+from oprag.compare.schema import CELL_COLUMNS
+
+__all__ = [
+    "CellRow",
+    "Found",
+    "QuestionRow",
+    "Spent",
+    "begin_run",
+    "found",
+    "reply_digest",
+    "spent",
+    "write_answers",
+    "write_experiment",
+]
+
+
+class CellRow(NamedTuple):
+    """A cell as it is written.
+
+    Attributes:
+        key: Its content address.
+        values: Its value on every axis.
+        options: Those of them that have no column and are not the default.
+        identity: The identities of its embedder and its model, and of whatever else its answers depend on.
+    """
+
+    key: str
+    values: Mapping[str, Any]
+    options: Mapping[str, Any]
+    identity: Mapping[str, Any]
+
+
+class QuestionRow(NamedTuple):
+    """A question as it is written; everything but its key and its set is plain JSON."""
+
+    key: str
+    data: str
+    name: str
+    question: str
+    answers: Sequence[str]
+    choices: Sequence[str]
+    right_choice: int | None
+    evidence: Sequence[Sequence[Any]]
+    documents: Sequence[str]
+    about: Mapping[str, Any]
+
+
+class Spent(NamedTuple):
+    """What models were asked.
+
+    Attributes:
+        calls: How many calls were made, failed ones included.
+        tokens: The tokens that they read and wrote.
+        money: What they cost, where there are prices.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    money: float = 0.0
+
+
+class Found(NamedTuple):
+    """The answers that are there.
+
+    Attributes:
+        answered: The keys of cell and question of each answer that holds.
+        failed: Those that failed, with the class of the error.
+        broken: How many do not hold, since a reply that they were made of is missing or was changed.
+    """
+
+    answered: set[tuple[str, str]]
+    failed: dict[tuple[str, str], str]
+    broken: int
+
+
+def write_experiment(
+    connection: sqlite3.Connection,
+    name: str,
+    described: Mapping[str, Any],
+    cells: Iterable[CellRow],
+    questions: Iterable[QuestionRow],
+) -> int:
+    """Write what an experiment is made of now, and give its number."""
+    connection.execute(
+        "INSERT INTO experiments (name, described) VALUES (?, ?) "
+        "ON CONFLICT (name) DO UPDATE SET described = excluded.described",
+        [name, _json(described)],
+    )
+    (number,) = connection.execute("SELECT id FROM experiments WHERE name = ?", [name]).fetchone()
+    columns = ", ".join(f'"{column}"' for column in CELL_COLUMNS)
+    marks = ", ".join("?" * (len(CELL_COLUMNS) + 3))
+    connection.executemany(
+        f"INSERT OR IGNORE INTO cells (key, {columns}, options, identity) VALUES ({marks})",  # noqa: S608
+        (
+            [cell.key, *(cell.values[column] for column in CELL_COLUMNS), _json(cell.options), _json(cell.identity)]
+            for cell in cells
+        ),
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO questions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        ([value if isinstance(value, str | int | None) else _json(value) for value in one] for one in questions),
+    )
+    for what, rows in (("cell", cells), ("question", questions)):
+        connection.execute(f"DELETE FROM experiment_{what}s WHERE experiment = ?", [number])  # noqa: S608
+        connection.executemany(
+            f"INSERT OR IGNORE INTO experiment_{what}s SELECT ?, id FROM {what}s WHERE key = ?",  # noqa: S608
+            ((number, row.key) for row in rows),
+        )
+    return int(number)
+
+
+def begin_run(connection: sqlite3.Connection, experiment: int, versions: Mapping[str, str], now: str) -> int:
+    """Begin a run of an experiment, and give its number."""
+    cursor = connection.execute(
+        "INSERT INTO runs (experiment, started, versions) VALUES (?, ?, ?)", [experiment, now, _json(versions)]
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def spent(connection: sqlite3.Connection, experiment: str) -> Spent:
+    """What all runs of an experiment have spent."""
+    runs = "SELECT runs.id FROM runs JOIN experiments ON experiments.id = runs.experiment WHERE experiments.name = ?"
+    calls, tokens, money = connection.execute(
+        "SELECT count(*), coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0), "
+        f"coalesce(sum(money), 0) FROM replies WHERE run IN ({runs})",
+        [experiment],
+    ).fetchone()
+    (failed,) = connection.execute(
+        f"SELECT count(*) FROM failed_calls WHERE run IN ({runs})",  # noqa: S608
+        [experiment],
+    ).fetchone()
+    return Spent(calls + failed, tokens, money)
+
+
+def reply_digest(key: str, text: str, *others: int | str | None) -> str:
+    """The check of a reply: of its text, its tokens and its finish reason."""
+    return digest(key, text, *(None if value is None else str(value) for value in others))
+
+
+def write_answers(connection: sqlite3.Connection, answers: Sequence[AnswerRecord], run: int) -> None:
+    """Write answers with their contexts, calls and scores, in place of those that are there."""
+    for answer in answers:
+        context = None
+        if answer.context is not None:
+            key, index, kept, dropped = answer.context
+            connection.execute(
+                'INSERT OR IGNORE INTO contexts (key, "index", kept, dropped) '
+                "SELECT ?, id, ?, ? FROM indexes WHERE key = ?",
+                [key, _json(kept), _json(dropped), index],
+            )
+            row = connection.execute("SELECT id FROM contexts WHERE key = ?", [key]).fetchone()
+            context = None if row is None else row[0]
+        place = connection.execute(
+            "SELECT cells.id, questions.id FROM cells, questions WHERE cells.key = ? AND questions.key = ?",
+            [answer.cell, answer.question],
+        ).fetchone()
+        _forget(connection, place)
+        usage = answer.usage
+        values = {
+            "status": answer.status,
+            "text": answer.text,
+            "error": answer.error,
+            "message": answer.message,
+            "notes": _json(answer.notes),
+            "route": answer.route,
+            "calls": len(answer.calls),
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "estimated": int(usage.estimated),
+            "embedded_tokens": answer.embedded_tokens,
+            "context_tokens": answer.context_tokens,
+            "context_embedder_tokens": answer.context_embedder_tokens,
+            "context_chunks": answer.context_chunks,
+            "context": context,
+            "digest": _answer_digest(answer.status, answer.text, answer.error, [key for _, key in answer.calls]),
+            "run": run,
+        }
+        marks = ", ".join("?" * (len(values) + 2))
+        cursor = connection.execute(
+            f"INSERT INTO answers (cell, question, {', '.join(values)}) VALUES ({marks})",  # noqa: S608
+            [*place, *values.values()],
+        )
+        connection.executemany(
+            "INSERT INTO calls VALUES (?, ?, ?, ?)",
+            ((cursor.lastrowid, number, *call) for number, call in enumerate(answer.calls)),
+        )
+        connection.executemany(
+            "INSERT INTO scores VALUES (?, ?, ?)", ((cursor.lastrowid, *score) for score in answer.scores.items())
+        )
+
+
+def found(connection: sqlite3.Connection, experiment: str) -> Found:
+    """The answers of an experiment, each held against the replies that it was made of."""
+    answers = connection.execute(
+        "SELECT answers.id, cells.key, questions.key, answers.status, answers.text, answers.error, answers.digest "
+        "FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question "
+        "JOIN experiment_cells ON experiment_cells.cell = cells.id "
+        "JOIN experiment_questions ON experiment_questions.question = questions.id "
+        "AND experiment_questions.experiment = experiment_cells.experiment "
+        "JOIN experiments ON experiments.id = experiment_cells.experiment WHERE experiments.name = ?",
+        [experiment],
+    ).fetchall()
+    wanted = {row[0] for row in answers}
+    replies: dict[int, list[str]] = {}
+    for answer, reply in connection.execute("SELECT answer, reply FROM calls ORDER BY answer, number"):
+        if answer in wanted:
+            replies.setdefault(answer, []).append(reply)
+    held = {key for keys in replies.values() for key in keys}
+    good = {
+        row[0]
+        for row in connection.execute(
+            "SELECT key, text, input_tokens, output_tokens, cached_tokens, finish_reason, digest FROM replies"
+        )
+        if row[0] in held and reply_digest(*row[:6]) == row[6]
+    }
+    result = Found(set(), {}, 0)
+    broken = 0
+    for number, cell, question, status, text, error, check in answers:
+        made_of = replies.get(number, [])
+        if check != _answer_digest(status, text, error, made_of):
+            broken += 1
+        elif status == "failed":
+            result.failed[cell, question] = error
+        elif good.issuperset(made_of):
+            result.answered.add((cell, question))
+        else:
+            broken += 1
+    return result._replace(broken=broken)
+
+
+def _answer_digest(status: str, text: str | None, error: str | None, replies: Sequence[str]) -> str:
+    return digest(status, text, error, *replies)
+
+
+def _forget(connection: sqlite3.Connection, place: Sequence[int]) -> None:
+    row = connection.execute("SELECT id FROM answers WHERE cell = ? AND question = ?", place).fetchone()
+    if row is None:
+        return
+    for table, column in (("calls", "answer"), ("scores", "answer"), ("answers", "id")):
+        connection.execute(f"DELETE FROM {table} WHERE {column} = ?", row)  # noqa: S608
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=dict)

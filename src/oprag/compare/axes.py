@@ -1,0 +1,80 @@
+"""What an experiment can vary: its own axes, and every option of the assembly and of the methods."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+from oprag.assembly import Assembly
+from oprag.methods.options import MethodOptions
+
+__all__ = ["METHOD_AXES", "Axis", "Part", "axes", "plain_value"]
+
+Part = Literal["parts", "assembly", "method"]
+
+# What stays the same in all cells: functions, what belongs to conversations, and how a run treats failures.
+_FIXED = {
+    Assembly: {"count_tokens"},
+    MethodOptions: {"prompts", "condense", "max_concurrency", "on_error"},
+}
+
+
+class Axis(NamedTuple):
+    """One thing that can be varied.
+
+    Attributes:
+        name: Its name in a grid.
+        part: Where it belongs: "parts" are what an experiment is put together of, the others the options of `Assembly`
+            and `MethodOptions`.
+        default: Its value where a grid does not name it; None for data, embedder and model, whose default is all data
+            sets, and the first embedder and model.
+        help: What it does.
+    """
+
+    name: str
+    part: Part
+    default: Any
+    help: str
+
+
+_PARTS = (
+    Axis("data", "parts", None, "The data sets, by their names; all of them by default."),
+    Axis("splitter", "parts", "tokens", "How documents are split: tokens, words or recursive."),
+    Axis("chunk_size", "parts", None, "Tokens in a chunk, or words; the default of the splitter."),
+    Axis("chunk_overlap", "parts", None, "Tokens or words that neighbours share; the default of the splitter."),
+    Axis("embedder", "parts", None, "The embedders, by their names; the first by default."),
+    Axis("retriever", "parts", "dense", "How chunks are ranked: dense, bm25 or hybrid."),
+    Axis("store", "parts", "index", "What finds the nearest vectors: index (exact), or a vector store."),
+    Axis("model", "parts", None, "The models that answer, by their names; the first by default."),
+    Axis("repeat", "parts", 1, "A number; with another one a model is asked again."),
+)
+
+METHOD_AXES: dict[str, frozenset[str]] = {
+    "inner_method": frozenset({"step_down", "reciprocal"}),
+    "passage_tokens": frozenset({"map_reduce", "refine", "map_rerank"}),
+    "collapse_tokens": frozenset({"map_reduce"}),
+    "score": frozenset({"map_rerank"}),
+    "variants": frozenset({"step_down", "reciprocal"}),
+    "answer_threshold": frozenset({"reciprocal"}),
+    "source_token_budget": frozenset({"long_context", "self_route"}),
+    "overflow": frozenset({"long_context", "self_route"}),
+}
+"""The methods of ours that an option means something to; the others mean something to all."""
+
+
+@cache
+def axes() -> dict[str, Axis]:
+    """All axes by their names."""
+    found = list(_PARTS)
+    for kind, part in ((Assembly, "assembly"), (MethodOptions, "method")):
+        for field in fields(kind):
+            if field.name in _FIXED[kind]:
+                continue
+            found.append(Axis(field.name, part, field.default, field.metadata["help"]))  # type: ignore[arg-type]
+    return {axis.name: axis for axis in found}
+
+
+def plain_value(axis: Axis, value: Any) -> Any:
+    """A value as it is written in a grid: "none" stands for None where that is a value, since TOML has none."""
+    return None if value == "none" and axis.default is None and axis.name not in ("data", "embedder") else value

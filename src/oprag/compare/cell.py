@@ -1,0 +1,119 @@
+"""One combination of an experiment's values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from oprag.assembly import Assembly
+from oprag.compare.axes import METHOD_AXES, axes
+from oprag.methods.options import MethodOptions
+from oprag.methods.registry import OUR_METHODS
+from oprag.retrieval.search import Retriever
+from oprag.retrieval.split_sources import Split
+
+__all__ = ["ALONE", "CLOSED", "CONTROLS", "Cell"]
+
+CLOSED = ("closed_book", "closed_book_likelihood")
+"""The controls that read no context."""
+
+ALONE = ("context_only",)
+"""The methods of the harness that ask no model."""
+
+CONTROLS = (*CLOSED, *ALONE, "answer_likelihood")
+"""The methods that there are in an experiment alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """How every question of a data set is answered.
+
+    Attributes:
+        data: The name of the data set.
+        split: How documents are split.
+        embedder: The name of the embedder.
+        retriever: How chunks are ranked.
+        store: What finds the nearest vectors.
+        assembly: How contexts are made.
+        options: How answers are made.
+        model: The name of the model; None where none is asked.
+        repeat: Which of several equal attempts it is, from 1.
+    """
+
+    data: str
+    split: Split
+    embedder: str
+    retriever: Retriever
+    store: str
+    assembly: Assembly
+    options: MethodOptions
+    model: str | None
+    repeat: int
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return self.options.method
+
+    def values(self) -> dict[str, Any]:
+        """The value on every axis."""
+        parts = {
+            "data": self.data,
+            "splitter": self.split.splitter,
+            "chunk_size": self.split.size,
+            "chunk_overlap": self.split.overlap,
+            "embedder": self.embedder,
+            "retriever": self.retriever,
+            "store": self.store,
+            "model": self.model,
+            "repeat": self.repeat,
+        }
+        of = {"assembly": self.assembly, "method": self.options}
+        return {
+            name: parts[name] if axis.part == "parts" else getattr(of[axis.part], name) for name, axis in axes().items()
+        }
+
+    def normal(self) -> Cell:
+        """The same with the default for whatever has no effect here, so that cells that do the same are equal."""
+        if self.method in CLOSED:
+            return replace(
+                self,
+                split=Split().complete(),
+                embedder="",
+                retriever="dense",
+                store="index",
+                assembly=Assembly(count_tokens=self.assembly.count_tokens),
+                options=MethodOptions(method=self.method, prompts=self.options.prompts),
+            )
+        cell = replace(self, assembly=_normal_assembly(self.assembly), options=_normal_options(self.options))
+        if self.method in ALONE:
+            options = MethodOptions(method=self.method, prompts=self.options.prompts)
+            return replace(cell, options=options, model=None, repeat=1)
+        return cell
+
+
+def _normal_assembly(assembly: Assembly) -> Assembly:
+    changes: dict[str, Any] = {}
+    if assembly.order != "random":
+        changes["seed"] = 0
+    if assembly.order != "source":
+        changes["source_order"] = "best"
+    if not assembly.needs_vectors:
+        changes["min_keep"] = 0
+    changes = {name: value for name, value in changes.items() if getattr(assembly, name) != value}
+    return replace(assembly, **changes) if changes else assembly
+
+
+def _normal_options(options: MethodOptions) -> MethodOptions:
+    used = {options.method}
+    if used & METHOD_AXES["inner_method"]:
+        used.add(options.inner_method)
+    if not used.issubset((*OUR_METHODS, *CONTROLS)):
+        return options  # a method of the user's own may read any of them
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(MethodOptions)}
+    changes = {
+        name: defaults[name]
+        for name, methods in METHOD_AXES.items()
+        if not used & methods and getattr(options, name) != defaults[name]
+    }
+    return replace(options, **changes) if changes else options

@@ -1,0 +1,69 @@
+"""Content addresses: the same for the same work, in every process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from oprag.methods.message import Prompt
+
+__all__ = ["address", "digest", "document_address", "prompt_address"]
+
+# Grows when the same cell would be answered in another way, so that old answers are not taken for new ones.
+_FORMAT = 1
+_LENGTH = 16  # bytes of an address
+
+
+def address(kind: str, *parts: Any) -> str:
+    """The address of a piece of work, as 32 hexadecimal digits.
+
+    Args:
+        kind: What it is; the same parts of another kind have another address.
+        *parts: Everything that its result depends on, as values that JSON can hold, or dataclasses of them.
+    """
+    # Not as ASCII: its escapes would make one character of two halves of a surrogate pair.
+    text = json.dumps([_FORMAT, kind, *parts], ensure_ascii=False, sort_keys=True, default=_plain)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _LENGTH]
+
+
+def prompt_address(model: str, prompt: Prompt, repeat: int) -> str:
+    """The address of a model's reply.
+
+    Args:
+        model: The identity of the model.
+        prompt: What it reads; the step that asks it does not matter.
+        repeat: Another number is another reply to the same prompt.
+    """
+    found = hashlib.sha256(f"{_FORMAT}\0{repeat}\0{model}\0".encode("utf-8", "surrogatepass"))
+    for message in prompt.messages:
+        content = message.content.encode("utf-8", "surrogatepass")
+        # With its length, so that no border can be moved.
+        found.update(f"{message.role}\0{len(content)}\0".encode())
+        found.update(content)
+    return found.hexdigest()[: 2 * _LENGTH]
+
+
+def document_address(text: Any) -> str:
+    """The address of the text of a document, or of its pages."""
+    return address("document", text if isinstance(text, str) else list(text))
+
+
+def digest(*parts: str | None) -> str:
+    """A check of what was written: it differs when a part was changed afterwards."""
+    found = hashlib.sha256()
+    for part in parts:
+        content = b"" if part is None else part.encode("utf-8", "surrogatepass")
+        found.update(f"{part is None}\0{len(content)}\0".encode())
+        found.update(content)
+    return found.hexdigest()[: 2 * _LENGTH]
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"type": type(value).__name__} | {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{value!r} has no address")

@@ -1,0 +1,237 @@
+"""From a grid to its cells: impossible combinations are counted with a reason, and equal ones are one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple, get_args
+
+from oprag.assembly import Assembly
+from oprag.checks import check_choice, check_count, check_names
+from oprag.compare.axes import axes, plain_value
+from oprag.compare.cell import ALONE, CLOSED, CONTROLS, Cell
+from oprag.errors import ExperimentError, OpragError, OptionError
+from oprag.methods.options import MethodOptions
+from oprag.methods.prompts import Prompts
+from oprag.methods.registry import check_needs
+from oprag.retrieval.search import Retriever
+from oprag.retrieval.split_sources import Split
+from oprag.tokens import TokenCounter
+
+__all__ = ["Cells", "Fixed", "Grid", "as_grids", "cells_of"]
+
+Grid = Mapping[str, Sequence[Any]]
+"""The values of each axis that is named."""
+
+
+class Fixed(NamedTuple):
+    """What all cells of an experiment have in common.
+
+    Attributes:
+        data: The names of the data sets.
+        embedders: The names of the embedders, the default first.
+        models: The names of the models, the default first.
+        stores: The names of the stores.
+        count_tokens: Counts the tokens of a context, in the reader's unit.
+        prompts: The prompts of the methods.
+    """
+
+    data: Sequence[str]
+    embedders: Sequence[str]
+    models: Sequence[str]
+    stores: Sequence[str]
+    count_tokens: TokenCounter
+    prompts: Prompts
+
+
+class Cells(NamedTuple):
+    """The cells of an experiment.
+
+    Attributes:
+        cells: The cells, each once.
+        combinations: How many combinations of values the grids have.
+        impossible: How many of them cannot be run, by reason.
+        repeated: How many do the same as another one.
+    """
+
+    cells: tuple[Cell, ...]
+    combinations: int
+    impossible: Mapping[str, int]
+    repeated: int
+
+
+def as_grids(given: Any) -> tuple[Grid, ...]:
+    """One grid or several, with a list of values for each axis.
+
+    Raises:
+        ExperimentError: It is no mapping, an axis is unknown or has no values, or a value is a function.
+    """
+    grids = [given] if isinstance(given, Mapping) else given
+    if not isinstance(grids, list | tuple) or not grids or not all(isinstance(grid, Mapping) for grid in grids):
+        raise ExperimentError(f"a grid must map axes to values, got {given!r}", given)
+    return tuple(_as_grid(grid) for grid in grids)
+
+
+def _as_grid(given: Mapping[str, Any]) -> Grid:
+    try:
+        check_names(given, axes())
+    except OptionError as error:
+        raise ExperimentError(str(error).replace("option", "axis", 1), error.value) from error
+    grid: dict[str, list[Any]] = {}
+    for name, values in given.items():
+        listed = list(values) if isinstance(values, list | tuple | range) else [values]
+        if not listed:
+            raise ExperimentError(f"the axis {name!r} has no values", values)
+        for value in listed:
+            if callable(value):
+                raise ExperimentError(
+                    f"the axis {name!r} has a function among its values, which a file of results cannot name", value
+                )
+        grid[name] = list(dict.fromkeys(_with_type(plain_value(axes()[name], value)) for value in listed))
+        grid[name] = [value for _, value in grid[name]]
+    return grid
+
+
+def _with_type(value: Any) -> tuple[type, Any]:
+    """The value, told from an equal one of another type, such as 1 from True.
+
+    Raises:
+        ExperimentError: It is a list or a table.
+    """
+    if isinstance(value, list | dict | set):
+        raise ExperimentError(f"a value of an axis must be a text, a number or true or false, got {value!r}", value)
+    return type(value), value
+
+
+def cells_of(grids: Sequence[Grid], fixed: Fixed) -> Cells:
+    """All cells of these grids.
+
+    Args:
+        grids: The grids, as `as_grids` gives them.
+        fixed: What there is to combine.
+
+    Raises:
+        ExperimentError: A value names what there is not, or cannot be at all, or no combination can be run.
+    """
+    # By their values: hashing the prompts of every cell would take longer than everything else.
+    cells: dict[tuple[Any, ...], Cell] = {}
+    impossible: Counter[str] = Counter()
+    combinations = repeated = 0
+    for grid in grids:
+        for values in _combinations(_completed(grid, fixed)):
+            combinations += 1
+            try:
+                cell = _cell(values, fixed).normal()
+            except OptionError as error:
+                impossible[str(error)] += 1
+                continue
+            if reason := _impossible(cell):
+                impossible[reason] += 1
+            else:
+                known = len(cells)
+                cells.setdefault(tuple(map(_with_type, cell.values().values())), cell)
+                repeated += len(cells) == known
+    if not cells:
+        reasons = "; ".join(impossible)
+        raise ExperimentError(f"no combination of the grid can be run: {reasons}", grids)
+    return Cells(tuple(cells.values()), combinations, dict(impossible), repeated)
+
+
+def _completed(grid: Grid, fixed: Fixed) -> dict[str, Sequence[Any]]:
+    """The grid with the defaults of the axes that it does not name."""
+    there_is: dict[str, Sequence[Any]] = {
+        "data": fixed.data,
+        "embedder": fixed.embedders,
+        "model": [*fixed.models, None],
+        "store": fixed.stores,
+    }
+    for name, names in there_is.items():
+        for value in grid.get(name, ()):
+            if value not in names:
+                known = ", ".join(str(one) for one in names if one is not None) or "none"
+                raise ExperimentError(f"there is no {name} {value!r} in this experiment; there are: {known}", value)
+    defaults = {
+        "data": fixed.data,
+        "embedder": fixed.embedders[:1],
+        "model": [fixed.models[0] if fixed.models else None],
+    }
+    full = {name: grid.get(name) or defaults.get(name) or [axis.default] for name, axis in axes().items()}
+    _check_each(full, fixed)
+    return full
+
+
+def _check_each(full: Mapping[str, Sequence[Any]], fixed: Fixed) -> None:
+    """Refuse values that cannot be in any combination: a typing error is no impossible combination.
+
+    Raises:
+        ExperimentError: There is one.
+    """
+    plain: dict[str, Any] = {"assembly": Assembly(), "method": MethodOptions(prompts=fixed.prompts)}
+    for name, values in full.items():
+        part = axes()[name].part
+        for value in values:
+            try:
+                if part != "parts":
+                    # With others that go with it: what cannot be together is told apart below.
+                    type(plain[part])(**{**_RELATED.get(name, {}), name: value})
+                elif name == "retriever":
+                    check_choice(name, value, get_args(Retriever))
+                elif name == "splitter":
+                    Split(value).complete()
+                elif name in ("chunk_size", "repeat"):
+                    check_count(name, value, optional=name != "repeat")
+                elif name == "chunk_overlap":
+                    check_count(name, value, least=0)
+                if name in ("method", "inner_method") and value not in CONTROLS:
+                    check_needs(MethodOptions(**{name: value}), embeddings=True, read_source=True)
+            except OpragError as error:
+                raise ExperimentError(f"the axis {name!r} cannot have the value {value!r}: {error}", value) from error
+
+
+_RELATED: Mapping[str, Mapping[str, Any]] = {"fetch_k": {"k": None}, "min_keep": {"k": None}}
+
+
+def _combinations(full: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    names = list(full)
+    for values in product(*full.values()):
+        yield dict(zip(names, values, strict=True))
+
+
+def _cell(values: Mapping[str, Any], fixed: Fixed) -> Cell:
+    parts = {"assembly": {}, "method": {}}  # type: ignore[var-annotated]
+    for name, axis in axes().items():
+        if axis.part != "parts":
+            parts[axis.part][name] = values[name]
+    split = Split(values["splitter"], values["chunk_size"], values["chunk_overlap"]).complete()
+    if split.overlap is not None and split.size is not None and split.overlap >= split.size:
+        raise OptionError(f"chunk_overlap={split.overlap} is not less than chunk_size={split.size}", split)
+    return Cell(
+        data=values["data"],
+        split=split,
+        embedder=values["embedder"],
+        retriever=values["retriever"],
+        store=values["store"],
+        assembly=Assembly(count_tokens=fixed.count_tokens, **parts["assembly"]),
+        options=MethodOptions(prompts=fixed.prompts, **parts["method"]),
+        model=values["model"],
+        repeat=values["repeat"],
+    )
+
+
+def _impossible(cell: Cell) -> str | None:
+    """Why a cell cannot be run; None where it can."""
+    if cell.model is None and cell.method not in ALONE:
+        return f"method={cell.method} needs a model"
+    if cell.retriever != "dense" and cell.store != "index":
+        return f"a vector store ranks by vectors, so retriever={cell.retriever} needs store=index"
+    if cell.method not in CLOSED and cell.assembly.k is None and cell.assembly.token_budget is None:
+        return "neither k nor token_budget is set, so whole documents would be the context"
+    if cell.method in CONTROLS:
+        return None
+    try:
+        check_needs(cell.options, embeddings=True, read_source=True)
+        cell.options.numbered(cell.assembly)
+    except OptionError as error:
+        return str(error)
+    return None

@@ -1,0 +1,256 @@
+"""What is kept of a run, as plain values that can be written to a file or sent to another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.methods.completion import Completion, Usage
+
+__all__ = [
+    "AnswerRecord",
+    "ContextRecord",
+    "FailedCall",
+    "Hit",
+    "Hits",
+    "IndexRecord",
+    "Keeper",
+    "Piece",
+    "Reply",
+    "Status",
+]
+
+Status = Literal["answered", "failed"]
+
+
+class Reply(NamedTuple):
+    """A model's reply.
+
+    Attributes:
+        key: Its content address.
+        model: The identity of the model.
+        step: The step of the method that asked first.
+        text: The reply.
+        usage: The model's own count of tokens; None where it gave none.
+        finish_reason: Why the model stopped, in its own word.
+        seconds: How long the call took, with whatever else ran at the time.
+        money: What it cost; None without a price.
+    """
+
+    key: str
+    model: str
+    step: str
+    text: str
+    usage: Usage | None
+    finish_reason: str | None
+    seconds: float
+    money: float | None = None
+
+    @property
+    def completion(self) -> Completion:
+        """The reply as a driver takes it."""
+        return Completion(self.text, usage=self.usage, seconds=self.seconds, finish_reason=self.finish_reason)
+
+
+class FailedCall(NamedTuple):
+    """A call that brought no reply.
+
+    Attributes:
+        key: The content address that the reply would have had.
+        model: The identity of the model.
+        step: The step of the method.
+        error: The class of the error.
+        message: What it says.
+        seconds: How long it took.
+    """
+
+    key: str
+    model: str
+    step: str
+    error: str
+    message: str
+    seconds: float
+
+
+class Piece(NamedTuple):
+    """A chunk of an index; its row is its place in the list.
+
+    Attributes:
+        document: The name of its document.
+        page: Its page, from 1, where the document has pages; offsets then count from there.
+        start: Offset of its first character.
+        end: Offset behind its last character.
+        tokens: Its tokens, by the tokenizer of the index.
+    """
+
+    document: str
+    page: int | None
+    start: int
+    end: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class IndexRecord:
+    """How documents were split.
+
+    Attributes:
+        key: Its content address.
+        documents: The names of the documents.
+        splitter: How they were split.
+        size: Tokens, or words, in a chunk.
+        overlap: Tokens, or words, that neighbours share.
+        tokenizer: What counted them.
+        pieces: The chunks.
+    """
+
+    key: str
+    documents: Sequence[str]
+    splitter: str
+    size: int
+    overlap: int
+    tokenizer: str
+    pieces: Sequence[Piece] = field(repr=False)
+
+
+class Hit(NamedTuple):
+    """A chunk that was found.
+
+    Attributes:
+        row: The number of the chunk in its index.
+        score: The score that the retriever or the store gave it; None where it gave none.
+    """
+
+    row: int
+    score: float | None
+
+
+@dataclass(frozen=True)
+class Hits:
+    """What was found for a question.
+
+    Attributes:
+        key: Its content address.
+        index: The key of the index.
+        embedder: The identity of the embedder; None where nothing was embedded.
+        retriever: How chunks were ranked.
+        store: What found the nearest vectors.
+        question: The question.
+        depth: How many were asked for; None for all.
+        hits: The chunks, best first.
+    """
+
+    key: str
+    index: str
+    embedder: str | None
+    retriever: str
+    store: str
+    question: str
+    depth: int | None
+    hits: Sequence[Hit] = field(repr=False)
+
+
+class ContextRecord(NamedTuple):
+    """What a model was given to read.
+
+    Attributes:
+        key: Its content address.
+        index_key: The key of the index.
+        kept: For each chunk, as they stand in the context, its row, its rank, and its cosine with the question where
+            that is known.
+        dropped: How many chunks were left out, by reason.
+    """
+
+    key: str
+    index_key: str
+    kept: Sequence[tuple[int, int, float | None]]
+    dropped: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerRecord:
+    """The answer to a question in a cell, or why there is none.
+
+    Attributes:
+        cell: The key of the cell.
+        question: The key of the question.
+        status: Whether there is one.
+        text: The answer.
+        error: The class of the error, where it failed.
+        message: What the error says.
+        notes: What a reader should know.
+        route: Which way `self_route` went.
+        calls: The step and the content address of each reply that went into it.
+        usage: The tokens of these calls, as if this cell were alone.
+        embedded_tokens: The tokens of the texts that were embedded for it, in the embedder's unit, as if it were alone;
+            those of the chunks of the documents are not among them.
+        context_tokens: The tokens of the context of the question, in the reader's unit.
+        context_embedder_tokens: The same in the embedder's unit: the sum of the tokens of its chunks.
+        context_chunks: How many chunks are in it.
+        context: What is in it.
+        scores: The value of each metric that applies.
+    """
+
+    cell: str
+    question: str
+    status: Status
+    text: str | None = None
+    error: str | None = None
+    message: str | None = None
+    notes: Sequence[str] = ()
+    route: str | None = None
+    calls: Sequence[tuple[str, str]] = ()
+    usage: Usage = field(default_factory=Usage)
+    embedded_tokens: int = 0
+    context_tokens: int | None = None
+    context_embedder_tokens: int | None = None
+    context_chunks: int | None = None
+    context: ContextRecord | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+class Keeper(Protocol):
+    """Where a run finds and keeps what is worth doing once.
+
+    All of it may be called from several threads.
+    """
+
+    def reply(self, key: str) -> Completion | None:
+        """The reply with this address, if it is known."""
+        ...
+
+    def keep_reply(self, reply: Reply) -> None:
+        """Keep a reply; when this returns, it outlives the process."""
+        ...
+
+    def keep_failed_call(self, call: FailedCall) -> None:
+        """Keep why a call failed."""
+        ...
+
+    def index(self, key: str) -> Sequence[Piece] | None:
+        """The chunks of an index, if it is known."""
+        ...
+
+    def keep_index(self, index: IndexRecord) -> None:
+        """Keep how documents were split."""
+        ...
+
+    def hits(self, key: str) -> Sequence[Hit] | None:
+        """What was found, if it is known."""
+        ...
+
+    def keep_hits(self, found: Sequence[Hits]) -> None:
+        """Keep what was found."""
+        ...
+
+    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
+        """The vector of each hash, None where there is none."""
+        ...
+
+    def keep_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Keep vectors, of shape (number of hashes, dimension)."""
+        ...

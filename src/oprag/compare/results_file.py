@@ -1,0 +1,230 @@
+"""The one file of results: work that is done once, and the answers that came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.compare import answer_tables
+from oprag.compare.records import AnswerRecord, FailedCall, Hit, Hits, IndexRecord, Piece, Reply
+from oprag.compare.schema import RESULTS
+from oprag.database import Database
+from oprag.errors import ResultsFileError
+from oprag.methods.completion import Completion, Usage
+from oprag.vectors.table import read_vectors, write_vectors
+
+__all__ = ["ResultsFile"]
+
+
+class ResultsFile:
+    """A results file, which any tool that reads SQLite can open.
+
+    What one of its methods has written outlives the process, however that ends. Threads may share it, and processes the
+    file. It is a `Keeper`.
+
+    Args:
+        path: The file; it is made when it is first written to.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._database = Database(path, RESULTS)
+        self._run = 0
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._database.path
+
+    @property
+    def run(self) -> int:
+        """The number of the run that is going on; 0 without one."""
+        return self._run
+
+    def check(self) -> None:
+        """Read all of it, as the database engine stores it.
+
+        Raises:
+            ResultsFileError: It is damaged, or is no results file.
+        """
+        if not self.path.exists():
+            return
+        with self._database.reading() as connection:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise self._database.damaged(str(found))
+
+    def close(self) -> None:
+        """Close it; the next use opens it again."""
+        self._database.close()
+
+    def begin(
+        self,
+        experiment: str,
+        described: Mapping[str, Any],
+        cells: Sequence[answer_tables.CellRow],
+        questions: Sequence[answer_tables.QuestionRow],
+        versions: Mapping[str, str],
+    ) -> None:
+        """Begin a run: write down what it is about.
+
+        Args:
+            experiment: The name of the experiment.
+            described: Its description, as values that JSON can hold.
+            cells: Its cells.
+            questions: Its questions.
+            versions: What it runs on.
+
+        Raises:
+            ResultsFileError: The file cannot be written.
+        """
+        with self._database.writing() as connection:
+            number = answer_tables.write_experiment(connection, experiment, described, cells, questions)
+            self._run = answer_tables.begin_run(connection, number, versions, _now())
+
+    def end(self, outcome: str) -> None:
+        """Write down how the run ended."""
+        with self._database.writing() as connection:
+            connection.execute("UPDATE runs SET ended = ?, outcome = ? WHERE id = ?", [_now(), outcome, self._run])
+
+    def spent(self, experiment: str) -> answer_tables.Spent:
+        """What all runs of an experiment have spent on models."""
+        if not self.path.exists():
+            return answer_tables.Spent()
+        with self._database.reading() as connection:
+            return answer_tables.spent(connection, experiment)
+
+    def found(self, experiment: str) -> answer_tables.Found:
+        """The answers of an experiment that are there, each held against the replies that it was made of."""
+        if not self.path.exists():
+            return answer_tables.Found(set(), {}, 0)
+        with self._database.reading() as connection:
+            return answer_tables.found(connection, experiment)
+
+    def keep_answers(self, answers: Sequence[AnswerRecord]) -> None:
+        """Write answers; one that is there, such as a failed one, is replaced."""
+        if answers:
+            with self._database.writing() as connection:
+                answer_tables.write_answers(connection, answers, self._run)
+
+    def reply(self, key: str) -> Completion | None:
+        """The reply with this address, if it is there and is what was written."""
+        if not self.path.exists():
+            return None
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT key, text, input_tokens, output_tokens, cached_tokens, finish_reason, digest, seconds "
+                "FROM replies WHERE key = ?",
+                [key],
+            ).fetchone()
+        if row is None or answer_tables.reply_digest(*row[:6]) != row[6]:
+            return None
+        usage = None if row[2] is None else Usage(row[2], row[3], row[4])
+        return Completion(row[1], usage=usage, seconds=row[7], finish_reason=row[5])
+
+    def keep_reply(self, reply: Reply) -> None:
+        """Write a reply."""
+        tokens: tuple[int | None, ...] = (None, None, None) if reply.usage is None else reply.usage[:3]
+        check = answer_tables.reply_digest(reply.key, reply.text, *tokens, reply.finish_reason)
+        row = (reply.key, reply.model, reply.step, reply.text, *tokens, reply.finish_reason, reply.seconds)
+        with self._database.writing() as connection:
+            connection.execute(
+                f"INSERT OR REPLACE INTO replies VALUES ({_marks(13)})",  # noqa: S608
+                [*row, check, self._run, reply.money, _now()],
+            )
+
+    def keep_failed_call(self, call: FailedCall) -> None:
+        """Write why a call failed."""
+        with self._database.writing() as connection:
+            connection.execute(
+                f"INSERT INTO failed_calls VALUES (NULL, {_marks(8)})",  # noqa: S608
+                [*call, self._run, _now()],
+            )
+
+    def index(self, key: str) -> Sequence[Piece] | None:
+        """The chunks of an index, if it is there."""
+        if not self.path.exists():
+            return None
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT id, chunks FROM indexes WHERE key = ?", [key]).fetchone()
+            if row is None:
+                return None
+            rows = connection.execute(
+                'SELECT document, page, start, "end", tokens FROM chunks WHERE "index" = ? ORDER BY row', row[:1]
+            ).fetchall()
+        return [Piece(*piece) for piece in rows] if len(rows) == row[1] else None
+
+    def keep_index(self, index: IndexRecord) -> None:
+        """Write how documents were split."""
+        about = (index.splitter, index.size, index.overlap, index.tokenizer, len(index.pieces))
+        tokens = sum(piece.tokens for piece in index.pieces)
+        with self._database.writing() as connection:
+            connection.execute(
+                f"INSERT OR IGNORE INTO indexes VALUES (NULL, {_marks(8)})",  # noqa: S608
+                [index.key, json.dumps(list(index.documents), ensure_ascii=False), *about, tokens],
+            )
+            (number,) = connection.execute("SELECT id FROM indexes WHERE key = ?", [index.key]).fetchone()
+            connection.executemany(
+                f"INSERT OR REPLACE INTO chunks VALUES ({_marks(7)})",  # noqa: S608
+                ((number, row, *piece) for row, piece in enumerate(index.pieces)),
+            )
+
+    def hits(self, key: str) -> Sequence[Hit] | None:
+        """What was found for a question, if it is there."""
+        if not self.path.exists():
+            return None
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT hits FROM retrievals WHERE key = ?", [key]).fetchone()
+        try:
+            return None if row is None else [Hit(int(number), score) for number, score in json.loads(row[0])]
+        except (ValueError, TypeError) as error:
+            raise self._database.damaged(f"retrieval {key}: {error}") from error
+
+    def keep_hits(self, found: Sequence[Hits]) -> None:
+        """Write what was found for questions."""
+        with self._database.writing() as connection:
+            for one in found:
+                connection.execute(
+                    "INSERT OR REPLACE INTO retrievals SELECT ?, id, ?, ?, ?, ?, ?, ? FROM indexes WHERE key = ?",
+                    (one.key, one.embedder, one.retriever, one.store, one.question, one.depth, json.dumps(one.hits))
+                    + (one.index,),
+                )
+
+    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
+        """The vector of each hash, None where there is none."""
+        if not self.path.exists():
+            return [None] * len(hashes)
+        with self._database.reading() as connection:
+            try:
+                return read_vectors(connection, embedder, hashes)
+            except ValueError as error:
+                raise self._database.damaged(str(error)) from error
+
+    def keep_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Write vectors, of shape (number of hashes, dimension).
+
+        Raises:
+            ResultsFileError: There are vectors of this embedder with another dimension, or the file cannot be written.
+        """
+        with self._database.writing() as connection:
+            known = write_vectors(connection, embedder, hashes, vectors)
+            if known != vectors.shape[1]:
+                raise ResultsFileError(
+                    f"{self.path} has vectors of dimension {known} for the embedder {embedder!r}, got dimension "
+                    f"{vectors.shape[1]}; give another model another name",
+                    self.path,
+                )
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
