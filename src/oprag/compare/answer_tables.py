@@ -12,6 +12,7 @@ from oprag.compare.records import AnswerRecord
 from oprag.compare.schema import CELL_COLUMNS
 
 __all__ = [
+    "CHECKED",
     "CellRow",
     "Found",
     "QuestionRow",
@@ -23,6 +24,10 @@ __all__ = [
     "write_answers",
     "write_experiment",
 ]
+
+
+CHECKED = "key, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason"
+"""The columns of a reply that its digest covers."""
 
 
 class CellRow(NamedTuple):
@@ -101,7 +106,7 @@ def write_experiment(
     columns = ", ".join(f'"{column}"' for column in CELL_COLUMNS)
     marks = ", ".join("?" * (len(CELL_COLUMNS) + 3))
     connection.executemany(
-        f"INSERT OR IGNORE INTO cells (key, {columns}, options, identity) VALUES ({marks})",  # noqa: S608
+        f"INSERT OR IGNORE INTO cells (key, {columns}, options, identity) VALUES ({marks})",
         (
             [cell.key, *(cell.values[column] for column in CELL_COLUMNS), _json(cell.options), _json(cell.identity)]
             for cell in cells
@@ -112,9 +117,9 @@ def write_experiment(
         ([value if isinstance(value, str | int | None) else _json(value) for value in one] for one in questions),
     )
     for what, rows in (("cell", cells), ("question", questions)):
-        connection.execute(f"DELETE FROM experiment_{what}s WHERE experiment = ?", [number])  # noqa: S608
+        connection.execute(f"DELETE FROM experiment_{what}s WHERE experiment = ?", [number])
         connection.executemany(
-            f"INSERT OR IGNORE INTO experiment_{what}s SELECT ?, id FROM {what}s WHERE key = ?",  # noqa: S608
+            f"INSERT OR IGNORE INTO experiment_{what}s SELECT ?, id FROM {what}s WHERE key = ?",
             ((number, row.key) for row in rows),
         )
     return int(number)
@@ -137,13 +142,13 @@ def spent(connection: sqlite3.Connection, experiment: str) -> Spent:
         [experiment],
     ).fetchone()
     (failed,) = connection.execute(
-        f"SELECT count(*) FROM failed_calls WHERE run IN ({runs})",  # noqa: S608
+        f"SELECT count(*) FROM failed_calls WHERE run IN ({runs})",
         [experiment],
     ).fetchone()
     return Spent(calls + failed, tokens, money)
 
 
-def reply_digest(key: str, text: str, *others: int | str | None) -> str:
+def reply_digest(key: str, text: str, *others: float | str | None) -> str:
     """The check of a reply: of its text, its tokens and its finish reason."""
     return digest(key, text, *(None if value is None else str(value) for value in others))
 
@@ -189,7 +194,7 @@ def write_answers(connection: sqlite3.Connection, answers: Sequence[AnswerRecord
         }
         marks = ", ".join("?" * (len(values) + 2))
         cursor = connection.execute(
-            f"INSERT INTO answers (cell, question, {', '.join(values)}) VALUES ({marks})",  # noqa: S608
+            f"INSERT INTO answers (cell, question, {', '.join(values)}) VALUES ({marks})",
             [*place, *values.values()],
         )
         connection.executemany(
@@ -219,11 +224,9 @@ def found(connection: sqlite3.Connection, experiment: str) -> Found:
             replies.setdefault(answer, []).append(reply)
     held = {key for keys in replies.values() for key in keys}
     good = {
-        row[0]
-        for row in connection.execute(
-            "SELECT key, text, input_tokens, output_tokens, cached_tokens, finish_reason, digest FROM replies"
-        )
-        if row[0] in held and reply_digest(*row[:6]) == row[6]
+        key
+        for key, *others, check in connection.execute(f"SELECT {CHECKED}, digest FROM replies")
+        if key in held and reply_digest(key, *others) == check
     }
     result = Found(set(), {}, 0)
     broken = 0
@@ -249,7 +252,7 @@ def _forget(connection: sqlite3.Connection, place: Sequence[int]) -> None:
     if row is None:
         return
     for table, column in (("calls", "answer"), ("scores", "answer"), ("answers", "id")):
-        connection.execute(f"DELETE FROM {table} WHERE {column} = ?", row)  # noqa: S608
+        connection.execute(f"DELETE FROM {table} WHERE {column} = ?", row)
 
 
 def _json(value: Any) -> str:

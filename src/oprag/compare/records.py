@@ -35,7 +35,7 @@ class Reply(NamedTuple):
         model: The identity of the model.
         step: The step of the method that asked first.
         text: The reply.
-        usage: The model's own count of tokens; None where it gave none.
+        usage: The model's own count of tokens, or an estimate that is marked as one.
         finish_reason: Why the model stopped, in its own word.
         seconds: How long the call took, with whatever else ran at the time.
         money: What it cost; None without a price.
@@ -45,7 +45,7 @@ class Reply(NamedTuple):
     model: str
     step: str
     text: str
-    usage: Usage | None
+    usage: Usage
     finish_reason: str | None
     seconds: float
     money: float | None = None

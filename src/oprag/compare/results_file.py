@@ -119,31 +119,40 @@ class ResultsFile:
             return None
         with self._database.reading() as connection:
             row = connection.execute(
-                "SELECT key, text, input_tokens, output_tokens, cached_tokens, finish_reason, digest, seconds "
-                "FROM replies WHERE key = ?",
+                f"SELECT {answer_tables.CHECKED}, digest, seconds FROM replies WHERE key = ?",
                 [key],
             ).fetchone()
-        if row is None or answer_tables.reply_digest(*row[:6]) != row[6]:
+        if row is None:
             return None
-        usage = None if row[2] is None else Usage(row[2], row[3], row[4])
-        return Completion(row[1], usage=usage, seconds=row[7], finish_reason=row[5])
+        *checked, check, seconds = row
+        if answer_tables.reply_digest(*checked) != check:
+            return None
+        _, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason = checked
+        usage = Usage(input_tokens, output_tokens, cached_tokens, bool(estimated))
+        return Completion(text, usage=usage, seconds=seconds, finish_reason=finish_reason)
 
     def keep_reply(self, reply: Reply) -> None:
         """Write a reply."""
-        tokens: tuple[int | None, ...] = (None, None, None) if reply.usage is None else reply.usage[:3]
-        check = answer_tables.reply_digest(reply.key, reply.text, *tokens, reply.finish_reason)
-        row = (reply.key, reply.model, reply.step, reply.text, *tokens, reply.finish_reason, reply.seconds)
+        checked = (reply.key, reply.text, *reply.usage[:3], int(reply.usage.estimated), reply.finish_reason)
+        others = {
+            "model": reply.model,
+            "step": reply.step,
+            "digest": answer_tables.reply_digest(*checked),
+            "seconds": reply.seconds,
+            "money": reply.money,
+            "run": self._run,
+            "at": _now(),
+        }
+        values = [*checked, *others.values()]
+        columns = f"{answer_tables.CHECKED}, {', '.join(others)}"
         with self._database.writing() as connection:
-            connection.execute(
-                f"INSERT OR REPLACE INTO replies VALUES ({_marks(13)})",  # noqa: S608
-                [*row, check, self._run, reply.money, _now()],
-            )
+            connection.execute(f"INSERT OR REPLACE INTO replies ({columns}) VALUES ({_marks(len(values))})", values)
 
     def keep_failed_call(self, call: FailedCall) -> None:
         """Write why a call failed."""
         with self._database.writing() as connection:
             connection.execute(
-                f"INSERT INTO failed_calls VALUES (NULL, {_marks(8)})",  # noqa: S608
+                f"INSERT INTO failed_calls VALUES (NULL, {_marks(8)})",
                 [*call, self._run, _now()],
             )
 
@@ -166,12 +175,12 @@ class ResultsFile:
         tokens = sum(piece.tokens for piece in index.pieces)
         with self._database.writing() as connection:
             connection.execute(
-                f"INSERT OR IGNORE INTO indexes VALUES (NULL, {_marks(8)})",  # noqa: S608
+                f"INSERT OR IGNORE INTO indexes VALUES (NULL, {_marks(8)})",
                 [index.key, json.dumps(list(index.documents), ensure_ascii=False), *about, tokens],
             )
             (number,) = connection.execute("SELECT id FROM indexes WHERE key = ?", [index.key]).fetchone()
             connection.executemany(
-                f"INSERT OR REPLACE INTO chunks VALUES ({_marks(7)})",  # noqa: S608
+                f"INSERT OR REPLACE INTO chunks VALUES ({_marks(7)})",
                 ((number, row, *piece) for row, piece in enumerate(index.pieces)),
             )
 
@@ -190,10 +199,10 @@ class ResultsFile:
         """Write what was found for questions."""
         with self._database.writing() as connection:
             for one in found:
+                about = (one.key, one.embedder, one.retriever, one.store, one.question, one.depth)
                 connection.execute(
                     "INSERT OR REPLACE INTO retrievals SELECT ?, id, ?, ?, ?, ?, ?, ? FROM indexes WHERE key = ?",
-                    (one.key, one.embedder, one.retriever, one.store, one.question, one.depth, json.dumps(one.hits))
-                    + (one.index,),
+                    (*about, json.dumps(one.hits), one.index),
                 )
 
     def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:

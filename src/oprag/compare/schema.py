@@ -44,7 +44,8 @@ CREATE TABLE experiment_cells (experiment INTEGER NOT NULL, cell INTEGER NOT NUL
 CREATE TABLE experiment_questions (experiment INTEGER NOT NULL, question INTEGER NOT NULL,
     PRIMARY KEY (experiment, question)) WITHOUT ROWID;
 CREATE TABLE replies (key TEXT NOT NULL PRIMARY KEY, model TEXT NOT NULL, step TEXT NOT NULL, text TEXT NOT NULL,
-    input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, finish_reason TEXT, seconds REAL NOT NULL,
+    input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
+    estimated INTEGER NOT NULL, finish_reason TEXT, seconds REAL NOT NULL,
     digest TEXT NOT NULL, run INTEGER NOT NULL REFERENCES runs, money REAL, at TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX replies_by_run ON replies (run);
 CREATE TABLE failed_calls (id INTEGER PRIMARY KEY, key TEXT NOT NULL, model TEXT NOT NULL, step TEXT NOT NULL,
@@ -89,7 +90,7 @@ CREATE VIEW results AS SELECT experiments.name AS experiment, {", ".join(f'cells
     JOIN experiment_questions ON experiment_questions.question = questions.id
         AND experiment_questions.experiment = experiment_cells.experiment
     JOIN experiments ON experiments.id = experiment_cells.experiment
-"""  # noqa: S608 - of constants
+"""
 
 RESULTS = Format(
     "results file",

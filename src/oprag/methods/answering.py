@@ -12,7 +12,7 @@ from oprag.methods.answer import Answer
 from oprag.methods.completion import Call, Completion, Usage
 from oprag.methods.effects import Body, Generate, Request
 from oprag.methods.message import Prompt
-from oprag.methods.registry import find_method
+from oprag.methods.registry import MethodFunction, find_method
 from oprag.methods.replies import text_of
 from oprag.methods.result import Result
 from oprag.methods.task import Task
@@ -27,8 +27,12 @@ Answering = Generator[Request, Any, Answer]
 _CUT_SHORT = {"length", "max_tokens", "max_output_tokens"}
 
 
-def answering(task: Task) -> Answering:
-    """Answer a question with the method of its options; a driver performs the requests.
+def answering(task: Task, method: MethodFunction | None = None) -> Answering:
+    """Answer a question; a driver performs the requests.
+
+    Args:
+        task: The question.
+        method: The method; by default the one that the options name.
 
     Raises:
         OptionError: The method is unknown.
@@ -36,7 +40,7 @@ def answering(task: Task) -> Answering:
     """
     started = time.perf_counter()
     calls: list[Call] = []
-    method = find_method(task.options.method)
+    run = method or find_method(task.options.method).run
     notes: list[str] = []
     standalone: str | None = None
 
@@ -50,7 +54,7 @@ def answering(task: Task) -> Answering:
                 notes.append("the follow-up could not be made to stand by itself, so it was searched for as it is")
             else:
                 asked = replace(task, question=standalone)
-        body: Any = method.run(asked)
+        body: Any = run(asked)
         if not isinstance(body, Generator):
             raise TypeError(f"method {task.options.method!r} must be a generator function, which yields effects")
         result: Any = yield from body

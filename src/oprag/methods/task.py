@@ -87,10 +87,8 @@ class Task:
 
         An input may have the name of a field, but never change what is asked or read.
         """
-        prompts = self.options.prompts
-        instruction = prompts.choice_instruction if self.choices else prompts.instruction
-        cite_instruction = prompts.cite_instruction if self._cites else ""
-        question = self._question()
+        cite_instruction = self.options.prompts.cite_instruction if self._cites else ""
+        question = self.asked
         fixed = {
             "question": question,
             self.question_key: question,
@@ -107,7 +105,7 @@ class Task:
             if template.fields.isdisjoint((name, self.question_key) if name == "question" else (name,)):
                 # A template that has the alias alone means by it what is asked or read.
                 meant |= dict.fromkeys(others, fixed[name])
-        ours = {"instruction": f"{instruction} {cite_instruction}".rstrip(), "cite_instruction": cite_instruction}
+        ours = {"instruction": f"{self.instruction} {cite_instruction}".rstrip(), "cite_instruction": cite_instruction}
         return {**aliases, **ours, **self.inputs, **meant, **fixed}
 
     def shown(self, passage: Passage, number: int) -> str:
@@ -117,6 +115,17 @@ class Task:
     def count(self, text: str) -> int:
         """The tokens of a text, by the assembly's counter."""
         return count(text, self.assembly.count_tokens)
+
+    @property
+    def asked(self) -> str:
+        """The question as a prompt has it, with its choices."""
+        return f"{self.question}\n{self._choices()}" if self.choices else self.question
+
+    @property
+    def instruction(self) -> str:
+        """How to answer."""
+        prompts = self.options.prompts
+        return prompts.choice_instruction if self.choices else prompts.instruction
 
     @property
     def follows_up(self) -> bool:
@@ -137,9 +146,6 @@ class Task:
     def _follows_on(self) -> bool:
         """Whether nobody makes the question stand by itself, so that the model has to see what it follows."""
         return bool(self.chat_history) and not self.options.condense
-
-    def _question(self) -> str:
-        return f"{self.question}\n{self._choices()}" if self.choices else self.question
 
     def _choices(self) -> str:
         return "\n".join(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, self.choices, strict=False))

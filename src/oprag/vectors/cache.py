@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from oprag.vectors.cache_file import CacheFile
 
-__all__ = ["Kind", "VectorCache"]
+__all__ = ["Kind", "VectorCache", "text_keys"]
 
 Kind = Literal["document", "question"]
 
@@ -81,7 +81,7 @@ class VectorCache:
         Raises:
             CacheError: The file is no vector cache, is damaged, or cannot be read.
         """
-        keys = _keys(texts, kind)
+        keys = text_keys(texts, kind)
         if self._path is not None:
             return self._file().get(embedder, keys)
         with self._lock:
@@ -111,7 +111,7 @@ class VectorCache:
             return
         if matrix.ndim != 2 or matrix.shape[0] != len(texts) or not matrix.shape[1]:
             raise CacheError(f"expected {len(texts)} vectors to keep, got an array of shape {matrix.shape}", vectors)
-        keys = _keys(texts, kind)
+        keys = text_keys(texts, kind)
         if self._path is not None:
             self._file().put(embedder, keys, matrix)
             return
@@ -163,7 +163,8 @@ def _size(vector: NDArray[np.float32]) -> int:
     return vector.nbytes + _ENTRY
 
 
-def _keys(texts: Sequence[str], kind: Kind) -> list[bytes]:
+def text_keys(texts: Sequence[str], kind: Kind) -> list[bytes]:
+    """What texts are kept under: hashes, other ones for questions than for documents."""
     sort, sha256 = f"{kind}\0".encode(), hashlib.sha256
     # Half of a surrogate pair is no character, and yet stands in texts in the wild.
     return [sha256(sort + text.encode("utf-8", "surrogatepass")).digest() for text in texts]

@@ -1,0 +1,248 @@
+"""Working on many questions and cells at a time, so that no call of a model is made twice.
+
+A method asks for what it needs and waits (`oprag.methods.effects`). So thousands of them can wait at a time, without a
+thread each, and all that wait for the same reply get it from one call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from oprag.compare.answer_tables import Spent
+from oprag.compare.content import prompt_address
+from oprag.compare.library import Library
+from oprag.compare.money import Meter
+from oprag.compare.records import Keeper
+from oprag.compare.work import Outcome, Unit, Work
+from oprag.errors import MissingExtraError, ResultsFileError
+from oprag.methods.answer import Answer
+from oprag.methods.completion import Completion
+from oprag.methods.effects import Embed, Generate, Request, Retrieve
+from oprag.methods.message import Prompt
+
+__all__ = ["Call", "Caller", "Engine", "Made"]
+
+# Units that wait for replies at the same time; each holds a context and little more.
+_MOST_WAITING = 4_000
+
+
+class Call(NamedTuple):
+    """A call to be made.
+
+    Attributes:
+        key: The content address of its reply.
+        model: The name of the model in the experiment.
+        prompt: What it reads.
+    """
+
+    key: str
+    model: str
+    prompt: Prompt
+
+
+class Made(NamedTuple):
+    """A call that was made.
+
+    Attributes:
+        call: The call.
+        completion: What came back; kept already, so that it outlives the process.
+        spent: What it took.
+    """
+
+    call: Call
+    completion: Completion
+    spent: Spent
+
+
+class Caller(Protocol):
+    """Makes calls."""
+
+    @property
+    def running(self) -> int:
+        """How many calls are on their way."""
+        ...
+
+    def begin(self, call: Call) -> None:
+        """Make a call, and keep its reply."""
+        ...
+
+    def take(self) -> Made:
+        """Wait for the next call that has ended."""
+        ...
+
+    def at_most(self, call: Call) -> Spent:
+        """What a call may take, as far as can be told before it is made."""
+        ...
+
+
+class Engine:
+    """Works on units until all are done, or it is told to stop.
+
+    Args:
+        library: Gives contexts, vectors and whole texts.
+        caller: Makes calls.
+        keeper: Knows the replies of earlier calls.
+        meter: Says when no more calls may be made.
+        model_identity: The identity of a model by its name in the experiment.
+        max_concurrency: The most calls at the same time.
+        give_up_after: How many calls in a row may fail.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        caller: Caller,
+        keeper: Keeper,
+        meter: Meter,
+        *,
+        model_identity: Callable[[str], str],
+        max_concurrency: int,
+        give_up_after: int,
+    ) -> None:
+        self._library = library
+        self._caller = caller
+        self._keeper = keeper
+        self._meter = meter
+        self._model_identity = model_identity
+        self._most = max_concurrency
+        self._give_up_after = give_up_after
+        self._failures = 0
+        self._ready: deque[tuple[Work, object]] = deque()
+        self._calls: deque[Call] = deque()
+        self._reserved: dict[str, Spent] = {}
+        self._waiting: dict[str, list[Work]] = {}
+        self._works = 0
+        self.stopped: str | None = None
+
+    def stop(self, reason: str) -> None:
+        """Make no more calls, and begin nothing; what is on its way still comes in."""
+        if self.stopped is None:
+            self.stopped = reason
+        self._calls.clear()
+
+    def run(self, units: Iterable[Unit]) -> Iterator[Outcome]:
+        """What comes of each unit, as they are done; after a stop of those alone that need nothing more.
+
+        Raises:
+            ResultsFileError: A reply could not be kept.
+            MissingExtraError: Something that all of them need is not installed.
+        """
+        waiting = iter(units)
+        while True:
+            while self._ready:
+                outcome = self._advance(*self._ready.popleft())
+                if outcome is not None:
+                    self._works -= 1
+                    yield outcome
+            self._begin_calls()
+            if self._wants_more and (unit := next(waiting, None)) is not None:
+                self._works += 1
+                self._ready.append((Work.begun(unit), None))
+            elif self._caller.running:
+                self._take(self._caller.take())
+            else:
+                break
+        for works in self._waiting.values():
+            for work in works:
+                work.body.close()
+
+    @property
+    def _wants_more(self) -> bool:
+        """Whether other units are begun, so that no thread is without a call."""
+        return self.stopped is None and len(self._calls) < self._most and self._works < _MOST_WAITING
+
+    def _advance(self, work: Work, reply: object) -> Outcome | None:
+        """Give a method what it asked for, and then what it asks for as long as that is there; None if it waits."""
+        try:
+            while True:
+                try:
+                    request = work.body.send(reply)
+                except StopIteration as stop:
+                    answer: Answer = stop.value
+                    return work.outcome(answer)
+                if isinstance(request, Generate):
+                    if not self._asked(work, request):
+                        return None
+                    reply = self._replies(work)
+                else:
+                    reply = self._fetched(work, request)
+        except (ResultsFileError, MissingExtraError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is belongs to this unit, and is written down
+            return work.outcome(None, error)
+
+    def _fetched(self, work: Work, request: Request) -> object:
+        unit = work.unit
+        if isinstance(request, Retrieve):
+            work.embedded += self._library.embeds(unit.cell, request.questions)
+            return tuple(self._library.contexts(unit.cell, unit.question, request.questions))
+        if isinstance(request, Embed):
+            work.embedded += [*request.questions, *request.texts]
+            return self._library.vectors(unit.cell, request.questions, request.texts)
+        assert not isinstance(request, Generate)  # noqa: S101 - told apart before
+        return tuple(self._library.whole_text(unit.cell, name) for name in request.sources)
+
+    def _asked(self, work: Work, request: Generate) -> bool:
+        """Look for the replies, and put what is missing in the queue; whether all of them are there."""
+        cell = work.unit.cell
+        model = cell.model or ""
+        identity = self._model_identity(model)
+        work.wanted = []
+        work.replies = {}
+        for prompt in request.prompts:
+            key = prompt_address(identity, prompt, cell.repeat)
+            work.wanted.append((prompt.step, key))
+            if key in work.replies:
+                continue
+            known = None if key in self._waiting else self._keeper.reply(key)
+            work.replies[key] = known
+            if known is None:
+                if key not in self._waiting:
+                    self._waiting[key] = []
+                    self._calls.append(Call(key, model, prompt))
+                self._waiting[key].append(work)
+        return all(work.replies.values())
+
+    def _replies(self, work: Work) -> tuple[Completion | None, ...]:
+        """The replies in the sequence of the prompts, on record."""
+        replies = tuple(work.replies[key] for _, key in work.wanted)
+        work.calls += [
+            called
+            for called, reply in zip(work.wanted, replies, strict=True)
+            if reply is not None and reply.error is None
+        ]
+        return replies
+
+    def _begin_calls(self) -> None:
+        while self._calls and self.stopped is None and self._caller.running < self._most:
+            call = self._calls[0]
+            at_most = self._caller.at_most(call)
+            if (reason := self._meter.refusal(at_most)) is not None:
+                self.stop(reason)
+                return
+            self._calls.popleft()
+            self._reserved[call.key] = at_most
+            self._meter.reserve(at_most)
+            self._caller.begin(call)
+
+    def _take(self, made: Made) -> None:
+        """Hand a reply on to all that wait for it."""
+        call, completion, spent = made
+        self._meter.settle(self._reserved.pop(call.key), spent)
+        self._failures = self._failures + 1 if completion.error is not None else 0
+        if self._failures >= self._give_up_after:
+            self.stop(f"the last {self._failures} calls failed, the last one with {_named(completion.error)}")
+        for work in self._waiting.pop(call.key):
+            if work.replies.get(call.key, completion) is not None:
+                continue  # it has ended without this one, since another call had failed
+            work.replies[call.key] = completion
+            if completion.error is not None or all(work.replies.values()):
+                # A failed call ends the question, so it does not wait for the others.
+                self._ready.append((work, self._replies(work)))
+                work.replies = {}
+
+
+def _named(error: Exception | None) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

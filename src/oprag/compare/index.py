@@ -1,0 +1,291 @@
+"""The chunks of some documents, and what is found in them; split, embedded and searched once in all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.around import neighbors_among
+from oprag.chunk import Chunk
+from oprag.compare.content import address, document_address
+from oprag.compare.records import Hit, Hits, IndexRecord, Keeper, Piece
+from oprag.compare.vector_source import VectorSource
+from oprag.given import Given
+from oprag.neighbors import NeighborReader
+from oprag.retrieval.index import DocumentIndex
+from oprag.retrieval.search import Retriever
+from oprag.retrieval.split import offsets_of
+from oprag.retrieval.split_sources import Split, pieces_of
+
+__all__ = ["Index", "Search", "Splitting", "Store", "StoreOpener", "page_starts", "whole_text"]
+
+_PAGE_BREAK = "\n\n"
+
+
+class Search(NamedTuple):
+    """How an index is searched.
+
+    Attributes:
+        retriever: How chunks are ranked.
+        store: What finds the nearest vectors.
+        depth: How many chunks are wanted; None for all.
+    """
+
+    retriever: Retriever
+    store: str
+    depth: int | None
+
+
+class Splitting(NamedTuple):
+    """How documents become chunks.
+
+    Attributes:
+        split: How they are split.
+        tokenizer: What `split_tokens` takes; counts the tokens of a chunk, in the embedder's unit.
+        name: The identity of the tokenizer.
+    """
+
+    split: Split
+    tokenizer: Any
+    name: str
+
+
+class Store(Protocol):
+    """What finds the nearest vectors."""
+
+    def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Put chunks in, whose rows are their places in the list."""
+        ...
+
+    def search(self, vector: NDArray[np.float32], k: int) -> list[tuple[int, float | None]]:
+        """Rows and scores of the k nearest, best first."""
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        ...
+
+
+StoreOpener = Callable[[str], Store]
+"""Opens an empty store by its name in the experiment."""
+
+
+class Index:
+    """The chunks of some documents.
+
+    Args:
+        documents: The text of each document by its name, or its pages.
+        splitting: How they are split.
+        vectors: Embeds.
+        keeper: Where work is kept that is done once.
+        open_store: Opens an empty store by its name.
+        searches: Every search that will be asked for, so that the exact index is searched once for all depths.
+    """
+
+    def __init__(
+        self,
+        documents: Mapping[str, str | Sequence[str]],
+        splitting: Splitting,
+        vectors: VectorSource,
+        keeper: Keeper,
+        *,
+        open_store: StoreOpener,
+        searches: Iterable[Search] = (),
+    ) -> None:
+        self._documents = documents
+        self._splitting = splitting._replace(split=splitting.split.complete())
+        self._source = vectors
+        self._keeper = keeper
+        self._open_store = open_store
+        self._stores: dict[str, Store] = {}
+        self._deepest = _deepest(searches)
+        self._hits: dict[tuple[str, Search], Sequence[Hit]] = {}
+        contents = [[name, document_address(text)] for name, text in documents.items()]
+        self.key = address("index", contents, list(self._splitting.split), splitting.name)
+
+    @cached_property
+    def pieces(self) -> Sequence[Piece]:
+        """The chunks by their rows."""
+        known = self._keeper.index(self.key)
+        if known is not None:
+            return known
+        split, tokenizer, name = self._splitting
+        count = None if split.splitter != "words" else offsets_of(tokenizer)
+        pieces = [
+            Piece(
+                place["source"],
+                place.get("page"),
+                window.start,
+                window.end,
+                window.tokens if count is None else sum(1 for _ in count(window.text)),
+            )
+            for window, place in pieces_of(self._documents, tokenizer, split)
+        ]
+        about = (list(self._documents), split.splitter, split.size or 0, split.overlap or 0, name)
+        self._keeper.keep_index(IndexRecord(self.key, *about, pieces))
+        return pieces
+
+    @cached_property
+    def chunks(self) -> list[Chunk]:
+        """The chunks by their rows, with the metadata that stamping at ingestion gives them."""
+        numbers: dict[str, int] = {}
+        chunks: list[Chunk] = []
+        for row, piece in enumerate(self.pieces):
+            number = numbers[piece.document] = numbers.get(piece.document, -1) + 1
+            place: dict[str, Any] = {"source": piece.document, "chunk_index": number}
+            document = self._documents[piece.document]
+            if piece.page is not None:
+                place["page"] = piece.page
+                document = document[piece.page - 1]
+            place |= {"start_index": piece.start, "end_index": piece.end}
+            chunks.append(Chunk(str(document[piece.start : piece.end]), row, metadata=place, id=str(row)))
+        return chunks
+
+    @cached_property
+    def vectors(self) -> NDArray[np.float32]:
+        """The unit vectors of all chunks, of shape (number of chunks, dimension)."""
+        return self._source.embed_documents([chunk.text for chunk in self.chunks])
+
+    @cached_property
+    def neighbors(self) -> NeighborReader:
+        """Gives the chunks around one."""
+        return neighbors_among(self.chunks)
+
+    def close(self) -> None:
+        """Give back what the stores hold."""
+        for store in self._stores.values():
+            store.close()
+        self._stores.clear()
+
+    def prepare(self, questions: Sequence[str], searches: Iterable[Search]) -> None:
+        """Find all that these questions will ask for: embedded in one batch, searched with one product, kept at once.
+
+        Args:
+            questions: The questions.
+            searches: The searches of each of them.
+        """
+        found: list[Hits] = []
+        for search in dict.fromkeys(self._shared(search) for search in searches):
+            new: list[str] = []
+            for question in dict.fromkeys(questions):
+                if (question, search) in self._hits:
+                    continue
+                known = self._keeper.hits(self._address(question, search)) if search.depth is not None else None
+                if known is None:
+                    new.append(question)
+                else:
+                    self._hits[question, search] = known
+            for question, hits in zip(new, self._found(new, search), strict=True):
+                self._hits[question, search] = hits
+                if search.depth is not None:
+                    found.append(self._record(question, search, hits))
+        if found:
+            _ = self.pieces  # what hits are about is written first
+            self._keeper.keep_hits(found)
+
+    def given(self, question: str, search: Search, *, with_vectors: bool, with_neighbors: bool) -> Given:
+        """What a context of a question is made of.
+
+        Args:
+            question: The question.
+            search: How to search.
+            with_vectors: Whether the chunks and the question need their vectors.
+            with_neighbors: Whether the chunks around the found ones will be asked for.
+        """
+        shared = self._shared(search)
+        if (question, shared) not in self._hits:
+            self.prepare([question], [search])
+        hits = self._hits[question, shared][: search.depth]
+        vectors: Any = [None] * len(hits)
+        vector = None
+        if with_vectors:
+            vectors = self._vectors_of([hit.row for hit in hits])
+            (vector,) = self._source.embed_questions([question])
+        chunks: list[Chunk] = []
+        for rank, (hit, row_vector) in enumerate(zip(hits, vectors, strict=True)):
+            # A copy of a checked chunk, with its rank: as `DocumentIndex.search` makes its hits.
+            chunk = object.__new__(Chunk)
+            chunk.__dict__.update(self.chunks[hit.row].__dict__, rank=rank, score=hit.score, vector=row_vector)
+            chunks.append(chunk)
+        return Given(chunks, vector, self.neighbors if with_neighbors else None)
+
+    def _shared(self, search: Search) -> Search:
+        """The search that answers this one: the exact index finds the same first chunks, however many are asked for."""
+        if search.store != "index":
+            return search
+        return search._replace(depth=self._deepest.get(search.retriever, search.depth))
+
+    def _found(self, questions: Sequence[str], search: Search) -> list[list[Hit]]:
+        if not questions or not self.chunks:
+            return [[] for _ in questions]
+        depth = len(self.chunks) if search.depth is None else min(search.depth, len(self.chunks))
+        if search.store == "index":
+            index = self._by_words if search.retriever == "bm25" else self._by_meaning
+            found = index.search_all(questions, depth, search.retriever)
+            return [[Hit(int(chunk.id or 0), chunk.score) for chunk in hits] for hits in found]
+        store = self._store(search.store)
+        return [
+            [Hit(*hit) for hit in store.search(vector, depth)] for vector in self._source.embed_questions(questions)
+        ]
+
+    def _store(self, name: str) -> Store:
+        if name not in self._stores:
+            store = self._open_store(name)
+            store.add([chunk.text for chunk in self.chunks], self.vectors)
+            self._stores[name] = store
+        return self._stores[name]
+
+    @cached_property
+    def _by_meaning(self) -> DocumentIndex:
+        return DocumentIndex(*self._contents, self.vectors, self._source)
+
+    @cached_property
+    def _by_words(self) -> DocumentIndex:
+        # Nothing is embedded for who ranks by words alone.
+        return DocumentIndex(*self._contents)
+
+    @property
+    def _contents(self) -> tuple[list[str], list[Mapping[str, Any]]]:
+        return [chunk.text for chunk in self.chunks], [chunk.metadata for chunk in self.chunks]
+
+    def _vectors_of(self, rows: Sequence[int]) -> NDArray[np.float32]:
+        if "vectors" in self.__dict__ or len(rows) == len(self.chunks):
+            found: NDArray[np.float32] = self.vectors[list(rows)]
+            return found
+        return self._source.embed_documents([self.chunks[row].text for row in rows])
+
+    def _address(self, question: str, search: Search) -> str:
+        embedder = None if search.retriever == "bm25" else self._source.name
+        return address("retrieval", self.key, embedder, list(search), question)
+
+    def _record(self, question: str, search: Search, hits: Sequence[Hit]) -> Hits:
+        embedder = None if search.retriever == "bm25" else self._source.name
+        about = (self.key, embedder, search.retriever, search.store, question, search.depth)
+        return Hits(self._address(question, search), *about, hits)
+
+
+def _deepest(searches: Iterable[Search]) -> dict[str, int | None]:
+    """For each retriever over the exact index the largest depth; None for all."""
+    deepest: dict[str, int | None] = {}
+    for search in searches:
+        if search.store == "index":
+            before = deepest.get(search.retriever, 0)
+            deepest[search.retriever] = None if before is None or search.depth is None else max(before, search.depth)
+    return deepest
+
+
+def whole_text(document: str | Sequence[str]) -> str:
+    """The text of a document; its pages with a blank line between them."""
+    return document if isinstance(document, str) else _PAGE_BREAK.join(document)
+
+
+def page_starts(document: str | Sequence[str]) -> list[int]:
+    """Where each page begins in `whole_text`."""
+    starts = [0]
+    for page in () if isinstance(document, str) else document:
+        starts.append(starts[-1] + len(page) + len(_PAGE_BREAK))
+    return starts

@@ -1,0 +1,195 @@
+"""The contexts, vectors and whole texts of an experiment; what several cells need is made once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from oprag.assembly import Assembly
+from oprag.build import assemble
+from oprag.compare.cell import Cell
+from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.index import Index, Search, Splitting, StoreOpener, whole_text
+from oprag.compare.records import Keeper
+from oprag.compare.vector_source import VectorSource
+from oprag.context import Context
+from oprag.errors import SourceReadError
+from oprag.given import Given
+from oprag.retrieval.split_sources import Split
+
+__all__ = ["CompareEmbedder", "Library", "search_of"]
+
+Value = TypeVar("Value")
+
+_INDEXES = 16
+_GIVEN = 1_024
+_CONTEXTS = 4_096
+
+
+class CompareEmbedder(Protocol):
+    """An embedder with the tokenizer of its unit."""
+
+    @property
+    def name(self) -> str:
+        """The identity of the model and its settings."""
+        ...
+
+    @property
+    def tokenizer(self) -> Any:
+        """What `split_tokens` takes."""
+        ...
+
+    @property
+    def tokenizer_name(self) -> str:
+        """The identity of the tokenizer."""
+        ...
+
+    def embed_questions(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text."""
+        ...
+
+
+class Library:
+    """What methods read, by cell and question.
+
+    Args:
+        data: The data sets by their names.
+        embedders: The embedders by their names.
+        cells: The cells, of whose searches an index is told beforehand.
+        keeper: Where work is kept that is done once.
+        open_store: Opens an empty store by its name, for an embedder.
+    """
+
+    def __init__(
+        self,
+        data: Mapping[str, DataSet],
+        embedders: Mapping[str, CompareEmbedder],
+        cells: Iterable[Cell],
+        keeper: Keeper,
+        open_store: Callable[[str, CompareEmbedder], Any],
+    ) -> None:
+        self._data = data
+        self._embedders = embedders
+        self._vectors = {name: VectorSource(embedder, keeper) for name, embedder in embedders.items()}
+        self._keeper = keeper
+        self._open_store = open_store
+        self._searches: dict[tuple[str, Split, str], dict[Search, None]] = {}
+        for cell in cells:
+            if cell.embedder:
+                searches = self._searches.setdefault((cell.data, cell.split, cell.embedder), {})
+                searches[search_of(cell)] = None
+        self._questions: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for name, data_set in data.items():
+            for question in data_set.questions:
+                self._questions.setdefault((name, question.documents), []).append(question.text)
+        self._indexes: OrderedDict[Hashable, Index] = OrderedDict()
+        self._given: OrderedDict[Hashable, Given] = OrderedDict()
+        self._contexts: OrderedDict[Hashable, Context] = OrderedDict()
+
+    def contexts(self, cell: Cell, question: Question, asked: Sequence[str]) -> list[Context]:
+        """The context of each question that a method asks about the documents of a question of the set."""
+        index = self.index(cell, question.documents)
+        return [self._context(cell, index, one) for one in asked]
+
+    def embeds(self, cell: Cell, questions: Sequence[str]) -> Sequence[str]:
+        """Which of these questions are embedded to be searched for."""
+        return questions if cell.retriever != "bm25" or cell.assembly.needs_vectors else ()
+
+    def vectors(self, cell: Cell, questions: Sequence[str], texts: Sequence[str]) -> tuple[Any, Any]:
+        """A vector for each question and for each text."""
+        source = self._vectors[cell.embedder]
+        return source.embed_questions(questions), source.embed_documents(texts)
+
+    def embedded_tokens(self, cell: Cell, texts: Iterable[str]) -> int:
+        """The tokens of texts in the unit of the cell's embedder."""
+        embedder = self._embedders.get(cell.embedder)
+        return 0 if embedder is None else sum(embedder.count_tokens(text) for text in texts)
+
+    def whole_text(self, cell: Cell, name: str) -> str:
+        """The whole text of a document.
+
+        Raises:
+            SourceReadError: There is no such document.
+        """
+        documents = self._data[cell.data].documents
+        if name not in documents:
+            raise SourceReadError(f"the data set {cell.data!r} has no document {name!r}", name)
+        return whole_text(documents[name])
+
+    def index(self, cell: Cell, documents: tuple[str, ...]) -> Index:
+        """The index of these documents, with all that the set's questions about them will ask for."""
+        key = cell.data, documents, cell.split, cell.embedder
+
+        def make() -> Index:
+            texts = self._data[cell.data].documents
+            embedder = self._embedders[cell.embedder]
+            searches = list(self._searches.get((cell.data, cell.split, cell.embedder), ()))
+            open_store: StoreOpener = lambda name: self._open_store(name, embedder)  # noqa: E731
+            index = Index(
+                {name: texts[name] for name in documents},
+                Splitting(cell.split, embedder.tokenizer, embedder.tokenizer_name),
+                self._vectors[cell.embedder],
+                self._keeper,
+                open_store=open_store,
+                searches=searches,
+            )
+            index.prepare(self._questions.get((cell.data, documents), []), searches)
+            return index
+
+        return _remembered(self._indexes, key, _INDEXES, make, Index.close)
+
+    def close(self) -> None:
+        """Give back what stores hold."""
+        for index in self._indexes.values():
+            index.close()
+        self._indexes.clear()
+
+    def _context(self, cell: Cell, index: Index, question: str) -> Context:
+        search = search_of(cell)
+        wants = cell.assembly.needs_vectors, cell.assembly.neighbors > 0
+        place = index.key, cell.embedder, search, question, wants
+
+        def retrieve() -> Given:
+            return index.given(question, search, with_vectors=wants[0], with_neighbors=wants[1])
+
+        def put_together() -> Context:
+            return assemble(_remembered(self._given, place, _GIVEN, retrieve), cell.options.numbered(cell.assembly))
+
+        return _remembered(self._contexts, (place, cell.assembly, cell.options.cite), _CONTEXTS, put_together)
+
+
+def search_of(cell: Cell) -> Search:
+    """How a cell searches."""
+    return Search(cell.retriever, cell.store, _depth(cell.assembly))
+
+
+def _depth(assembly: Assembly) -> int | None:
+    return assembly.fetch_k or assembly.k
+
+
+def _remembered(
+    known: OrderedDict[Hashable, Value],
+    key: Hashable,
+    most: int,
+    make: Callable[[], Value],
+    forget: Callable[[Value], None] | None = None,
+) -> Value:
+    """A value from a table of the last few, or a new one."""
+    if key in known:
+        known.move_to_end(key)
+        return known[key]
+    value = known[key] = make()
+    while len(known) > most:
+        _, oldest = known.popitem(last=False)
+        if forget is not None:
+            forget(oldest)
+    return value

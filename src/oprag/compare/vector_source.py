@@ -1,0 +1,68 @@
+"""Vectors of questions and documents, each embedded once in all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.compare.records import Keeper
+from oprag.embed import Embedder, as_vectors
+from oprag.vectors.cache import Kind, text_keys
+
+__all__ = ["VectorSource"]
+
+_BATCH = 256
+
+Progress = Callable[[int, int], None]
+
+
+class VectorSource:
+    """Gives unit vectors; what the keeper does not know is embedded in batches, and kept batch by batch.
+
+    Args:
+        embedder: Embeds.
+        keeper: Where vectors are kept.
+    """
+
+    def __init__(self, embedder: Embedder, keeper: Keeper) -> None:
+        self.embedder = embedder
+        self.name = embedder.name
+        self._keeper = keeper
+        self._questions: dict[str, NDArray[np.float32]] = {}
+
+    def embed_documents(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+        """Vectors of shape (number of texts, dimension).
+
+        Raises:
+            EmbeddingError: The embedder gave vectors of another shape, or not finite.
+        """
+        return self._vectors(texts, "document", progress)
+
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (number of texts, dimension)."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._questions]
+        if new:
+            self._questions |= zip(new, self._vectors(new, "question", None), strict=True)
+        return np.stack([self._questions[text] for text in texts]) if texts else np.zeros((0, 0), np.float32)
+
+    def _vectors(self, texts: Sequence[str], kind: Kind, progress: Progress | None) -> NDArray[np.float32]:
+        distinct = list(dict.fromkeys(texts))
+        hashes = text_keys(distinct, kind)
+        known = dict(zip(distinct, self._keeper.vectors(self.name, hashes), strict=True))
+        missing = [(text, key) for text, key in zip(distinct, hashes, strict=True) if known[text] is None]
+        embed = self.embedder.embed_questions if kind == "question" else self.embedder.embed_documents
+        dimension = next((len(vector) for vector in known.values() if vector is not None), None)
+        for start in range(0, len(missing), _BATCH):
+            batch = missing[start : start + _BATCH]
+            words = [text for text, _ in batch]
+            rows = as_vectors(embed(words), len(batch), dimension)
+            dimension = rows.shape[1]
+            self._keeper.keep_vectors(self.name, [key for _, key in batch], rows)
+            known |= zip(words, rows, strict=True)
+            if progress is not None:
+                progress(start + len(batch), len(missing))
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        return np.stack([vector for text in texts if (vector := known[text]) is not None])
