@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from tests.cli.pdfs import pdf
 from tests.helpers import prose
+from tests.pdfs import pdf
 
 TEXT = prose(600, seed=12)
 WORDS = TEXT.split()

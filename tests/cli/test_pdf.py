@@ -1,7 +1,6 @@
 """PDF files on the command line, read page by page."""
 
 import json
-import logging
 import re
 import subprocess
 import sys
@@ -10,12 +9,10 @@ from importlib.util import find_spec
 import pytest
 from typer.testing import CliRunner
 
-from oprag import InputFileError
 from oprag.cli.app import app
-from oprag.cli.pdf import is_pdf, pdf_pages
 from oprag.cli.reading import read_sources, whole_texts
 from tests.cli import provider
-from tests.cli.pdfs import encrypted, encrypted_with_aes, pdf
+from tests.pdfs import encrypted, encrypted_with_aes, pdf
 
 PAGES = (
     "The harbour of Aldmere has nine cranes.\nShips wait outside when the wind blows from the west.",
@@ -44,10 +41,6 @@ def json_of(*arguments, **kwargs):
 
 
 # Pages
-
-
-def test_the_text_of_each_page():
-    assert pdf_pages("a.pdf", pdf(*PAGES)) == list(PAGES)
 
 
 @pytest.mark.parametrize("splitter", ["tokens", "recursive"])
@@ -98,20 +91,6 @@ def test_a_pdf_among_other_files_and_on_standard_input(book, tmp_path):
     assert [passage["spans"][0]["page"] for passage in data["passages"]] == [1, None, 1]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "expected"),
-    [
-        ("a.pdf", b"", True),
-        ("A.PDF", b"text", True),
-        ("-", b"%PDF-1.7\n", True),
-        ("a.txt", b"%PDF-1.7\n", True),
-        ("a.txt", b"A file begins with %PDF-", False),
-    ],
-)
-def test_a_pdf_is_known_by_its_name_or_its_first_bytes(name, data, expected):
-    assert is_pdf(name, data) is expected
-
-
 # What cannot be read
 
 
@@ -144,10 +123,6 @@ def test_a_file_that_is_encrypted_with_aes_says_what_it_needs(tmp_path):
     check_refusal(path, "encrypted with AES", "pip install 'pypdf[crypto]'")
 
 
-def test_a_file_that_opens_without_a_password_is_read():
-    assert pdf_pages("a.pdf", encrypted(pdf(*PAGES), user="")) == list(PAGES)
-
-
 @pytest.mark.parametrize(
     "data",
     [b"", b"just text", b"%PDF-1.7\n", pdf(*PAGES)[:200], b"%PDF-1.7\n" + b"\x00" * 5000, pdf()],
@@ -159,20 +134,6 @@ def test_a_damaged_file_is_one_line(tmp_path, data):
     check_refusal(path)
 
 
-def test_any_damage_is_told_or_harmless():
-    whole = pdf(*PAGES)
-    told = 0
-    for place in range(0, len(whole), 3):
-        broken = bytearray(whole)
-        broken[place] ^= 0x55
-        try:
-            assert all(isinstance(page, str) for page in pdf_pages("a.pdf", bytes(broken)))
-        except InputFileError as error:
-            assert "a.pdf" in str(error)  # noqa: PT017
-            told += 1
-    assert told
-
-
 def test_what_the_library_says_about_a_file_does_not_reach_the_terminal(tmp_path):
     path = tmp_path / "odd.pdf"
     # A wrong place of the table of objects: the library logs that, and reads on.
@@ -182,16 +143,6 @@ def test_what_the_library_says_about_a_file_does_not_reach_the_terminal(tmp_path
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "nine cranes" in result.stdout
     assert result.stderr == ""
-
-
-def test_the_librarys_logger_is_left_as_it_was(caplog):
-    logger = logging.getLogger("pypdf")
-    before = logger.level
-    pdf_pages("a.pdf", pdf(*PAGES))
-    with pytest.raises(InputFileError):
-        pdf_pages("a.pdf", b"")
-    assert logger.level == before
-    assert caplog.records == []
 
 
 def test_without_the_library_one_sentence_says_what_to_install(book, monkeypatch):

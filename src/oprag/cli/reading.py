@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from oprag.cli.index_cache import cached_pages
-from oprag.cli.pdf import is_pdf, pdf_pages
 from oprag.errors import InputFileError
+from oprag.file_text import file_text
+from oprag.pdf import is_pdf, pdf_pages
 
 __all__ = ["STDIN", "Sources", "read_sources", "whole_texts"]
 
@@ -49,22 +50,6 @@ def _content(name: str, cache: str | None) -> str | list[str]:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputFileError(f"cannot read {name}: {reason}", name) from error
     if not is_pdf(name, data):
-        return _text(name, data)
-    read = partial(pdf_pages, name, data)
+        return file_text(name, data)
+    read = partial(pdf_pages, name, data, "cli")
     return read() if cache is None else cached_pages(Path(cache), data, read)
-
-
-def _text(name: str, data: bytes) -> str:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputFileError(
-            f"{name} is not UTF-8 text: byte {error.start:,} is 0x{data[error.start]:02x}; convert it first, for "
-            "example with iconv -f latin1 -t utf-8",
-            name,
-        ) from error
-    if "\0" in text:
-        raise InputFileError(f"{name} is no text file: it has zero bytes in it", name)
-    if not text.strip():
-        raise InputFileError(f"{name} has no text in it", name)
-    return text

@@ -21,12 +21,13 @@ def is_pdf(name: str, data: bytes) -> bool:
     return data.startswith(_MARK) or name.lower().endswith(".pdf")
 
 
-def pdf_pages(name: str, data: bytes) -> list[str]:
+def pdf_pages(name: str, data: bytes, extra: str) -> list[str]:
     """The text of each page, as far as the file has it as text.
 
     Args:
         name: The name of the file, for messages.
         data: Its bytes.
+        extra: The extra of this package that brings what reads them, for a message.
 
     Raises:
         MissingExtraError: The package `pypdf` is not installed.
@@ -35,7 +36,7 @@ def pdf_pages(name: str, data: bytes) -> list[str]:
     try:
         import pypdf
     except ImportError as error:
-        raise MissingExtraError("Reading a PDF file", "cli") from error
+        raise MissingExtraError("Reading a PDF file", extra) from error
     with _silence():
         pages = _pages(pypdf, name, data)
     if not any(page.strip() for page in pages):
