@@ -11,7 +11,12 @@ from typing import NamedTuple
 from oprag.checks import check_count
 from oprag.errors import OptionError
 
-__all__ = ["DataSet", "Evidence", "Question"]
+__all__ = ["DataSet", "Evidence", "Question", "whole_text"]
+
+
+def whole_text(document: str | Sequence[str]) -> str:
+    """A document as one text; blank lines stand between pages."""
+    return document if isinstance(document, str) else "\n\n".join(document)
 
 
 class Evidence(NamedTuple):
@@ -19,7 +24,7 @@ class Evidence(NamedTuple):
 
     Attributes:
         document: The name of the document.
-        start: Offset of its first character in the text of the document.
+        start: Offset of its first character in the whole text of the document, see `whole_text`.
         end: Offset behind its last character.
     """
 

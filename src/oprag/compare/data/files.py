@@ -1,0 +1,138 @@
+"""Files of a question set, compressed or not, and none that lie outside of its folder."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+from oprag.compare.data.problems import RecordError
+from oprag.errors import InputFileError
+
+__all__ = ["companion", "files_in", "inside", "opened", "read_bytes", "stem"]
+
+_GZIP = b"\x1f\x8b"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file to read bytes from, decompressed where it is gzip, whatever its name.
+
+    Raises:
+        InputFileError: It is missing, is a folder, cannot be read, or is damaged gzip.
+    """
+    try:
+        if path.exists() and not path.is_dir() and not path.is_file():
+            # Reading a pipe could wait for ever.
+            raise InputFileError(f"cannot read {path}: it is neither a file nor a folder", str(path))
+        with path.open("rb") as file:
+            compressed = file.peek(2)[:2] == _GZIP
+            with gzip.open(file) if compressed else file as content:
+                yield content  # type: ignore[misc]  # both read bytes
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        if isinstance(error, InputFileError):
+            raise
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+        raise InputFileError(f"cannot read {path}: {reason}", str(path)) from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """All bytes of a file, decompressed.
+
+    Raises:
+        InputFileError: It cannot be read.
+    """
+    with opened(path) as file:
+        return file.read()
+
+
+def stem(path: Path) -> str:
+    """The name of a file without its last ending, and without `.gz`."""
+    name = path.name
+    if name.lower().endswith(".gz"):
+        name = name[:-3]
+    return PurePath(name).stem
+
+
+def companion(folder: Path, name: str) -> Path | None:
+    """The file of this name in a folder, compressed or not, if it is there."""
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    return None
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A file that a record names, below a folder; `name.gz` where that is there instead.
+
+    Args:
+        folder: The folder that it must lie in.
+        name: Its path from there, with slashes.
+
+    Raises:
+        RecordError: It leads out of the folder, by its name or by a link, or is no file.
+    """
+    try:
+        root = folder.resolve()
+        for candidate in (name, f"{name}.gz"):
+            path = (root / candidate).resolve()
+            if not path.is_relative_to(root):
+                raise RecordError(
+                    f"{name!r} leads out of the folder {folder}; only files in it are read: copy the file there"
+                )
+            if path.is_file():
+                return path
+    except (OSError, ValueError, RuntimeError) as error:
+        raise RecordError(f"{name!r} is no path of a file: {error}") from error
+    raise RecordError(f"there is no file {name!r} in the folder {folder}")
+
+
+def files_in(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
+    """The files below a folder by their paths from there, without `.gz`, sorted; hidden ones are passed over.
+
+    Args:
+        folder: The folder.
+        endings: What their names may end on, in small letters, each with its dot.
+
+    Raises:
+        InputFileError: The folder is missing, is a file, or cannot be read.
+        RecordError: A file ends on something else, a link leads out of the folder, or there is no file.
+    """
+    found: dict[str, Path] = {}
+    others: list[str] = []
+    for name in _names(folder):
+        bare = name[:-3] if name.lower().endswith(".gz") else name
+        if not bare.lower().endswith(endings):
+            others.append(name)
+        elif bare in found:
+            raise RecordError(f"{bare!r} is there twice, compressed and not; take one of them away")
+        else:
+            found[bare] = inside(folder, name)
+    if others:
+        more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
+        raise RecordError(
+            f"the folder must have nothing but files that end on {', '.join(endings)} (or .gz behind that), got "
+            f"{', '.join(others[:3])}{more}; take the others away"
+        )
+    if not found:
+        raise RecordError(f"there is no file in the folder that ends on {', '.join(endings)}")
+    return found
+
+
+def _names(folder: Path) -> list[str]:
+    def refuse(error: OSError) -> None:
+        raise InputFileError(f"cannot read the folder {folder}: {error.strerror}", str(folder)) from error
+
+    names = []
+    for place, folders, files in os.walk(folder, onerror=refuse):
+        here = Path(place).relative_to(folder)
+        for name in folders:
+            if (folder / here / name).is_symlink() and not name.startswith("."):
+                raise RecordError(f"{(here / name).as_posix()!r} is a link to a folder; put the files themselves there")
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        names += [(here / name).as_posix() for name in files if not name.startswith(".")]
+    return sorted(names)

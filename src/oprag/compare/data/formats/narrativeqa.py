@@ -1,0 +1,147 @@
+"""NarrativeQA (Kočiský et al. 2018): the folder of the authors' repository, with the stories downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from oprag.checks import check_bool, check_choice, check_text
+from oprag.compare.data.fields import text
+from oprag.compare.data.files import companion, inside, read_bytes
+from oprag.compare.data.gather import Gathered
+from oprag.compare.data.library import Library
+from oprag.compare.data.plain_html import html_text
+from oprag.compare.data.problems import RecordError
+from oprag.compare.data.records import Record, csv_records
+from oprag.errors import InputFileError, OptionError
+from oprag.file_text import file_text
+
+__all__ = ["read"]
+
+_SUMMARIES = "third_party/wikipedia/summaries.csv"
+_SPLITS = ("train", "valid", "test")
+
+
+def read(
+    gathered: Gathered,
+    *,
+    documents: Path | None = None,
+    split: str | None = None,
+    summaries: bool = False,
+    exclude: Sequence[str] = (),
+    encoding: str | None = None,
+    strip_html: bool = True,
+) -> None:
+    """Take in `qaps.csv` with the stories that `documents.csv` lists.
+
+    Args:
+        gathered: Where they come to.
+        documents: The folder of the stories, `ID.content`; `tmp` in the folder, where the authors' script puts them.
+        split: "train", "valid" or "test"; None for all.
+        summaries: Read the summaries in `third_party/wikipedia/summaries.csv` in place of the stories.
+        exclude: Ids of documents that are left out with their questions, such as stories that are no longer to be had.
+        encoding: How stories are read that are not UTF-8, such as "latin-1"; without one they are refused.
+        strip_html: Take the tags out of stories that have some, as film scripts do.
+
+    Raises:
+        OptionError: An option has another value.
+        InputFileError: A file is missing or cannot be read.
+    """
+    if split is not None:
+        check_choice("split", split, _SPLITS, ", or None")
+    check_bool("summaries", summaries)
+    check_bool("strip_html", strip_html)
+    check_text("encoding", encoding, optional=True)
+    if encoding is not None:
+        _check_encoding(encoding)
+    if isinstance(exclude, str) or not all(isinstance(name, str) for name in exclude):
+        raise OptionError(f"exclude must be a list of ids of documents, got {exclude!r}", exclude)
+    listed = _listed(gathered, set(exclude))
+    if summaries:
+        texts = _summaries(gathered)
+        library = Library(gathered.path / _SUMMARIES, texts, texts.__getitem__, gathered)
+    else:
+        folder = documents or gathered.path / "tmp"
+        read_story = partial(_story, folder, encoding=encoding, strip_html=strip_html)
+        library = Library(folder, listed, read_story, gathered)
+    for record in csv_records(
+        _file(gathered, "qaps.csv"), gathered.problems, ("document_id", "set", "question", "answer1", "answer2")
+    ):
+        with gathered.problems.at(record.place):
+            document, part = text(record.fields, "document_id"), _part(record)
+            if (split is not None and part != split) or document in exclude:
+                continue
+            if document not in listed:
+                raise RecordError(f"the document {document!r} is not in documents.csv")
+            gathered.question(
+                id=f"qaps-{record.number}",
+                text=text(record.fields, "question"),
+                documents=[library.take(document)],
+                answers=dict.fromkeys((text(record.fields, "answer1"), text(record.fields, "answer2"))),
+                about={"split": part, **listed[document]},
+            )
+
+
+def _listed(gathered: Gathered, exclude: set[str]) -> dict[str, dict[str, str]]:
+    """What is said of each document."""
+    listed = {}
+    columns = ("document_id", "set", "kind")
+    for record in csv_records(_file(gathered, "documents.csv"), gathered.problems, columns, ("wiki_title",)):
+        with gathered.problems.at(record.place):
+            _part(record)
+            said = {"kind": text(record.fields, "kind"), "title": record.fields.get("wiki_title", "")}
+            listed[text(record.fields, "document_id")] = {name: value for name, value in said.items() if value}
+    unknown = sorted(exclude - listed.keys())
+    if unknown:
+        raise OptionError(f"exclude names what is not in documents.csv: {', '.join(unknown)}", exclude)
+    return listed
+
+
+def _part(record: Record) -> str:
+    part = text(record.fields, "set")
+    if part not in _SPLITS:
+        raise RecordError(f"set must be one of {', '.join(_SPLITS)}, got {part!r}")
+    return part
+
+
+def _file(gathered: Gathered, name: str) -> Path:
+    path = companion(gathered.path, name)
+    if path is None:
+        raise InputFileError(
+            f"there is no {name} in {gathered.path}; expected the folder of the repository of NarrativeQA",
+            str(gathered.path),
+        )
+    return path
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        b"".decode(encoding)
+    except (LookupError, ValueError) as error:
+        raise OptionError(f"encoding must be one that Python knows, such as 'latin-1', got {encoding!r}") from error
+
+
+def _summaries(gathered: Gathered) -> dict[str, str]:
+    summaries = {}
+    for record in csv_records(_file(gathered, _SUMMARIES), gathered.problems, ("document_id", "summary")):
+        with gathered.problems.at(record.place):
+            summaries[text(record.fields, "document_id")] = text(record.fields, "summary")
+    return summaries
+
+
+def _story(folder: Path, document: str, encoding: str | None, *, strip_html: bool) -> str:
+    try:
+        path = inside(folder, f"{document}.content")
+    except RecordError as error:
+        raise RecordError(
+            f"{error}; download the stories with the authors' download_stories.sh, or leave this one out with `exclude`"
+        ) from error
+    data = read_bytes(path)
+    if encoding is not None:
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            data = data.decode(encoding, "replace").encode()
+    story = file_text(str(path), data)
+    return html_text(story) if strip_html else story

@@ -1,0 +1,180 @@
+"""Our own plain format: one question a line, with its documents in files, in the line, or in a file of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from oprag.compare.data.data_set import Evidence
+from oprag.compare.data.fields import (
+    about,
+    as_count,
+    as_text,
+    as_texts,
+    given,
+    identifier,
+    letter_place,
+    optional_texts,
+    shown,
+    text,
+    text_place,
+)
+from oprag.compare.data.files import companion, inside, stem
+from oprag.compare.data.gather import Gathered
+from oprag.compare.data.library import Library, document_file, folder_library, lines_library
+from oprag.compare.data.problems import RecordError
+from oprag.compare.data.records import Record, json_lines
+from oprag.errors import InputFileError
+
+__all__ = ["read"]
+
+_ALL = "*"
+_WHERE = ("document", "document_id", "path", "text")
+_FIELDS = (*_WHERE, "id", "question", "answer", "answers", "choices", "right_choice", "answer_index", "evidence")
+
+
+def read(gathered: Gathered, *, documents: Path | None = None) -> None:
+    """Take in lines of `{question, answers, document or path or text, …}`; `docs/data_formats.md` has all fields.
+
+    Args:
+        gathered: Where they come to.
+        documents: A file of documents as JSON lines, a folder that has `documents.jsonl`, or a folder of text, Markdown
+            and PDF files; `documents.jsonl` beside the questions, where it is there.
+
+    Raises:
+        InputFileError: A file or folder cannot be read.
+        DataError: A line of the documents is none, or a folder has other files in it.
+        MissingExtraError: A document is a PDF file, and what reads it is not installed.
+    """
+    path = gathered.path
+    if path.is_dir():
+        path = companion(path, "questions.jsonl") or path / "questions.jsonl"
+        if not path.is_file():
+            raise InputFileError(f"there is no questions.jsonl in the folder {gathered.path}", str(gathered.path))
+    library = _library(documents, path, gathered)
+    for record in json_lines(path, gathered.problems):
+        with gathered.problems.at(record.place):
+            _question(gathered, record, path, library)
+
+
+def _library(documents: Path | None, path: Path, gathered: Gathered) -> Library | None:
+    beside = companion(path.parent, "documents.jsonl")
+    if documents is None:
+        return None if beside is None else lines_library(beside, gathered)
+    if documents.is_dir():
+        lines = companion(documents, "documents.jsonl")
+        return folder_library(documents, gathered) if lines is None else lines_library(lines, gathered)
+    return lines_library(documents, gathered)
+
+
+def _question(gathered: Gathered, record: Record, path: Path, library: Library | None) -> None:
+    fields = record.fields
+    line = f"{stem(path)}-{record.number}"
+    choices = optional_texts(fields, "choices")
+    asked = text(fields, "question")
+    answers = _answers(fields)
+    right = _right(fields, choices)
+    documents, taken = _documents(gathered, fields, path, library, line)
+    gathered.question(
+        id=identifier(fields, "id", line),
+        text=asked,
+        documents=documents,
+        answers=answers,
+        choices=choices,
+        right_choice=right,
+        evidence=_evidence(fields.get("evidence"), documents),
+        about=about(fields, but=(*_FIELDS, *taken)),
+    )
+
+
+def _answers(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    if "answer" in fields and "answers" in fields:
+        raise RecordError("there must be one of the fields 'answer' and 'answers', got both")
+    if "answers" in fields:
+        return as_texts(fields["answers"], "answers")
+    return (text(fields, "answer"),) if "answer" in fields else ()
+
+
+def _right(fields: Mapping[str, Any], choices: Sequence[str]) -> int | None:
+    """The place of the right choice, from a place, a letter or a text."""
+    names = [name for name in ("right_choice", "answer_index") if fields.get(name) is not None]
+    if not names:
+        return None
+    if len(names) > 1:
+        raise RecordError("there must be one of the fields 'right_choice' and 'answer_index', got both")
+    (name,) = names
+    right = fields[name]
+    if not choices:
+        raise RecordError(f"{name} is {shown(right)}, and there are no choices; give them as 'choices'")
+    if type(right) is int and 0 <= right < len(choices):
+        return right
+    if not isinstance(right, str):
+        raise RecordError(
+            f"{name} must be a place from 0 to {len(choices) - 1}, a letter or the text of a choice, got {shown(right)}"
+        )
+    places = set()
+    if right in choices:
+        places.add(text_place(right, name, choices))
+    if len(right) == 1 and right.isascii() and right.isupper() and ord(right) - ord("A") < len(choices):
+        places.add(letter_place(right, name, choices))
+    if len(places) > 1 or choices.count(right) > 1:
+        raise RecordError(f"{name} is {right!r}, which may be several of the choices; give its place, from 0")
+    return places.pop() if places else text_place(right, name, choices)
+
+
+def _documents(
+    gathered: Gathered, fields: Mapping[str, Any], path: Path, library: Library | None, line: str
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The documents of a question, and the fields besides the usual ones that named them."""
+    named = [name for name in _WHERE if fields.get(name) is not None]
+    if len(named) != 1:
+        raise RecordError(f"there must be one of the fields 'document', 'path' and 'text', got {named or 'none'}")
+    (where,) = named
+    if where == "text":
+        return [gathered.context(text(fields, "text"), line)], ()
+    if where == "path":
+        return [_file(gathered, text(fields, "path"), path.parent)], ()
+    if library is None:
+        raise RecordError(
+            f"{where} is {shown(fields[where])}, and there are no documents; give documents=, or put documents.jsonl "
+            "beside the questions"
+        )
+    sources = fields.get("source_documents")
+    if isinstance(sources, list) and sources and all(isinstance(name, str) and name in library for name in sources):
+        return [library.take(name) for name in sources], ("source_documents",)
+    names = fields[where]
+    if names == _ALL:
+        return library.take_all(), ()
+    names = as_texts(names, where, least=1) if isinstance(names, list) else (identifier(fields, where, ""),)
+    return [library.take(name) for name in names], ()
+
+
+def _file(gathered: Gathered, name: str, folder: Path) -> str:
+    path = inside(folder, name)
+    known = str(PurePosixPath(name))
+    return known if gathered.has(known) else gathered.document(known, document_file(path))
+
+
+def _evidence(parts: Any, documents: Sequence[str]) -> Iterator[Evidence]:
+    if parts is None:
+        return
+    if not isinstance(parts, list):
+        raise RecordError(f"evidence must be a list of {{start, end}}, got {shown(parts)}")
+    for place, part in enumerate(parts):
+        what = f"evidence[{place}]"
+        if not isinstance(part, dict):
+            raise RecordError(f"{what} must be {{start, end}}, got {shown(part)}")
+        name = part.get("document")
+        if name is None:
+            if len(documents) != 1:
+                raise RecordError(f"{what} must name its document, since the question has {len(documents)} of them")
+            name = documents[0]
+        start, end = (_offset(given(part, field), f"{what}.{field}") for field in ("start", "end"))
+        yield Evidence(as_text(name, f"{what}.document"), start, end)
+
+
+def _offset(value: Any, what: str) -> int:
+    if type(value) is not int:
+        raise RecordError(f"{what} must be a whole number from 0, got {shown(value)}")
+    return as_count(value, what)

@@ -1,0 +1,146 @@
+"""Questions and documents put together, each checked when it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from string import ascii_uppercase
+
+from oprag.compare.data.data_set import DataSet, Evidence, Question, whole_text
+from oprag.compare.data.fields import about as about_of
+from oprag.compare.data.fields import as_text, shown
+from oprag.compare.data.problems import Problems, RecordError
+from oprag.errors import DataError
+
+__all__ = ["Gathered"]
+
+
+class Gathered:
+    """What was read so far.
+
+    Args:
+        path: The file or folder that is read.
+
+    Attributes:
+        path: The same.
+        problems: Where what is wrong is noted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problems = Problems(str(path))
+        self._documents: dict[str, str | Sequence[str]] = {}
+        self._lengths: dict[str, int] = {}
+        self._names: dict[str, str] = {}
+        self._questions: dict[str, Question] = {}
+
+    def document(self, name: str, text: str | Sequence[str]) -> str:
+        """Take in a document under a name of its own; the same one again changes nothing.
+
+        Args:
+            name: Its name.
+            text: Its text, or its pages.
+
+        Returns:
+            Its name.
+
+        Raises:
+            RecordError: Its text is empty, or no text, or another document has the name.
+        """
+        if name in self._documents:
+            if self._documents[name] != text:
+                raise RecordError(f"the document {name!r} is there with another text before; names must be distinct")
+            return name
+        whole = as_text(whole_text(text), f"the text of the document {name!r}")
+        self._documents[name] = text
+        self._lengths[name] = len(whole)
+        return name
+
+    def context(self, text: str, name: str) -> str:
+        """Take in a document that comes with its question; equal texts are one document.
+
+        Args:
+            text: Its text.
+            name: Its name, where it is new.
+
+        Returns:
+            The name of the document with this text.
+
+        Raises:
+            RecordError: The name belongs to another document.
+        """
+        if text not in self._names:
+            self._names[text] = self.document(name, text)
+        return self._names[text]
+
+    def has(self, name: str) -> bool:
+        """Whether a document of this name was taken in."""
+        return name in self._documents
+
+    def text(self, name: str) -> str | Sequence[str]:
+        """The text of a document that was taken in, or its pages."""
+        return self._documents[name]
+
+    def question(
+        self,
+        *,
+        id: str,  # noqa: A002  # as the question has it
+        text: str,
+        documents: Iterable[str],
+        answers: Iterable[str] = (),
+        choices: Sequence[str] = (),
+        right_choice: int | None = None,
+        evidence: Iterable[Evidence] = (),
+        about: Mapping[str, str | int | float | bool] | None = None,
+    ) -> None:
+        """Take in a question about documents that were taken in.
+
+        The right choice is an answer, where there are no others.
+
+        Raises:
+            RecordError: Its id was there before, there are more choices than letters, or a part of the evidence is
+                outside of its document or in none of the question's documents.
+        """
+        if id in self._questions:
+            raise RecordError(f"the id {id!r} was there before; each question must have one of its own")
+        if len(choices) > len(ascii_uppercase):
+            raise RecordError(f"there must be at most {len(ascii_uppercase)} choices, one a letter, got {len(choices)}")
+        if len(choices) == 1:
+            raise RecordError(f"there must be at least two choices, or none, got {shown(list(choices))}")
+        documents = tuple(dict.fromkeys(documents))
+        evidence = tuple(evidence)
+        for place, part in enumerate(evidence):
+            self._check(part, f"evidence[{place}]", documents)
+        if right_choice is not None and not answers:
+            answers = (choices[right_choice],)
+        self._questions[id] = Question(
+            id=id,
+            text=text,
+            documents=documents,
+            answers=tuple(answers),
+            choices=tuple(choices),
+            right_choice=right_choice,
+            evidence=evidence,
+            about=about_of(about or {}),
+        )
+
+    def _check(self, part: Evidence, what: str, documents: Sequence[str]) -> None:
+        if part.document not in documents:
+            raise RecordError(f"{what} is in the document {part.document!r}; the question's are {', '.join(documents)}")
+        length = self._lengths[part.document]
+        if not 0 <= part.start < part.end <= length:
+            raise RecordError(
+                f"{what} must lie in the document {part.document!r}, which has {length:,} characters, and must not be "
+                f"empty; got {part.start} to {part.end}"
+            )
+
+    def data_set(self, name: str) -> DataSet:
+        """All of it.
+
+        Raises:
+            DataError: Something was wrong, or there are no questions.
+        """
+        self.problems.check()
+        if not self._questions:
+            raise DataError(f"{self.path} has no questions in it", str(self.path))
+        return DataSet(name=name, documents=self._documents, questions=tuple(self._questions.values()))

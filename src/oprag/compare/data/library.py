@@ -1,0 +1,125 @@
+"""Documents that questions name, each read when it is first named."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from oprag.compare.data.fields import identifier, listed, optional_text, text
+from oprag.compare.data.files import files_in, read_bytes
+from oprag.compare.data.gather import Gathered
+from oprag.compare.data.problems import RecordError
+from oprag.compare.data.records import json_lines
+from oprag.errors import DataError, InputFileError
+from oprag.file_text import file_text
+from oprag.pdf import is_pdf, pdf_pages
+
+__all__ = ["ENDINGS", "Library", "document_file", "folder_library", "lines_library"]
+
+ENDINGS = (".txt", ".text", ".md", ".markdown", ".pdf")
+
+
+class Library:
+    """Documents by name. Those that no question names are never read, and are no part of the set.
+
+    Args:
+        place: Where they are, for messages.
+        names: Their names.
+        read: What gives the text or the pages of one.
+        gathered: Where those that are named come to.
+    """
+
+    def __init__(
+        self, place: Path, names: Iterable[str], read: Callable[[str], str | Sequence[str]], gathered: Gathered
+    ) -> None:
+        self._place = place
+        self._names = dict.fromkeys(names)
+        self._read = read
+        self._gathered = gathered
+        self._failed: dict[str, str] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all documents, in their order."""
+        return tuple(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def take(self, name: str) -> str:
+        """Take in a document, and give its name.
+
+        Raises:
+            RecordError: There is no such document, or it cannot be read.
+            MissingExtraError: It is a PDF file, and what reads it is not installed.
+        """
+        if name not in self._names:
+            close = difflib.get_close_matches(name, self._names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(self._names)}"
+            raise RecordError(f"there is no document {name!r} in {self._place}; {hint}")
+        if name in self._failed:
+            raise RecordError(self._failed[name])
+        if not self._gathered.has(name):
+            try:
+                self._gathered.document(name, self._read(name))
+            except (InputFileError, RecordError) as error:
+                # Read once: a damaged file may be named by a thousand questions.
+                self._failed[name] = str(error)
+                raise
+        return name
+
+    def take_all(self) -> tuple[str, ...]:
+        """Take in all documents, and give their names; what cannot be read is noted."""
+        for name in self._names:
+            with self._gathered.problems.at(str(self._place)):
+                self.take(name)
+        return self.names
+
+
+def document_file(path: Path) -> str | Sequence[str]:
+    """The text of a file, or the pages of a PDF file.
+
+    Raises:
+        InputFileError: It is missing, cannot be read, is neither UTF-8 nor a PDF, or has no text in it.
+        MissingExtraError: It is a PDF, and what reads it is not installed.
+    """
+    data = read_bytes(path)
+    name = str(path)
+    bare = name[:-3] if name.lower().endswith(".gz") else name
+    return pdf_pages(name, data, "compare") if is_pdf(bare, data) else file_text(name, data)
+
+
+def folder_library(folder: Path, gathered: Gathered) -> Library:
+    """The text, Markdown and PDF files below a folder; their names are their paths in it, without `.gz`.
+
+    Raises:
+        InputFileError: The folder cannot be read.
+        DataError: There is another file in it, a link leads out of it, or there is none.
+    """
+    try:
+        paths = files_in(folder, ENDINGS)
+    except RecordError as error:
+        raise DataError(f"{folder}: {error}", str(folder)) from error
+    return Library(folder, paths, lambda name: document_file(paths[name]), gathered)
+
+
+def lines_library(path: Path, gathered: Gathered) -> Library:
+    """The documents of a file of JSON lines: `document` (or `document_id`) names one, `text` is its text.
+
+    Raises:
+        InputFileError: The file cannot be read.
+        DataError: A line is no document, or a name is there twice.
+    """
+    sources: dict[str, str] = {}
+    for record in json_lines(path, gathered.problems):
+        with gathered.problems.at(record.place):
+            name = identifier(record.fields, "document", "") or identifier(record.fields, "document_id", "")
+            if not name:
+                raise RecordError(f"the field 'document' is missing; the fields are {listed(record.fields)}")
+            if name in sources:
+                raise RecordError(f"the document {name!r} was there before; names must be distinct")
+            optional_text(record.fields, "title")
+            sources[name] = text(record.fields, "text")
+    gathered.problems.check()
+    return Library(path, sources, sources.__getitem__, gathered)

@@ -1,0 +1,94 @@
+"""Reading a question set in the format in which it is published."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from oprag.checks import check_choice, check_names, check_text
+from oprag.compare.data.data_set import DataSet
+from oprag.compare.data.files import stem
+from oprag.compare.data.gather import Gathered
+from oprag.errors import InputFileError, OptionError
+
+__all__ = ["format_names", "read_data"]
+
+_FORMATS = {
+    "oprag": "plain",
+    "infinitebench": "infinitebench",
+    "kg_rag": "kg_rag",
+    "llama_rag_dataset": "llama_rag_dataset",
+    "longbench": "longbench",
+    "medqa": "medqa",
+    "narrativeqa": "narrativeqa",
+    "qmsum": "qmsum",
+    "quality": "quality",
+}
+_FOLDERS = frozenset(("oprag", "llama_rag_dataset", "narrativeqa", "qmsum"))
+
+
+def format_names() -> tuple[str, ...]:
+    """The names of all formats, our own first."""
+    return tuple(_FORMATS)
+
+
+def read_data(
+    path: str | os.PathLike[str],
+    format: str = "oprag",  # noqa: A002  # what everyone calls it
+    *,
+    name: str | None = None,
+    documents: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> DataSet:
+    """The questions of a file or folder, with their documents.
+
+    All of it is read, or none: what is wrong is told with file and line, and nothing is left out.
+    Files may be compressed with gzip.
+
+    Args:
+        path: The file of questions, or the folder that has it.
+        format: One of `format_names()`; `docs/data_formats.md` has them all with their options.
+        name: What the set is called; the name of the file or folder, if not given.
+        documents: The folder or file of the documents, for formats that keep them apart.
+        options: What only this format has.
+
+    Raises:
+        OptionError: There is no such format, or it has no such option, or not with such a value.
+        InputFileError: A file or folder is missing or cannot be read.
+        DataError: Something in it is not as the format says; the message has the first five places.
+        MissingExtraError: A document is a PDF file, and what reads it is not installed.
+    """
+    check_choice("format", format, _FORMATS)
+    check_text("name", name, optional=True)
+    place = _path("path", path)
+    read = import_module(f"oprag.compare.data.formats.{_FORMATS[format]}").read
+    allowed = [option for option in inspect.signature(read).parameters if option != "gathered"]
+    if documents is not None:
+        if "documents" not in allowed:
+            raise OptionError(
+                f"the format {format!r} has its documents with its questions; leave documents= out", documents
+            )
+        options["documents"] = _path("documents", documents)
+    check_names(options, allowed)
+    if not place.exists():
+        raise InputFileError(f"there is no file or folder {place}", str(place))
+    if place.is_dir() and format not in _FOLDERS:
+        raise InputFileError(f"{place} is a folder; the format {format!r} is read from a file of questions", str(place))
+    if format == "narrativeqa" and not place.is_dir():
+        raise InputFileError(f"{place} is a file; the format 'narrativeqa' is read from a folder", str(place))
+    gathered = Gathered(place)
+    read(gathered, **options)
+    return gathered.data_set(name or _name(place))
+
+
+def _path(option: str, path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
+        raise OptionError(f"{option} must be the path of a file or folder, got {path!r}", path)
+    return Path(path)
+
+
+def _name(path: Path) -> str:
+    return path.resolve().name if path.is_dir() else stem(path)

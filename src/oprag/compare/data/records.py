@@ -1,0 +1,204 @@
+"""The records of JSON, JSON lines and CSV files, each with its place."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from oprag.compare.data.fields import listed, shown
+from oprag.compare.data.files import opened, read_bytes
+from oprag.compare.data.problems import Problems, RecordError
+
+__all__ = ["Record", "csv_records", "json_lines", "json_records", "json_value"]
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Record(NamedTuple):
+    """One record of a file.
+
+    Attributes:
+        place: Where it is, for messages: the file and the line.
+        number: Its line, from 1; its item in a JSON list.
+        fields: What it says.
+    """
+
+    place: str
+    number: int
+    fields: Mapping[str, Any]
+
+
+def json_lines(path: Path, problems: Problems) -> Iterator[Record]:
+    """One JSON object a line; blank lines are passed over, and what is no object is noted.
+
+    Raises:
+        InputFileError: The file cannot be read.
+    """
+    for number, place, line in _lines(path, problems):
+        fields = None
+        with problems.at(place):
+            fields = _object(json_value(line))
+        if fields is not None:
+            yield Record(place, number, fields)
+
+
+def json_records(path: Path, problems: Problems) -> Iterator[Record]:
+    """The objects of a file that is one JSON object, a list of them, or one of them a line.
+
+    Raises:
+        InputFileError: The file cannot be read.
+    """
+    if not path.name.lower().removesuffix(".gz").endswith(".json"):
+        yield from json_lines(path, problems)
+        return
+    whole: Any = None
+    try:
+        whole = json_value(_decoded(read_bytes(path).removeprefix(_BOM)))
+    except RecordError as error:
+        if "Extra data" not in str(error):
+            with problems.at(str(path)):
+                raise
+            return
+    if whole is None:
+        yield from json_lines(path, problems)
+    elif isinstance(whole, list):
+        for number, value in enumerate(whole, 1):
+            place = f"{path}, item {number}"
+            fields = None
+            with problems.at(place):
+                fields = _object(value)
+            if fields is not None:
+                yield Record(place, number, fields)
+    else:
+        with problems.at(str(path)):
+            whole = _object(whole)
+            yield Record(str(path), 1, whole)
+
+
+def csv_records(
+    path: Path, problems: Problems, columns: Sequence[str], optional: Sequence[str] = ()
+) -> Iterator[Record]:
+    """One row of a CSV file with a header; cells are strings, and blank lines are passed over.
+
+    Columns are found in any order and in any mixture of small and capital letters; others are passed over.
+
+    Args:
+        path: The file.
+        problems: Where rows with more or fewer cells than the header are noted.
+        columns: The columns that there must be.
+        optional: The columns that there may be.
+
+    Raises:
+        InputFileError: The file cannot be read.
+    """
+    header: list[str] | None = None
+    last = 0
+    rows = csv.reader((f"{line}\n" for _, _, line in _lines(path, problems, blank=True)), strict=True)
+    while True:
+        place = f"{path}, line {last + 1}"
+        row: list[str] = []
+        with problems.at(place):
+            try:
+                with _long_cells():
+                    row = next(rows)
+            except StopIteration:
+                break
+            except csv.Error as error:
+                raise RecordError(f"is no CSV: {error}") from error
+        first, last = last + 1, max(rows.line_num, last + 1)
+        if not any(cell.strip() for cell in row):
+            continue
+        fields = None
+        with problems.at(place):
+            if header is None:
+                header = _header(row, columns, optional)
+                continue
+            if len(row) != len(header):
+                raise RecordError(f"must have {len(header)} cells like the header, got {len(row)}: {shown(row)}")
+            fields = {name: cell for name, cell in zip(header, row, strict=True) if name}
+        if header is None:
+            return
+        if fields is not None:
+            yield Record(place, first, fields)
+
+
+def json_value(text: str) -> Any:
+    """What a JSON text says.
+
+    Raises:
+        RecordError: It is no JSON.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, character {error.colno}" if error.lineno > 1 else f"character {error.colno}"
+        raise RecordError(f"is no JSON: {error.msg} at {where}, in {shown(text)}") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"is no JSON that can be read: {error}") from error
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise RecordError(f"must be a JSON object, {{…}}, got {shown(value)}")
+    return value
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise RecordError(
+            f"is not UTF-8 text: byte {error.start:,} is 0x{line[error.start]:02x}; convert the file first, for "
+            "example with iconv -f latin1 -t utf-8"
+        ) from error
+
+
+def _lines(path: Path, problems: Problems, *, blank: bool = False) -> Iterator[tuple[int, str, str]]:
+    """Each line with its number, from 1, and its place, without its end.
+
+    An empty line stands for one that is no text, where blank ones are asked for, so that lines are counted right.
+    """
+    with opened(path) as file:
+        for number, data in enumerate(file, 1):
+            line = data.removeprefix(_BOM) if number == 1 else data
+            place = f"{path}, line {number}"
+            text = ""
+            with problems.at(place):
+                text = _decoded(line).removesuffix("\n").removesuffix("\r")
+            if blank or text.strip():
+                yield number, place, text
+
+
+def _header(row: Sequence[str], columns: Sequence[str], optional: Sequence[str]) -> list[str]:
+    """The name of each cell as it is asked for; an empty one for a column that is not.
+
+    Raises:
+        RecordError: A column is missing, or there twice.
+    """
+    known = {name.casefold(): name for name in (*columns, *optional)}
+    header = [known.get(" ".join(cell.split()).casefold(), "") for cell in row]
+    for name in known.values():
+        if header.count(name) > 1:
+            raise RecordError(f"the column {name!r} is there {header.count(name)} times, expected once")
+        if name in columns and name not in header:
+            raise RecordError(f"the column {name!r} is missing; the columns are {listed(row)}")
+    return header
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Let a cell be a whole book, while this reads."""
+    before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
