@@ -1,0 +1,87 @@
+"""Accuracy of multiple choice, judged as ∞Bench judges it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from oprag.checks import check_choice, check_text
+from oprag.compare.metrics.given import check_answers
+
+__all__ = ["REVISIONS", "Revision", "choice_accuracy"]
+
+Revision = Literal["0ce4c976", "88b3daa6"]
+
+REVISIONS: tuple[Revision, ...] = ("0ce4c976", "88b3daa6")
+"""Commits of the official function: December 2023, and the newest, whose rule is that of March 2024."""
+
+_LETTERS = "ABCD"
+_BLANKED = str.maketrans(dict.fromkeys("\n\"'.,?!{}", " "))
+_SPACES = re.compile(" {2,}")
+_PHRASES = ("answer is:", "answer:", "answer is", "option is")
+
+
+def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revision = "0ce4c976") -> float:
+    """1 where the prediction names the right option of A to D, else 0.
+
+    The rule is `get_score_one_longbook_choice_eng` in `src/compute_scores.py` of ∞Bench (github OpenBMB/InfiniteBench):
+
+    1. A prediction that begins with A, B, C or D is judged by that character.
+    2. Else, with `revision="88b3daa6"`, one that equals a label is right.
+    3. Else line breaks and the characters `"'.,?!{}` become spaces, and the first of "answer is:", "answer:",
+       "answer is" and "option is" that the text has decides: right where a label follows, one character behind it.
+    4. Else the first word that is a part of "ABCD" decides.
+    5. Else it is wrong.
+
+    Its quirks are kept, for scores that can be compared with published ones:
+
+    - Step 1 reads "Because he fled" as B and "Don't know" as D. Lower-case letters are never read.
+    - Step 1 looks at the very first character: in " Because", with a space before it, no letter is found. Under
+      `revision="88b3daa6"` white space around the prediction is taken away first.
+    - The text of the right option alone scores 0 under `revision="0ce4c976"`, unless a later step finds its letter.
+    - The phrases of step 3 are searched in that sequence, not in that of the text, and with their small letters;
+      once one is found, the words behind it alone count: "the answer is option B" is wrong.
+    - The character behind the phrase is skipped unread: "answer:B" is wrong. What follows need only start with a label:
+      "answer is: Cats" is right for C.
+    - Labels keep their punctuation, the prediction does not: in step 3 an option such as "12 o'clock" never matches.
+    - Step 4 reads a letter that stands alone: "(B)", "*B*" and "B)" behind another word are not found.
+    - In step 4 "AB", "BC", "CD", "ABC", "BCD" and "ABCD" are such words too, and wrong; so is the article in "A man"
+      behind another word ("It is A man" is A).
+
+    Where the official function of `0ce4c976` fails, on an empty prediction, the score is 0, as in the later one.
+
+    Args:
+        prediction: What the model answered; may be empty.
+        labels: What is right: the text and the letter of the right option (`Question.labels`).
+        revision: The commit of the official function. They differ in step 2 and in white space at the start alone.
+
+    Returns:
+        0 or 1.
+
+    Raises:
+        OptionError: The prediction is no string, the labels are no sequence of at least one string, or the revision is
+            unknown.
+
+    Example:
+        >>> choice_accuracy("The correct answer is: B. Mill Lane", ["Mill Lane", "B"])
+        1.0
+    """
+    check_text("prediction", prediction)
+    check_answers("labels", labels)
+    check_choice("revision", revision, REVISIONS)
+    later = revision != "0ce4c976"
+    if later:
+        prediction = prediction.strip()
+    if not prediction:
+        return 0.0
+    if prediction[0] in _LETTERS:
+        return float(prediction[0] in labels)
+    if later and prediction in labels:
+        return 1.0
+    text = _SPACES.sub(" ", prediction.translate(_BLANKED))
+    for phrase in _PHRASES:
+        _, found, behind = text.partition(phrase)
+        if found:
+            return float(behind != "" and behind[1:].startswith(tuple(labels)))
+    return float(next((word in labels for word in text.split() if word in _LETTERS), False))

@@ -1,0 +1,76 @@
+"""Inverted pairs: how far a context stands from the order of its sources."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from oprag.errors import OptionError
+
+__all__ = ["inverted_pairs"]
+
+
+def inverted_pairs(positions: Sequence[tuple[str, Any]]) -> float | None:
+    """Of the pairs of chunks of one source, the share that stands against the order of the source.
+
+    0 is the order of the source, 1 its reverse, and chance gives 0.5 on average: Kendall's distance over its most,
+    pooled over the sources. Two chunks of which the source does not say which comes first, such as two with the same
+    page as position, are no pair: no order could invert them, and chance would no longer be at 0.5.
+
+    Args:
+        positions: The source and the position of each chunk in the sequence in which the model reads them. Positions
+            of one source can be compared with each other; None is an unknown one, and its chunk is left out.
+
+    Returns:
+        From 0 to 1; None where no two chunks have different positions in one source.
+
+    Raises:
+        OptionError: An entry is no such pair, or positions of one source cannot be compared or are NaN.
+
+    Example:
+        >>> inverted_pairs([("book", 7), ("letter", 1), ("book", 2), ("book", 9)])
+        0.3333333333333333
+    """
+    of_source: defaultdict[str, list[Any]] = defaultdict(list)
+    for entry in positions:
+        try:
+            source, position = entry
+        except (TypeError, ValueError) as error:
+            raise OptionError(f"positions must be pairs (source, position), got {entry!r}", entry) from error
+        if position is not None:
+            of_source[source].append(position)
+    inverted = pairs = 0
+    for source, order in of_source.items():
+        try:
+            if any(position != position for position in order):  # noqa: PLR0124 (NaN differs from itself)
+                raise OptionError(f"positions must have an order, got NaN in the source {source!r}", order)
+            in_sequence, against = _sorted(order)
+        except TypeError as error:
+            raise OptionError(f"positions of one source must be comparable, in {source!r}: {error}", order) from error
+        inverted += against
+        pairs += _pairs(len(order)) - sum(_pairs(len(list(ties))) for _, ties in groupby(in_sequence))
+    return inverted / pairs if pairs else None
+
+
+def _pairs(count: int) -> int:
+    return count * (count - 1) // 2
+
+
+def _sorted(order: list[Any]) -> tuple[list[Any], int]:
+    """The positions in sequence, and how many pairs were not: counted while two sorted halves are merged."""
+    if len(order) < 2:
+        return order, 0
+    first, inverted = _sorted(order[: len(order) // 2])
+    second, more = _sorted(order[len(order) // 2 :])
+    inverted += more
+    merged: list[Any] = []
+    taken = 0
+    for position in second:
+        while taken < len(first) and not position < first[taken]:
+            merged.append(first[taken])
+            taken += 1
+        inverted += len(first) - taken
+        merged.append(position)
+    return merged + first[taken:], inverted

@@ -1,0 +1,126 @@
+import re
+from functools import cache
+from importlib import import_module
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oprag import OptionError, TokenizerError
+from oprag.compare.metrics import rouge_l
+from tests.helpers import run_python
+
+package: Any = import_module("rouge_score.rouge_scorer")
+words = st.sampled_from(["bear", "Bears", "honey", "ate", "eating", "the", "x1", "...", "café", "\n"])
+texts = st.lists(words, max_size=10).map(" ".join)
+answer_lists = st.lists(texts, min_size=1, max_size=3)
+
+
+@given(texts, answer_lists, st.booleans())
+def test_it_is_the_best_of_the_package(prediction, answers, stemmer):
+    scores = package.RougeScorer(["rougeL"], use_stemmer=stemmer).score_multi(answers, prediction)
+    assert rouge_l(prediction, answers, stemmer=stemmer) == scores["rougeL"].fmeasure
+
+
+def longest_common(first: tuple[str, ...], second: tuple[str, ...]) -> int:
+    @cache
+    def longest(i: int, j: int) -> int:
+        if not i or not j:
+            return 0
+        if first[i - 1] == second[j - 1]:
+            return longest(i - 1, j - 1) + 1
+        return max(longest(i - 1, j), longest(i, j - 1))
+
+    return longest(len(first), len(second))
+
+
+@given(texts, answer_lists)
+def test_it_is_the_f_measure_of_the_longest_common_subsequence(prediction, answers):
+    def tokens(text: str) -> tuple[str, ...]:
+        return tuple(re.findall("[a-z0-9]+", text.lower()))
+
+    expected = []
+    for answer in answers:
+        size = len(tokens(prediction)) + len(tokens(answer))
+        expected.append(2 * longest_common(tokens(prediction), tokens(answer)) / size if size else 0)
+    assert rouge_l(prediction, answers) == pytest.approx(max(expected))
+
+
+@given(texts, answer_lists)
+def test_range_and_sequence_of_the_answers(prediction, answers):
+    score = rouge_l(prediction, answers)
+    assert isinstance(score, float)
+    assert 0 <= score <= 1
+    assert all(rouge_l(prediction, order) == score for order in permutations(answers))
+
+
+@given(texts.filter(lambda text: re.search("[a-z0-9]", text.lower())))
+def test_the_same_text_scores_one(text):
+    assert rouge_l(text, ["something else", text]) == 1
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answer"), [("", "bear"), ("bear", ""), ("", ""), ("...", "bear"), ("bear", "!")]
+)
+def test_empty_texts_score_zero(prediction, answer):
+    assert rouge_l(prediction, [answer]) == 0
+
+
+def test_lone_surrogates_are_no_letters():
+    assert rouge_l("bear \ud800", ["\udfff bear"]) == 1
+
+
+def test_stems_are_compared_where_it_is_asked_for():
+    assert rouge_l("bears eating", ["bear eats"]) == 0
+    assert rouge_l("bears eating", ["bear eats"], stemmer=True) == 1
+
+
+def test_another_script_needs_a_tokenizer():
+    with pytest.raises(OptionError, match=r"finds nothing in the answer 'медведь'; give a tokenizer"):
+        rouge_l("медведь", ["медведь"])
+    assert rouge_l("медведь ел мёд", ["медведь съел мёд"], tokenizer=str.split) == pytest.approx(2 / 3)
+    assert rouge_l("熊吃蜂蜜", ["熊吃了蜂蜜"], tokenizer=list) == pytest.approx(2 * 4 / 9)
+    assert rouge_l("bear", ["медведь", "bear"]) == 1
+
+
+def test_a_reply_in_another_script_is_just_wrong():
+    assert rouge_l("медведь", ["bear"]) == 0
+
+
+def test_a_tokenizer_gives_strings():
+    with pytest.raises(TokenizerError, match=r"must give a list of strings, got \[1, 2\]"):
+        rouge_l("bear", ["bear"], tokenizer=lambda _: [1, 2])  # type: ignore[list-item]
+    with pytest.raises(TokenizerError, match="got 4"):
+        rouge_l("bear", ["bear"], tokenizer=len)  # type: ignore[arg-type]
+
+
+def test_options_that_cannot_be():
+    with pytest.raises(OptionError, match="stemmer belongs to the default tokenizer"):
+        rouge_l("bear", ["bear"], stemmer=True, tokenizer=str.split)
+    with pytest.raises(OptionError, match="tokenizer must be a function from a text"):
+        rouge_l("bear", ["bear"], tokenizer="words")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="stemmer must be True or False"):
+        rouge_l("bear", ["bear"], stemmer="porter")  # type: ignore[arg-type]
+
+
+def test_without_the_package_the_error_names_the_extra():
+    code = """
+import sys
+sys.modules["rouge_score"] = None
+from oprag import MissingExtraError
+from oprag.compare.metrics import rouge_l
+try:
+    rouge_l("bear", ["bear"])
+except MissingExtraError as error:
+    print(error)
+"""
+    assert run_python(code) == "ROUGE-L needs an optional dependency: pip install 'oprag[compare]'\n"
+
+
+def test_nothing_is_printed_or_logged(capfd, caplog):
+    rouge_l("bear", ["bear"], stemmer=True)
+    rouge_l("bear", ["bear"], tokenizer=str.split)
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records
