@@ -1,0 +1,42 @@
+"""What statistics are given: numbers that are some, and options of the resampling."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+from oprag.checks import check_count
+from oprag.errors import OptionError
+
+__all__ = ["LEAST_RESAMPLES", "check_resampling", "finite"]
+
+LEAST_RESAMPLES = 100
+"""With fewer the ends of an interval are mere chance."""
+
+
+def finite(value: Any, where: str) -> float:
+    """The value as a float.
+
+    Args:
+        value: A score.
+        where: Whose score it is, for the message.
+
+    Raises:
+        OptionError: It is no finite number. A failed answer has no score: it is left out and counted as failed.
+    """
+    if not isinstance(value, Real) or not math.isfinite(number := float(value)):
+        raise OptionError(f"the value of {where} must be a finite number, got {value!r}; leave out what failed", value)
+    return number
+
+
+def check_resampling(confidence: Any, resamples: Any, seed: Any) -> None:
+    """Refuse options with which no interval can be made.
+
+    Raises:
+        OptionError: The confidence is not between 0 and 1, or the others are no whole numbers from 100 and from 0.
+    """
+    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
+        raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {confidence!r}", confidence)
+    check_count("resamples", resamples, optional=False, least=LEAST_RESAMPLES)
+    check_count("seed", seed, optional=False, least=0)
