@@ -15,6 +15,7 @@
     ├── DataError (ValueError)              a file of questions or documents is not as its format says
     ├── ExperimentError (ValueError)        an experiment cannot be run as it is described
     ├── ResultsFileError (OSError)          a file of results is damaged, or cannot be read or written
+    ├── MeasuringError (RuntimeError)       what was run in a process of its own failed, died or took too long
     ├── PromptError (ValueError)            a prompt template cannot be used, or wants a value that there is not
     ├── ModelError (RuntimeError)           a call of the model failed
     ├── SourceReadError (OSError)           the whole text of a source cannot be had
@@ -45,6 +46,7 @@ __all__ = [
     "IndexFileError",
     "IndexFileWarning",
     "InputFileError",
+    "MeasuringError",
     "MissingExtraError",
     "MissingPositionError",
     "MissingSourceError",
@@ -132,6 +134,10 @@ class ExperimentError(OpragError, ValueError):
 
 class ResultsFileError(OpragError, OSError):
     """A file of results is no such file, is damaged, or cannot be read or written."""
+
+
+class MeasuringError(OpragError, RuntimeError):
+    """What was run in a process of its own raised, died or took too long, or two things were to be measured at once."""
 
 
 class PromptError(OpragError, ValueError):

@@ -1,0 +1,205 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from oprag.compare.measuring import in_fresh_process
+from oprag.errors import MeasuringError, OptionError
+from tests.compare.measuring import working
+from tests.compare.measuring.working import gone, twice
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and forks")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    """No process and no zombie is there after any of these tests."""
+    yield
+    assert psutil.Process().children() == []
+
+
+def test_the_value_comes_from_another_process_with_nothing_of_this_one():
+    assert in_fresh_process(twice, 21) == 42
+    assert in_fresh_process(working.calls, None) == []
+    twice(1)
+    assert working.calls(None) == [1]
+    assert in_fresh_process(working.calls, None) == []
+    working.called.clear()
+
+
+def test_much_goes_both_ways():
+    text = "abcdefghij" * 1_000_000
+    assert in_fresh_process(str.upper, text) == text.upper()
+
+
+def test_variables_are_set_before_python_starts(monkeypatch):
+    monkeypatch.setenv("OPRAG_GIVEN", "here")
+    names = ["OPRAG_GIVEN", "OPENBLAS_NUM_THREADS"]
+    assert in_fresh_process(working.variables, names, environment={"OPENBLAS_NUM_THREADS": "1"}) == ["here", "1"]
+    assert os.environ.get("OPENBLAS_NUM_THREADS") != "1"
+    seeded = {in_fresh_process(working.string_hash, "text", environment={"PYTHONHASHSEED": "7"}) for _ in range(2)}
+    assert len(seeded) == 1
+    assert seeded != {in_fresh_process(working.string_hash, "text", environment={"PYTHONHASHSEED": "8"})}
+
+
+def test_printing_does_not_disturb_and_is_not_shown(capfd):
+    assert in_fresh_process(working.print_much, 20_000) == "the value"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_there_is_nothing_to_read():
+    assert in_fresh_process(working.read_input, None) == ""
+
+
+def test_what_it_raises_is_told_with_its_traceback():
+    with pytest.raises(MeasuringError, match="fail failed in a process of its own: KeyError: 'the reason'") as caught:
+        in_fresh_process(working.fail, "the reason")
+    assert "working.py" in str(caught.value)
+    assert "raise KeyError(message)" in str(caught.value)
+    assert "fresh_child.py" not in str(caught.value)
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert caught.value.__cause__.args == ("the reason",)
+    assert caught.value.value == "fail"
+
+
+def test_an_error_that_cannot_be_unpickled_is_told_as_text():
+    with pytest.raises(MeasuringError, match="OwnError: so much and more") as caught:
+        in_fresh_process(working.fail_with_what_cannot_be_unpickled, "so much")
+    assert caught.value.__cause__ is None
+
+
+def test_leaving_is_no_value():
+    with pytest.raises(MeasuringError, match="SystemExit: 0"):
+        in_fresh_process(working.leave, 0)
+
+
+def test_a_value_that_cannot_travel():
+    with pytest.raises(MeasuringError, match="the value that it returned, a lock, cannot be pickled: TypeError"):
+        in_fresh_process(working.return_what_cannot_be_pickled, None)
+    with pytest.raises(MeasuringError, match="cannot be unpickled here: invalid literal"):
+        in_fresh_process(working.return_what_cannot_be_unpickled, None)
+
+
+def test_a_lambda_and_an_argument_that_cannot_travel():
+    with pytest.raises(OptionError, match="<lambda> and its argument must be such that they can be pickled"):
+        in_fresh_process(lambda number: number, 1)
+    with pytest.raises(OptionError, match="must be such that they can be pickled"):
+        in_fresh_process(print, (number for number in range(3)))
+
+
+def test_a_function_of_the_program_itself():
+    code = """
+from oprag import OptionError
+from oprag.compare.measuring import in_fresh_process
+def own(number):
+    return number
+try:
+    in_fresh_process(own, 1)
+except OptionError as error:
+    print(error)
+print(in_fresh_process(abs, -1))
+"""
+    refused = "another process cannot import own from the program that was started; put it into a module\n1\n"
+    # As a file, without the guard that multiprocessing asks for.
+    result = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == (refused, "")
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "1", True, float("nan")])
+def test_a_timeout_that_cannot_be(timeout):
+    with pytest.raises(OptionError, match="timeout must be a number of seconds over 0"):
+        in_fresh_process(twice, 1, timeout=timeout)
+
+
+def test_variables_that_cannot_be():
+    with pytest.raises(OptionError, match="environment must hold strings, got 'THREADS': 1"):
+        in_fresh_process(twice, 1, environment={"THREADS": 1})  # type: ignore[dict-item]
+
+
+@linux
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (signal.SIGKILL, "was killed (SIGKILL), which is what the system does when memory runs out"),
+        (signal.SIGSEGV, "was killed by signal 11 (Segmentation fault)"),
+        (signal.SIGINT, "was killed by signal 2 (Interrupt)"),
+    ],
+)
+def test_a_process_that_is_killed_or_crashes(number, words):
+    with pytest.raises(MeasuringError, match="the process of die was killed") as caught:
+        in_fresh_process(working.die, int(number))
+    assert words in str(caught.value)
+    assert "It had printed:\nlast words" in str(caught.value)
+
+
+def test_a_process_that_ends_before_it_returns():
+    with pytest.raises(MeasuringError, match="the process of exit_at_once ended with status 3 before it returned"):
+        in_fresh_process(working.exit_at_once, 3)
+
+
+@linux
+def test_running_out_of_memory_is_told():
+    with pytest.raises(MeasuringError, match="need_too_much failed in a process of its own: MemoryError"):
+        in_fresh_process(working.need_too_much, 500 * working.MB)
+
+
+@linux
+def test_a_value_that_has_come_counts_however_the_process_ends(monkeypatch):
+    assert in_fresh_process(working.crash_after_returning, 7) == 7
+    monkeypatch.setattr("oprag.compare.measuring.fresh_process.GRACE", 0.5)
+    assert in_fresh_process(working.hang_after_returning, 7) == 7
+
+
+def test_a_process_whose_time_is_over_is_killed_with_its_children(tmp_path):
+    pids = tmp_path / "pids"
+    start = time.perf_counter()
+    with pytest.raises(MeasuringError, match=r"sleep_beside_a_child was not ready after 3 s and was killed"):
+        in_fresh_process(working.sleep_beside_a_child, str(pids), timeout=3)
+    assert time.perf_counter() - start < 10
+    assert all(gone(int(pid)) for pid in pids.read_text().split())
+
+
+def test_a_timeout_that_is_kept_changes_nothing():
+    assert in_fresh_process(twice, 4, timeout=60) == 8
+
+
+def test_what_the_function_left_running_is_killed():
+    assert gone(in_fresh_process(working.leave_a_child, None))
+
+
+@linux
+def test_a_fork_that_lives_on_does_not_hide_a_death():
+    start = time.perf_counter()
+    with pytest.raises(MeasuringError, match="SIGKILL"):
+        in_fresh_process(working.die_beside_a_fork, 8)
+    assert time.perf_counter() - start < 6
+
+
+@linux
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_it_ends_when_the_program_is_interrupted_or_killed(tmp_path, number):
+    pids = tmp_path / "pids"
+    code = f"""
+from oprag.compare.measuring import in_fresh_process
+from tests.compare.measuring.working import sleep_beside_a_child
+in_fresh_process(sleep_beside_a_child, {str(pids)!r})
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as program:
+        wait_for(pids)
+        program.send_signal(number)
+        _, errors = program.communicate(timeout=20)
+    assert ("KeyboardInterrupt" in errors) == (number == signal.SIGINT)
+    assert all(gone(int(pid)) for pid in pids.read_text().split())
+
+
+def wait_for(path: Path) -> None:
+    for _ in range(200):
+        if path.exists() and path.read_text():
+            return
+        time.sleep(0.1)
+    pytest.fail("it did not start")
