@@ -99,12 +99,10 @@ def paired_difference(
         OptionError: A score is no finite number, a question that both have has no cluster, or an option cannot be.
 
     Example:
-        >>> in_order = {"q1": 0.5, "q2": 0.25, "q3": 1.0, "q4": 0.5}
-        >>> by_rank = {"q1": 0.25, "q2": 0.5, "q3": 0.5, "q4": 0.5}
-        >>> print(*paired_difference(in_order, by_rank).describe().split("; "), sep="\n")
-        +0.125 [-0.125, +0.375], n = 4
-        so few that the interval is too narrow
-        about 13 more questions would settle it
+        >>> in_order = {f"q{number}": number / 10 for number in range(11)}
+        >>> by_rank = {f"q{number}": abs(number - 2) / 10 for number in range(11)}
+        >>> paired_difference(in_order, by_rank).describe()
+        '+0.145 [+0.055, +0.200], n = 11'
     """
     from oprag.compare.statistics.bootstrap import interval
     from oprag.compare.statistics.sign_flips import sign_flip_p_value

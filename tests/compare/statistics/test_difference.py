@@ -1,0 +1,239 @@
+import math
+from itertools import product
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oprag import OptionError
+from oprag.compare.statistics import Difference, paired_difference, summarise
+
+
+def keyed(values: Any) -> dict[str, float]:
+    return {f"q{number}": float(value) for number, value in enumerate(values)}
+
+
+def against_nothing(values: Any, **options: Any) -> Difference:
+    return paired_difference(keyed(values), keyed(0.0 for _ in values), **options)
+
+
+def made(**given: Any) -> Difference:
+    """A difference with some of its fields."""
+    fields = {"n": 120, "mean": 0.042, "low": 0.011, "high": 0.073, "excludes_zero": True, "unpaired": 0}
+    return Difference(**{**fields, "needed": None, "p_value": 0.01, "units": given.get("n", 120), **given})
+
+
+def test_it_is_the_interval_of_the_differences():
+    generator = np.random.default_rng(0)
+    first, second = generator.random(50), generator.random(50)
+    difference = paired_difference(keyed(first), keyed(second))
+    summary = summarise((first - second).tolist())
+    assert (difference.mean, difference.low, difference.high) == (summary.mean, summary.low, summary.high)
+    assert difference.n == difference.units == 50
+
+
+def test_the_interval_is_scipys():
+    stats: Any = pytest.importorskip("scipy.stats")
+    generator = np.random.default_rng(1)
+    first, second = generator.random(40), generator.random(40) ** 2
+    reference = stats.bootstrap(
+        (first, second),
+        lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
+        paired=True,
+        n_resamples=100_000,
+        method="percentile",
+        random_state=2,
+    ).confidence_interval
+    ours = paired_difference(keyed(first), keyed(second), resamples=100_000)
+    assert (ours.low, ours.high) == pytest.approx((reference.low, reference.high), abs=0.002)
+
+
+def test_pairs_see_what_two_samples_do_not():
+    generator = np.random.default_rng(2)
+    difficulty = generator.random(100)
+    first, second = difficulty + 0.03 + 0.05 * generator.normal(size=100), difficulty
+    paired = paired_difference(keyed(first), keyed(second))
+    assert paired.excludes_zero
+    assert paired.low is not None
+    assert paired.low > 0
+    apart = [summarise(values.tolist()) for values in (first, second)]
+    assert (apart[0].low or 0) < (apart[1].high or 0)
+
+
+def test_turned_round_it_is_the_negative():
+    generator = np.random.default_rng(3)
+    first, second = keyed(generator.random(200)), keyed(generator.random(200))
+    there, back = paired_difference(first, second), paired_difference(second, first)
+    assert back.mean == pytest.approx(-(there.mean or 0))
+    assert (back.low, back.high) == pytest.approx((-(there.high or 0), -(there.low or 0)), abs=0.003)
+    assert back.excludes_zero == there.excludes_zero
+    assert back.p_value == pytest.approx(there.p_value, abs=0.02)
+
+
+def test_documents_are_drawn_whole():
+    generator = np.random.default_rng(4)
+    values = np.repeat(generator.normal(0.3, 1, size=12), 20) + 0.2 * generator.normal(size=240)
+    documents = {f"q{number}": number // 20 for number in range(240)}
+    apart, together = against_nothing(values), against_nothing(values, clusters=documents)
+    assert (apart.n, apart.units, together.n, together.units) == (240, 240, 240, 12)
+    assert apart.mean == pytest.approx(together.mean)
+    assert (together.high or 0) - (together.low or 0) > 2 * ((apart.high or 0) - (apart.low or 0))
+    assert (together.p_value or 0) > 10 * (apart.p_value or 0)
+
+
+def test_only_questions_that_both_have_are_compared():
+    first, second = {"a": 1.0, "b": 0.5, "c": 0.0}, {"b": 0.25, "a": 0.5, "d": 9.0, "e": 9.0}
+    difference = paired_difference(first, second)
+    assert (difference.n, difference.unpaired, difference.mean) == (2, 3, 0.375)
+    assert paired_difference({"a": 1.0}, {"b": 1.0}).unpaired == 2
+
+
+def test_clusters_may_know_more_questions_but_not_fewer():
+    scores = {"a": 1.0, "b": 0.0}
+    assert paired_difference(scores, {"a": 0.0, "b": 0.0}, clusters={"a": 1, "b": 2, "c": 3}).units == 2
+    with pytest.raises(OptionError, match="got none for 'b'"):
+        paired_difference(scores, scores, clusters={"a": 1})
+
+
+@given(st.lists(st.floats(-1, 1).map(lambda value: round(value, 2)), min_size=1, max_size=9))
+@settings(max_examples=100)
+def test_the_p_value_of_few_questions_is_that_of_all_signs(values):
+    observed = abs(math.fsum(values))
+    sums = [
+        abs(math.fsum(a * b for a, b in zip(signs, values, strict=True)))
+        for signs in product([1, -1], repeat=len(values))
+    ]
+    expected = sum(value >= observed - 1e-9 for value in sums) / len(sums)
+    assert against_nothing(values, resamples=1000).p_value == pytest.approx(expected)
+
+
+def test_the_p_value_of_many_questions_is_near_that_of_all_signs():
+    values = np.random.default_rng(5).normal(0.35, 1, size=16)
+    exact = against_nothing(values, resamples=2**16).p_value
+    drawn = against_nothing(values, resamples=2**15).p_value
+    assert exact is not None
+    assert 0.01 < exact < 0.9
+    assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact / 2**15))
+
+
+def test_the_p_value_is_that_of_scipys_test():
+    stats: Any = pytest.importorskip("scipy.stats")
+    values = np.random.default_rng(6).normal(0.3, 1, size=12)
+    reference = stats.permutation_test(
+        (values, np.zeros(12)), lambda x, y: np.mean(x) - np.mean(y), permutation_type="samples", n_resamples=np.inf
+    ).pvalue
+    assert against_nothing(values).p_value == pytest.approx(reference)
+
+
+def test_without_a_difference_one_in_twenty_is_below_a_twentieth():
+    generator = np.random.default_rng(7)
+    p_values = [against_nothing(generator.normal(size=25), resamples=400).p_value or 0 for _ in range(600)]
+    assert 0.025 < np.mean(np.array(p_values) <= 0.05) < 0.08
+
+
+def test_six_questions_are_the_fewest_that_reach_a_twentieth():
+    assert [against_nothing([0.1] * count).p_value for count in (1, 3, 5, 6)] == [1, 0.25, 0.0625, 0.03125]
+
+
+def test_so_many_more_questions_would_settle_it():
+    values = np.random.default_rng(8).normal(0.08, 1, size=100)
+    difference = against_nothing(values)
+    assert not difference.excludes_zero
+    assert difference.needed is not None
+    times = (100 + difference.needed) / 100
+    assert times > 3
+    # The same answers over again: the difference stays, and so does its spread.
+    assert against_nothing(np.tile(values, math.ceil(1.15 * times))).excludes_zero
+    assert not against_nothing(np.tile(values, math.floor(0.85 * times))).excludes_zero
+    turned = against_nothing(-values)
+    assert turned.needed == pytest.approx(difference.needed, rel=0.1)
+
+
+def test_nothing_is_needed_where_it_is_settled_or_there_is_no_difference():
+    assert against_nothing([0.1, 0.2, 0.3] * 10).needed is None
+    assert against_nothing([0.5, -0.5] * 10).needed is None
+    assert against_nothing([0.0] * 10).needed is None
+    assert against_nothing([0.1]).needed is None
+
+
+def test_an_end_at_zero_does_not_exclude_it():
+    difference = against_nothing([0.5, 0.0])
+    assert difference.low == 0
+    assert not difference.excludes_zero
+    # At n + 2 the end would be at 0 again; n = 2, h = mean.
+    assert difference.needed == 1
+
+
+def test_sums_that_cancel_out_are_zero():
+    # 0.1 + 0.2 - 0.3 leaves 5.6e-17.
+    difference = against_nothing([0.1, 0.2, -0.3], confidence=0.01)
+    assert (difference.low, difference.high, difference.excludes_zero) == (0, 0, False)
+
+
+def test_without_enough_questions_there_is_no_interval():
+    nothing = paired_difference({}, {"a": 1.0})
+    assert (nothing.n, nothing.mean, nothing.low, nothing.p_value, nothing.unpaired) == (0, None, None, None, 1)
+    one = against_nothing([0.5])
+    assert (one.n, one.mean, one.low, one.high, one.excludes_zero) == (1, 0.5, None, None, False)
+    of_one_document = against_nothing([0.5, 0.7], clusters={"q0": 0, "q1": 0})
+    assert (of_one_document.n, of_one_document.units, of_one_document.low) == (2, 1, None)
+    assert not of_one_document.excludes_zero
+
+
+@given(st.permutations(range(8)))
+@settings(max_examples=30)
+def test_the_sequence_of_the_questions_does_not_matter(order):
+    values = keyed([0.3, 0.1, -0.2, 0.5, 0.0, 0.7, -0.1, 0.2])
+    turned = {f"q{place}": values[f"q{place}"] for place in order}
+    zero = dict.fromkeys(values, 0.0)
+    assert paired_difference(turned, zero, resamples=500) == paired_difference(values, zero, resamples=500)
+
+
+@pytest.mark.parametrize("bad", [None, math.nan, -math.inf, "1"])
+def test_what_is_no_number_is_refused_with_its_key(bad):
+    with pytest.raises(OptionError, match="the value of 'b' in second must be a finite number"):
+        paired_difference({"a": 1.0}, {"a": 1.0, "b": bad})
+
+
+def test_options_are_checked():
+    with pytest.raises(OptionError, match="confidence must be between 0 and 1"):
+        paired_difference({}, {}, confidence=2)
+
+
+@pytest.mark.parametrize(
+    ("difference", "line"),
+    [
+        (made(), "+0.042 [+0.011, +0.073], n = 120"),
+        (
+            made(mean=0.012, low=-0.011, high=0.035, excludes_zero=False, needed=343),
+            "+0.012 [-0.011, +0.035], n = 120; about 340 more questions would settle it",
+        ),
+        (
+            made(n=7062, needed=12_345),
+            "+0.042 [+0.011, +0.073], n = 7,062; about 12,000 more questions would settle it",
+        ),
+        (made(mean=-0.0001, low=-0.0004, high=0.0), "+0.000 [+0.000, +0.000], n = 120"),
+        (made(units=35), "+0.042 [+0.011, +0.073], n = 120 in 35 clusters"),
+        (made(units=5), "+0.042 [+0.011, +0.073], n = 120 in 5 clusters; so few that the interval is too narrow"),
+        (made(n=9), "+0.042 [+0.011, +0.073], n = 9; so few that the interval is too narrow"),
+        (made(unpaired=3), "+0.042 [+0.011, +0.073], n = 120; 3 without a counterpart"),
+        (made(n=1, low=None, high=None), "+0.042, n = 1; too few for an interval"),
+        (made(n=0, mean=None, unpaired=4), "no question that both have; 4 without a counterpart"),
+        (made(needed=7), "+0.042 [+0.011, +0.073], n = 120; about 7 more questions would settle it"),
+    ],
+)
+def test_it_describes_itself_in_a_line(difference, line):
+    assert difference.describe() == line
+
+
+def test_five_hundred_differences_take_seconds():
+    generator = np.random.default_rng(9)
+    cells = [keyed(generator.random(350)) for _ in range(26)]
+    start = perf_counter()
+    for place in range(500):
+        paired_difference(cells[place % 26], cells[(place + 1 + place // 26) % 26])
+    # 2 s; the rest is for machines that have other things to do.
+    assert perf_counter() - start < 20
