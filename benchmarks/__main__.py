@@ -25,7 +25,7 @@ BENCHMARKS = (
     "redundancy",
     "thresholds",
 )
-WITH_DATA = ("inversions", "coverage", "threshold_grid")
+WITH_DATA = ("inversions", "coverage", "threshold_grid", "infinitebench_scores")
 """Those that need question sets."""
 PACKAGES = (
     "oprag",

@@ -1,0 +1,70 @@
+"""Whether our metrics score the predictions that ∞Bench has published as its own scorer does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.result import Figure, Result, Table, main
+from oprag.compare.metrics import choice_accuracy, exact_match, token_f1
+from oprag.compare.metrics.choices import REVISIONS, Revision
+
+FOLDER = "infinitebench_predictions"
+OFFICIAL = {
+    ("gpt4", "qa"): "22.44",
+    ("gpt4", "mc"): "67.25",
+    ("kimi", "qa"): "16.52",
+    ("kimi", "mc"): "72.49",
+}
+"""The means × 100 of the official scorer at commit 0ce4c976, by model and task."""
+
+Prediction = tuple[str, list[str]]
+"""What a model answered, and what is right."""
+
+
+def run(data: Path) -> Result:
+    """Score every prediction."""
+    result = Result(
+        "∞Bench's scores",
+        "Mean × 100 over the predictions that ∞Bench has published, with `token_f1` (En.QA) and `choice_accuracy` "
+        "(En.MC), beside what its own `src/compute_scores.py` gives at commit 0ce4c976.",
+    )
+    rows: list[list[str]] = []
+    for (model, task), official in OFFICIAL.items():
+        predictions = _read(data / FOLDER / f"{model}_en_{task}.jsonl")
+        if task == "qa":
+            name, scores = "token F1", _mean(token_f1, predictions)
+            others = f"exact match {_mean(exact_match, predictions)}"
+        else:
+            name, scores = "accuracy", _mean(choice_accuracy, predictions)
+            others = ", ".join(
+                f"by the rule of {revision} {_mean(_by(revision), predictions)}" for revision in REVISIONS[1:]
+            )
+        result.figures.append(Figure(f"{name}, {model}", official, scores, scores == official))
+        rows.append([f"{model}, En.{task.upper()}", f"{len(predictions):,}", scores, others])
+    result.tables.append(Table("All predictions:", ["set", "predictions", "score", "by other rules"], rows))
+    return result
+
+
+def _by(revision: Revision) -> Callable[[str, Sequence[str]], float]:
+    return lambda prediction, labels: choice_accuracy(prediction, labels, revision=revision)
+
+
+def _mean(metric: Callable[[str, Sequence[str]], float], predictions: Sequence[Prediction]) -> str:
+    return f"{100 * sum(metric(*prediction) for prediction in predictions) / len(predictions):.2f}"
+
+
+def _read(path: Path) -> list[Prediction]:
+    with path.open(encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file if line.strip()]
+    return [(row["prediction"], row["ground_truth"]) for row in rows]
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, required=True, help=f"a folder that has a folder {FOLDER}")
+
+
+if __name__ == "__main__":
+    main(run, _add_arguments)
