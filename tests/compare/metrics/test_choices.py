@@ -46,6 +46,8 @@ OFFICIAL = [
     ("E", ["x", "D"], 0, 0),
     ("(B) Mill Lane", ["Mill Lane", "B"], 0, 0),
     ("*B*", ["x", "B"], 0, 0),
+    ("the answer is", ["", "B"], 0, 0),
+    ("the answer is C", ["", "B"], 1, 1),
 ]
 
 

@@ -152,6 +152,18 @@ def test_so_many_more_questions_would_settle_it():
     assert turned.needed == pytest.approx(difference.needed, rel=0.1)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_is_needed_depends_on_the_end_at_zeros_side(sign):
+    # Skewed: the interval reaches much farther away from 0 than towards it.
+    difference = against_nothing([sign * value for value in [-0.05] * 30 + [1.5] * 2])
+    mean, near = difference.mean or 0, difference.low if sign > 0 else difference.high
+    assert difference.needed is not None
+    assert near is not None
+    wide = abs(mean - near)
+    assert wide * math.sqrt(32 / (32 + difference.needed)) < abs(mean)
+    assert wide * math.sqrt(32 / (32 + difference.needed - 1)) >= abs(mean)
+
+
 def test_nothing_is_needed_where_it_is_settled_or_there_is_no_difference():
     assert against_nothing([0.1, 0.2, 0.3] * 10).needed is None
     assert against_nothing([0.5, -0.5] * 10).needed is None
