@@ -63,6 +63,12 @@ def test_the_librarys_logger_is_left_as_it_was(caplog):
     assert caplog.records == []
 
 
+def test_a_list_of_more_than_a_hundred_thousand_things_is_read():
+    # As the tables of tagged reports have it.
+    long = pdf(*PAGES).replace(b"/Type /Catalog", b"/Type /Catalog /Marks [" + b"0 " * 100_001 + b"]")
+    assert pdf_pages("a.pdf", long, "cli") == list(PAGES)
+
+
 @pytest.mark.parametrize("extra", ["cli", "compare"])
 def test_the_extra_that_is_missing_is_the_callers(monkeypatch, extra):
     monkeypatch.setitem(sys.modules, "pypdf", None)

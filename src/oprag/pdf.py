@@ -6,8 +6,8 @@ import io
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, cast
 
 from oprag.errors import InputFileError, MissingExtraError
 
@@ -37,7 +37,7 @@ def pdf_pages(name: str, data: bytes, extra: str) -> list[str]:
         import pypdf
     except ImportError as error:
         raise MissingExtraError("Reading a PDF file", extra) from error
-    with _silence():
+    with _silence(), _long_arrays(pypdf):
         pages = _pages(pypdf, name, data)
     if not any(page.strip() for page in pages):
         raise InputFileError(
@@ -90,6 +90,13 @@ def _open(reader: Any, name: str) -> None:
         raise InputFileError(
             f"{name} is encrypted; make a copy without a password first, for example with qpdf --decrypt", name
         )
+
+
+def _long_arrays(pypdf: Any) -> AbstractContextManager[Any]:
+    """Let an array have a million elements: reports of companies have lists of more than the library's 100,000."""
+    if not hasattr(pypdf, "apply_configuration"):
+        return nullcontext()
+    return cast("AbstractContextManager[Any]", pypdf.apply_configuration(array_maximum_element_count=1_000_000))
 
 
 @contextmanager
