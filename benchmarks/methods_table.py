@@ -18,12 +18,12 @@ from typing import Any
 from benchmarks.machine import machine
 from benchmarks.questions import QUESTIONS
 from benchmarks.result import Result, Table, markdown
-from oprag.cli.embedders import local_embedder
 from oprag.cli.indexing import Indexing
-from oprag.cli.local_llm import LOCAL_NAME, local_model
 from oprag.cli.working import index_sources
 from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain
 from oprag.methods import Answer, method_names
+from oprag.providers.embedders import local_embedder
+from oprag.providers.local_llm import LOCAL_NAME, local_model
 
 OUTPUT = Path(__file__).parent.parent / "docs" / "methods_benchmark.md"
 COMMAND = "python -m benchmarks.methods_table"
@@ -81,7 +81,7 @@ def _chain() -> OrderPreservingChain:
     sources = dict(topics)
     index = index_sources(sources, Indexing(chunk_size=CHUNK))
     chain: OrderPreservingChain = OrderPreservingChain(
-        llm=local_model().model_copy(update={"max_tokens": REPLY, "extra_body": {"cache_prompt": False}}),
+        llm=local_model(max_tokens=REPLY, extra_body={"cache_prompt": False}),
         retriever=DocumentIndexRetriever(index=index, k=OPTIONS["k"]),
         embeddings=local_embedder(),
         count_tokens=local_embedder().count_tokens,

@@ -15,10 +15,10 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from oprag import Assembly
-from oprag.cli import local_llm
 from oprag.cli.app import app
 from oprag.cli.indexing import Indexing
 from oprag.methods import MethodOptions
+from oprag.providers import local_llm
 from tests.cli import provider
 
 QUESTION = "How much does a crane lift?"

@@ -15,7 +15,6 @@ from oprag.assembly import OP_RAG_16K, Assembly
 from oprag.cli.ask import Model, make_chain, show_answer, show_comparison, stream_answer
 from oprag.cli.demo import QUESTION, show_demo
 from oprag.cli.indexing import LOCAL, Indexing
-from oprag.cli.local_llm import LOCAL_DEFAULTS
 from oprag.cli.map import check_svg, lengths_of, show_map, write_svg
 from oprag.cli.options import TypedOptions, typed_options
 from oprag.cli.reading import read_sources
@@ -24,6 +23,7 @@ from oprag.cli.working import context_of
 from oprag.document_map import map_of
 from oprag.errors import OpragError, OpragWarning, OptionError
 from oprag.methods.options import MethodOptions
+from oprag.providers.local_llm import LOCAL_DEFAULTS
 from oprag.question import check_question
 
 __all__ = ["app"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,7 @@ from rich import box
 from rich.table import Table
 
 from oprag.assembly import OP_RAG_16K, Assembly
-from oprag.cli.embedders import EmbedderOnDemand, reason
 from oprag.cli.indexing import LOCAL, Indexing
-from oprag.cli.local_llm import LOCAL_DEFAULTS, local_model
 from oprag.cli.options import TypedOptions
 from oprag.cli.reading import Sources, whole_texts
 from oprag.cli.show import characters_of, console, error_console, safe
@@ -22,6 +19,9 @@ from oprag.errors import MissingExtraError, OptionError
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
 from oprag.methods.registry import check_needs
+from oprag.providers.chat_models import load_chat_model
+from oprag.providers.embedders import EmbedderOnDemand
+from oprag.providers.local_llm import LOCAL_DEFAULTS
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
@@ -55,27 +55,14 @@ class Model:
 
         Raises:
             MissingExtraError: LangChain, or a piece of the local model, is not installed.
-            OptionError: LangChain knows no such model, or its provider's package or key is missing.
+            OptionError: LangChain knows no such model, its provider's package or key is missing, or it knows no such
+                setting.
         """
         given = {"base_url": self.base_url, "temperature": self.temperature, "max_tokens": self.max_tokens}
         settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if self.name == LOCAL:
-            if self.base_url is not None:
-                raise OptionError(f"--base-url goes with PROVIDER:MODEL, and not with --llm {LOCAL}", self.base_url)
-            return local_model().model_copy(update=settings)
-        if not self.name.strip():
-            raise OptionError("the model has no name; give PROVIDER:MODEL", self.name)
-        try:
-            from langchain.chat_models import init_chat_model
-        except ImportError as error:
-            raise MissingExtraError("oprag ask", "ask") from error
-        if self.base_url is not None and self.name.startswith("openai:"):
-            # Servers of one's own rarely want a key, but the client does.
-            settings |= {"api_key": os.environ.get("OPENAI_API_KEY") or "-", "stream_usage": True}
-        try:
-            return init_chat_model(self.name, **settings)
-        except Exception as error:
-            raise OptionError(f"cannot use the model {self.name!r}: {reason(error)}", self.name) from error
+        if self.name == LOCAL and self.base_url is not None:
+            raise OptionError(f"--base-url goes with PROVIDER:MODEL, and not with --llm {LOCAL}", self.base_url)
+        return load_chat_model(self.name, settings, feature="oprag ask")
 
 
 def make_chain(

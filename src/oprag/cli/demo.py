@@ -10,12 +10,12 @@ from rich.table import Table
 from oprag.build import build_context
 from oprag.chunk import Chunk
 from oprag.cli.ask import show_answer, stream_answer
-from oprag.cli.embedders import local_embedder
 from oprag.cli.indexing import Indexing
-from oprag.cli.local_llm import LOCAL_NAME, local_model
 from oprag.cli.show import console, place_of, safe
 from oprag.cli.working import index_sources
 from oprag.errors import MissingExtraError
+from oprag.providers.embedders import local_embedder
+from oprag.providers.local_llm import LOCAL_NAME, local_model
 from oprag.retrieval.index import DocumentIndex
 from oprag.stitch import Passage
 from oprag.tokens import TokenCounter

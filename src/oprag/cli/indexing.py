@@ -7,12 +7,11 @@ from typing import get_args
 
 from oprag.checks import check_choice, option
 from oprag.errors import OptionError
+from oprag.providers import LOCAL
 from oprag.retrieval.search import Retriever
 from oprag.retrieval.split_sources import Split, Splitter
 
 __all__ = ["LOCAL", "Indexing"]
-
-LOCAL = "local"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from oprag.assembly import Assembly
 from oprag.build import assemble
-from oprag.cli.embedders import embedder_of, local_embedder
 from oprag.cli.index_cache import cached_index, index_key
 from oprag.cli.indexing import Indexing
 from oprag.cli.reading import Sources
@@ -18,6 +17,7 @@ from oprag.cli.show import error_console
 from oprag.context import Context
 from oprag.given import Given
 from oprag.local import LocalEmbedder
+from oprag.providers.embedders import embedder_of, local_embedder
 from oprag.retrieval.index import DocumentIndex
 from oprag.steps import obtain
 from oprag.vectors.of_chunks import given_with_vectors

@@ -1,18 +1,19 @@
-"""The embedder that the command line uses: the local one, or any that LangChain knows."""
+"""Embedders by their names: the local one, or any that LangChain knows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from oprag.cli.indexing import LOCAL
 from oprag.embed import Embedder
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, OptionError
 from oprag.local import LocalEmbedder
+from oprag.providers import LOCAL
+from oprag.providers.reason import reason
 from oprag.retrieval.question_vectors import QuestionVectors
 
-__all__ = ["EmbedderOnDemand", "embedder_of", "local_embedder", "reason"]
+__all__ = ["EmbedderOnDemand", "ProviderEmbedder", "embedder_of", "local_embedder"]
 
 
 @cache
@@ -36,7 +37,7 @@ def embedder_of(name: str) -> Embedder:
         MissingExtraError: LangChain, or the local embedder, is not installed.
         OptionError: It is no such name, LangChain knows no such provider, or the provider's package or key is missing.
     """
-    return local_embedder() if name == LOCAL else _ProviderEmbedder(name)
+    return local_embedder() if name == LOCAL else ProviderEmbedder(name)
 
 
 class EmbedderOnDemand:
@@ -54,15 +55,26 @@ class EmbedderOnDemand:
         return embedder_of(self.name).embed_documents(texts)
 
 
-class _ProviderEmbedder:
-    """Embeddings of a provider, which is asked for each question once, and whose errors are one line."""
+class ProviderEmbedder:
+    """Embeddings of a provider, which is asked for each question once, and whose errors are one line.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        name: PROVIDER:MODEL, as LangChain's `init_embeddings` takes it.
+        feature: What needs it, as the start of a sentence, for the message where LangChain is not installed.
+        settings: What that takes beside.
+
+    Raises:
+        MissingExtraError: LangChain is not installed.
+        OptionError: It is no such name, LangChain knows no such provider, or the provider's package or key is missing.
+    """
+
+    def __init__(self, name: str, feature: str | None = None, **settings: Any) -> None:
         self._typed = name
-        self._embedder = _load(name)
+        self._embedder = _load(name, feature or f"--embeddings {name}", settings)
         self._questions = QuestionVectors(self._embedder, None)
         # What it is called after its settings holds in this process alone where it does not tell them.
-        self.name: str = self._embedder.name if self._embedder.lasting else name
+        self.tells_settings: bool = self._embedder.lasting
+        self.name: str = self._embedder.name if self.tells_settings else name
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""
@@ -81,7 +93,7 @@ class _ProviderEmbedder:
             raise EmbeddingError(f"the embeddings {self._typed!r} failed: {reason(error)}", self._typed) from error
 
 
-def _load(name: str) -> Any:
+def _load(name: str, feature: str, settings: Mapping[str, Any]) -> Any:
     provider, _, model = name.partition(":")
     if not provider.strip() or not model.strip():
         raise OptionError(f"embeddings must be {LOCAL} or PROVIDER:MODEL, got {name!r}", name)
@@ -90,18 +102,8 @@ def _load(name: str) -> Any:
 
         from oprag.langchain.embedder import as_embedder
     except ImportError as error:
-        raise MissingExtraError(f"--embeddings {name}", "ask") from error
+        raise MissingExtraError(feature, "ask") from error
     try:
-        return as_embedder(init_embeddings(name))
+        return as_embedder(init_embeddings(name, **settings))
     except Exception as error:
         raise OptionError(f"cannot use the embeddings {name!r}: {reason(error)}", name) from error
-
-
-def reason(error: Exception) -> str:
-    """What is wrong with a provider's model, in one line."""
-    if callable(details := getattr(error, "errors", None)):
-        # Some clients check themselves with pydantic, whose first line says nothing but the name of a class.
-        return "; ".join(detail["msg"] for detail in details())
-    # Some of LangChain's messages go on with pages of links.
-    first = str(error).strip().partition("\n")[0]
-    return first or type(error).__name__

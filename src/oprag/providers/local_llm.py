@@ -6,6 +6,7 @@ import os
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from oprag.errors import MissingExtraError, OpragError
@@ -13,38 +14,82 @@ from oprag.errors import MissingExtraError, OpragError
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
-__all__ = ["LOCAL_DEFAULTS", "LOCAL_NAME", "local_model"]
+__all__ = [
+    "LOCAL_DEFAULTS",
+    "LOCAL_NAME",
+    "LOCAL_SETTINGS",
+    "LOCAL_WINDOW",
+    "check_local_model",
+    "local_client",
+    "local_model",
+]
 
 LOCAL_NAME = "SmolLM2-135M-Instruct, 4 bit"
 LOCAL_DEFAULTS = {"k": 8, "token_budget": 1_000}
 """What stands in place of the command's defaults: it reads a few hundred tokens a second, on two cores."""
 
-_WINDOW = 8_192  # tokens, of the model
-_LONGEST_REPLY = 120  # tokens; a small model does not always find an end
-_PENALTY = 0.5  # for words that were said; without it, it says one sentence over and over
+LOCAL_WINDOW = 8_192  # tokens
+LOCAL_SETTINGS = {
+    "temperature": 0,
+    # For words that were said; without it, it says one sentence over and over.
+    "frequency_penalty": 0.5,
+    # Tokens; a small model does not always find an end.
+    "max_tokens": 120,
+    "stream_usage": True,
+}
 
 
-@cache
-def local_model() -> ChatOpenAI:
+def local_model(**settings: Any) -> ChatOpenAI:
     """The packaged model behind a server on the loopback interface, started once.
+
+    Args:
+        settings: What LangChain's `ChatOpenAI` takes, in place of what stands here.
 
     Raises:
         MissingExtraError: A piece of it is not installed.
     """
     try:
         import xllamacpp
+    except ImportError as error:
+        raise MissingLocalModelError from error
+    with _LOCK:
+        address = _server(xllamacpp).listening_address
+    return local_client(address, **settings)
+
+
+def local_client(address: str, **settings: Any) -> ChatOpenAI:
+    """A client of the packaged model.
+
+    Args:
+        address: That of its server.
+        settings: What LangChain's `ChatOpenAI` takes, in place of what stands here.
+
+    Raises:
+        MissingExtraError: LangChain's client is not installed.
+    """
+    try:
         from langchain_openai import ChatOpenAI
     except ImportError as error:
         raise MissingLocalModelError from error
-    return ChatOpenAI(
-        base_url=f"{_server(xllamacpp).listening_address}/v1",
-        api_key="-",
-        model="smollm2",
-        temperature=0,
-        frequency_penalty=_PENALTY,
-        max_completion_tokens=_LONGEST_REPLY,
-        stream_usage=True,
-    )
+    if "max_completion_tokens" in settings:
+        # Another name for the same.
+        settings["max_tokens"] = settings.pop("max_completion_tokens")
+    return ChatOpenAI(base_url=f"{address}/v1", api_key="-", model="smollm2", **{**LOCAL_SETTINGS, **settings})
+
+
+def check_local_model() -> None:
+    """Refuse a model that a piece is missing of, before its server is needed.
+
+    Raises:
+        MissingExtraError: A piece of it is not installed.
+    """
+    if find_spec("xllamacpp") is None or find_spec("langchain_openai") is None:
+        raise MissingLocalModelError
+    _model_file()
+
+
+# Two threads that ask for it first would start one each.
+_LOCK = Lock()
 
 
 @cache
@@ -52,7 +97,7 @@ def _server(xllamacpp: Any) -> Any:
     """The server; it stops when nothing holds it any more."""
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(_model_file())
-    parameters.n_ctx = _WINDOW
+    parameters.n_ctx = LOCAL_WINDOW
     parameters.n_parallel = 1
     parameters.port = 0
     parameters.verbosity = -1

@@ -1,0 +1,93 @@
+"""Chat models by their names: the packaged one, or any that LangChain knows."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from oprag.errors import MissingExtraError, OptionError
+from oprag.providers import LOCAL
+from oprag.providers.local_llm import local_model
+from oprag.providers.reason import reason
+
+__all__ = ["load_chat_model"]
+
+# Its settings are arguments of a function, and not fields of the model.
+_NO_FIELDS = "huggingface"
+
+
+def load_chat_model(
+    name: str, settings: Mapping[str, Any], *, feature: str, defaults: Mapping[str, Any] | None = None
+) -> Any:
+    """A LangChain chat model.
+
+    Args:
+        name: "local", or PROVIDER:MODEL as LangChain's `init_chat_model` takes it.
+        settings: What that takes beside: `base_url`, `temperature`, `max_tokens`, and all that the model knows.
+        feature: What needs it, as the start of a sentence, for the message where LangChain is not installed.
+        defaults: Settings that stand where none is given, for models that know them.
+
+    Raises:
+        MissingExtraError: LangChain, or a piece of the local model, is not installed.
+        OptionError: LangChain knows no such model, its provider's package or key is missing, or the model knows no such
+            setting, which most of them would leave aside in silence.
+    """
+    if name == LOCAL:
+        if "base_url" in settings:
+            raise OptionError(f"base_url goes with PROVIDER:MODEL, and not with {LOCAL}", settings["base_url"])
+        return _complete(local_model, name, settings, defaults or {})
+    if not name.strip():
+        raise OptionError("the model has no name; give PROVIDER:MODEL", name)
+    try:
+        from langchain.chat_models import init_chat_model
+    except ImportError as error:
+        raise MissingExtraError(feature, "ask") from error
+    given = dict(settings)
+    if "base_url" in given and name.startswith("openai:"):
+        # Servers of one's own rarely want a key, but the client does.
+        given = {"api_key": os.environ.get("OPENAI_API_KEY") or "-", "stream_usage": True, **given}
+
+    def make(**values: Any) -> Any:
+        try:
+            return init_chat_model(name, **values)
+        except Exception as error:
+            raise OptionError(f"cannot use the model {name!r}: {reason(error)}", name) from error
+
+    return _complete(make, name, given, defaults or {})
+
+
+def _complete(make: Any, name: str, settings: dict[str, Any] | Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+    """The model with these settings, all of which it knows, and with those defaults that it knows."""
+    if any(setting in settings for setting in ("configurable_fields", "config_prefix")):
+        raise OptionError(f"the model {name!r} must be one that stays the same, got configurable_fields", settings)
+    model = make(**settings)
+    known = _names_of(model) if name.partition(":")[0] != _NO_FIELDS else None
+    if known is None:
+        return model
+    for setting in settings:
+        if setting not in known and setting != "model_provider":
+            close = difflib.get_close_matches(setting, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"what it knows are the fields of {type(model).__name__}"
+            raise OptionError(f"the model {name!r} knows no setting {setting!r}; {hint}", setting)
+    missing = {setting: value for setting, value in defaults.items() if setting in known}
+    # Clients are made with the model, so a setting cannot be changed behind that.
+    return make(**{**missing, **settings}) if missing.keys() - settings.keys() else model
+
+
+def _names_of(model: Any) -> set[str] | None:
+    """The settings that a model knows; None where it takes any."""
+    kind = type(model)
+    fields = getattr(kind, "model_fields", None)
+    if fields is None or kind.model_config.get("extra") == "allow":
+        return None
+    return set(fields) | {alias for field in fields.values() for alias in _aliases(field)}
+
+
+def _aliases(field: Any) -> Iterator[str]:
+    for alias in (field.alias, field.validation_alias):
+        if isinstance(alias, str):
+            yield alias
+        elif choices := getattr(alias, "choices", None):
+            yield from (choice for choice in choices if isinstance(choice, str))
