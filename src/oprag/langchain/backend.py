@@ -23,7 +23,7 @@ from oprag.methods.message import Prompt
 from oprag.methods.sources import SourceReader, read_with
 from oprag.steps import Steps, aobtain, obtain
 
-__all__ = ["AsyncLangChainBackend", "LangChainBackend", "Parts"]
+__all__ = ["AsyncLangChainBackend", "LangChainBackend", "Parts", "complete"]
 
 Vectors = tuple[Sequence[Any], Sequence[Any]]
 
@@ -74,12 +74,7 @@ class LangChainBackend(Parts):
         """The model's reply, or its error."""
         if self.known and prompt in self.known:
             return self.known[prompt]
-        started = time.perf_counter()
-        try:
-            reply = self.llm.invoke(prompt_value(prompt), _named(self.config, prompt))
-            return completion_of(reply, time.perf_counter() - started)
-        except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
-            return Completion(error=error, seconds=time.perf_counter() - started)
+        return complete(self.llm, prompt, self.config)
 
     def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
         """The pieces of the model's reply, and then all of it."""
@@ -144,6 +139,16 @@ class AsyncLangChainBackend(Parts):
     async def read(self, source: str) -> str:
         """The whole text of a source."""
         return await asyncio.to_thread(read_with, self.reader, source)
+
+
+def complete(llm: Runnable[Any, Any], prompt: Prompt, config: RunnableConfig | None = None) -> Completion:
+    """The reply of a model, or its error."""
+    started = time.perf_counter()
+    try:
+        reply = llm.invoke(prompt_value(prompt), _named(config or {}, prompt))
+        return completion_of(reply, time.perf_counter() - started)
+    except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
+        return Completion(error=error, seconds=time.perf_counter() - started)
 
 
 class _Collected:

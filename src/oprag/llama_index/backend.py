@@ -26,7 +26,7 @@ from oprag.methods.sources import SourceReader, read_with
 from oprag.steps import Step, Steps, aobtain, obtain
 from oprag.vectors.cache import VectorCache
 
-__all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts"]
+__all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts", "complete"]
 
 # Each provider's word for it.
 _REASONS = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stopReason")
@@ -78,17 +78,6 @@ class Parts:
         usable = cache.path is None or getattr(embedder, "lasting", True)
         return embedded_together(embedder, cache if usable else None, questions, texts)
 
-    def completion(self, response: Any, started: float) -> Completion:
-        """A whole reply."""
-        text = response.text if hasattr(response, "text") else response.message.content
-        return Completion(
-            text or "",
-            response.raw if isinstance(self.llm, StructuredLLM) else None,
-            usage=usage_of(response),
-            seconds=time.perf_counter() - started,
-            finish_reason=_finish_reason(response),
-        )
-
 
 class LlamaIndexBackend(Parts):
     """The calls, in threads."""
@@ -107,13 +96,7 @@ class LlamaIndexBackend(Parts):
         """The model's reply, or its error."""
         if self.known and prompt in self.known:
             return self.known[prompt]
-        started = time.perf_counter()
-        try:
-            if self.llm.metadata.is_chat_model:
-                return self.completion(self.llm.chat(chat_messages(prompt)), started)
-            return self.completion(self.llm.complete(prompt.text), started)
-        except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
-            return Completion(error=error, seconds=time.perf_counter() - started)
+        return complete(self.llm, prompt)
 
     def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
         """The pieces of the model's reply, and then all of it."""
@@ -165,8 +148,8 @@ class AsyncLlamaIndexBackend(Parts):
         started = time.perf_counter()
         try:
             if self.llm.metadata.is_chat_model:
-                return self.completion(await self.llm.achat(chat_messages(prompt)), started)
-            return self.completion(await self.llm.acomplete(prompt.text), started)
+                return _completion(self.llm, await self.llm.achat(chat_messages(prompt)), started)
+            return _completion(self.llm, await self.llm.acomplete(prompt.text), started)
         except Exception as error:  # noqa: BLE001
             return Completion(error=error, seconds=time.perf_counter() - started)
 
@@ -224,6 +207,29 @@ class _Collected:
         if error is not None:
             return Completion(error=error, seconds=seconds, usage=self._usage)
         return Completion("".join(self._texts), usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
+
+
+def complete(llm: LLM, prompt: Prompt) -> Completion:
+    """The reply of a model, or its error."""
+    started = time.perf_counter()
+    try:
+        if llm.metadata.is_chat_model:
+            return _completion(llm, llm.chat(chat_messages(prompt)), started)
+        return _completion(llm, llm.complete(prompt.text), started)
+    except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
+        return Completion(error=error, seconds=time.perf_counter() - started)
+
+
+def _completion(llm: LLM, response: Any, started: float) -> Completion:
+    """A whole reply."""
+    text = response.text if hasattr(response, "text") else response.message.content
+    return Completion(
+        text or "",
+        response.raw if isinstance(llm, StructuredLLM) else None,
+        usage=usage_of(response),
+        seconds=time.perf_counter() - started,
+        finish_reason=_finish_reason(response),
+    )
 
 
 def _processed(postprocessor: BaseNodePostprocessor, nodes: list[NodeWithScore], query: QueryBundle) -> Step:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from oprag.errors import MissingExtraError, OptionError
 from oprag.providers import LOCAL
-from oprag.providers.local_llm import local_model
+from oprag.providers.local_llm import local_client, local_model
 from oprag.providers.reason import reason
 
-__all__ = ["load_chat_model"]
+__all__ = ["check_local_settings", "load_chat_model"]
 
 # Its settings are arguments of a function, and not fields of the model.
 _NO_FIELDS = "huggingface"
@@ -35,9 +36,8 @@ def load_chat_model(
             setting, which most of them would leave aside in silence.
     """
     if name == LOCAL:
-        if "base_url" in settings:
-            raise OptionError(f"base_url goes with PROVIDER:MODEL, and not with {LOCAL}", settings["base_url"])
-        return _complete(local_model, name, settings, defaults or {})
+        check_local_settings(settings)
+        return local_model(**{**(defaults or {}), **settings})
     if not name.strip():
         raise OptionError("the model has no name; give PROVIDER:MODEL", name)
     try:
@@ -56,6 +56,19 @@ def load_chat_model(
             raise OptionError(f"cannot use the model {name!r}: {reason(error)}", name) from error
 
     return _complete(make, name, given, defaults or {})
+
+
+def check_local_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings that the packaged model does not know, without starting it.
+
+    Raises:
+        MissingExtraError: Its client is not installed.
+        OptionError: It knows no such setting.
+    """
+    for fixed in ("base_url", "model", "api_key"):
+        if fixed in settings:
+            raise OptionError(f"{fixed} goes with PROVIDER:MODEL, and not with {LOCAL}", settings[fixed])
+    _complete(partial(local_client, "http://127.0.0.1"), LOCAL, settings, {})
 
 
 def _complete(make: Any, name: str, settings: dict[str, Any] | Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:

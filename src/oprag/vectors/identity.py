@@ -5,30 +5,21 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import re
 import weakref
 from collections.abc import Callable, Mapping
-from enum import Enum
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from oprag.checks import check_text
 from oprag.errors import OptionError
+from oprag.settings import plain
 
-__all__ = ["Identity", "identity_of", "named"]
+__all__ = ["MODEL_NAMES", "NO_NAMES", "Identity", "identity_of", "named"]
 
 # Attributes under which embedding models name the model that they use.
-_MODEL = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
+MODEL_NAMES = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
 # What LlamaIndex calls a model that says nothing, and a setting that was left empty.
-_NO_NAMES = ("", "unknown")
-# Settings that change no vector, or change while the model stays the same: what connects to it, how fast, and who pays.
-_IRRELEVANT = re.compile(
-    r"(.*_)?(api_key|key|secret|password|token|pat|credentials?|headers?|timeout|max_retries|retry_\w+|batch_size"
-    r"|chunk_size|workers|num_workers|concurrency|show_progress(_bar)?|multi_process|callbacks?|callback_manager|cache"
-    r"|cache_folder|verbose|organization|project|user|metadata|tags|client|http_\w*client|async_\w+|logger|session"
-    r"|proxy|proxies|class_name)"
-)
+NO_NAMES = ("", "unknown")
 _LONGEST = 100  # characters of the name of a model
 _DIGITS = 12  # of the hash of the settings
 
@@ -57,8 +48,8 @@ def identity_of(model: Any) -> Identity:
         model: Embeddings of LangChain or LlamaIndex, or anything like them.
     """
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
-    names = {name: getattr(model, name, None) for name in _MODEL}
-    calls_itself = {name: value for name, value in names.items() if isinstance(value, str) and value not in _NO_NAMES}
+    names = {name: getattr(model, name, None) for name in MODEL_NAMES}
+    calls_itself = {name: value for name, value in names.items() if isinstance(value, str) and value not in NO_NAMES}
     known = _known.get(id(model))
     if known is not None and known.model() is model and known.calls_itself == calls_itself:
         return known.identity
@@ -104,31 +95,10 @@ def _settings(model: Any) -> dict[str, Any] | None:
         return None
     given = {str(name): getattr(model, name, None) for name in names}
     try:
-        plain = _plain(given)
+        settings = plain(given)
     except TypeError:
         return None
-    return plain if isinstance(plain, dict) else None
-
-
-def _plain(value: Any) -> Any:
-    """A setting as JSON has it.
-
-    Raises:
-        TypeError: It is an object that does not tell what it is.
-    """
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, Enum | Path):
-        return str(value)
-    if isinstance(value, Mapping):
-        inner = {str(name): part for name, part in value.items() if not _IRRELEVANT.fullmatch(str(name))}
-        return {name: _plain(part) for name, part in inner.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        parts = [_plain(part) for part in value]
-        return sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts
-    if hasattr(value, "get_secret_value"):
-        return None
-    raise TypeError(type(value).__name__)
+    return settings if isinstance(settings, dict) else None
 
 
 def _without_login(address: str) -> str:

