@@ -10,7 +10,7 @@ from typing import Any
 
 from oprag.errors import MissingExtraError, OptionError
 from oprag.providers import LOCAL
-from oprag.providers.local_llm import local_client, local_model
+from oprag.providers.local_llm import check_local_model, local_client, local_model
 from oprag.providers.reason import reason
 
 __all__ = ["check_local_settings", "load_chat_model"]
@@ -62,9 +62,10 @@ def check_local_settings(settings: Mapping[str, Any]) -> None:
     """Refuse settings that the packaged model does not know, without starting it.
 
     Raises:
-        MissingExtraError: Its client is not installed.
+        MissingExtraError: A piece of it is not installed.
         OptionError: It knows no such setting.
     """
+    check_local_model()
     for fixed in ("base_url", "model", "api_key"):
         if fixed in settings:
             raise OptionError(f"{fixed} goes with PROVIDER:MODEL, and not with {LOCAL}", settings[fixed])

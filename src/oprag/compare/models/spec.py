@@ -131,9 +131,8 @@ class ModelSpec:
         from importlib.metadata import version
 
         from oprag.providers.chat_models import check_local_settings
-        from oprag.providers.local_llm import LOCAL_NAME, LOCAL_SETTINGS, LOCAL_WINDOW, check_local_model
+        from oprag.providers.local_llm import LOCAL_NAME, LOCAL_SETTINGS, LOCAL_WINDOW
 
-        check_local_model()
         try:
             check_local_settings(self.settings)
         except OptionError as error:
