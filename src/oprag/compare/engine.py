@@ -6,7 +6,7 @@ thread each, and all that wait for the same reply get it from one call.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
@@ -26,6 +26,7 @@ __all__ = ["Call", "Caller", "Engine", "Made"]
 
 # Units that wait for replies at the same time; each holds a context and little more.
 _MOST_WAITING = 4_000
+_REPLIES = 4_000  # that are at hand; other cells want the same ones soon
 
 
 class Call(NamedTuple):
@@ -112,6 +113,7 @@ class Engine:
         self._ready: deque[tuple[Work, object]] = deque()
         self._calls: deque[Call] = deque()
         self._reserved: dict[str, Spent] = {}
+        self._replies: OrderedDict[str, Completion] = OrderedDict()
         self._waiting: dict[str, list[Work]] = {}
         self._works = 0
         self.stopped: str | None = None
@@ -165,7 +167,7 @@ class Engine:
                 if isinstance(request, Generate):
                     if not self._asked(work, request):
                         return None
-                    reply = self._replies(work)
+                    reply = self._taken(work)
                 else:
                     reply = self._fetched(work, request)
         except (ResultsFileError, MissingExtraError):
@@ -196,7 +198,7 @@ class Engine:
             work.wanted.append((prompt.step, key))
             if key in work.replies:
                 continue
-            known = None if key in self._waiting else self._keeper.reply(key)
+            known = None if key in self._waiting else self._known(key)
             work.replies[key] = known
             if known is None:
                 if key not in self._waiting:
@@ -205,7 +207,16 @@ class Engine:
                 self._waiting[key].append(work)
         return all(work.replies.values())
 
-    def _replies(self, work: Work) -> tuple[Completion | None, ...]:
+    def _known(self, key: str) -> Completion | None:
+        """A reply that came before; the last few are at hand."""
+        reply = self._replies.get(key) or self._keeper.reply(key)
+        if reply is not None:
+            self._replies[key] = reply
+            while len(self._replies) > _REPLIES:
+                self._replies.popitem(last=False)
+        return reply
+
+    def _taken(self, work: Work) -> tuple[Completion | None, ...]:
         """The replies in the sequence of the prompts, on record."""
         replies = tuple(work.replies[key] for _, key in work.wanted)
         work.calls += [
@@ -240,7 +251,7 @@ class Engine:
             work.replies[call.key] = completion
             if completion.error is not None or all(work.replies.values()):
                 # A failed call ends the question, so it does not wait for the others.
-                self._ready.append((work, self._replies(work)))
+                self._ready.append((work, self._taken(work)))
                 work.replies = {}
 
 

@@ -1,0 +1,152 @@
+"""What an experiment is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from oprag.checks import check_count
+from oprag.compare.data.data_set import DataSet
+from oprag.compare.embedders import EmbedderSpec
+from oprag.compare.grid import Cells, Fixed, Grid, as_grids, cells_of
+from oprag.compare.models import ModelSpec
+from oprag.compare.money import as_limits, as_price
+from oprag.compare.scoring import METRICS, check_metrics
+from oprag.compare.stores import STORE_NAMES
+from oprag.compare.token_counters import counter_of
+from oprag.errors import ExperimentError, OptionError
+from oprag.methods.prompts import as_prompts
+from oprag.providers import LOCAL
+
+__all__ = ["Experiment"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Questions, and all the ways in which they are to be answered.
+
+    Attributes:
+        name: What it is called; runs with the same name in the same results file go on with it.
+        data: The data sets by their names.
+        grid: The values of each axis, or several such grids; see `oprag.compare.axes`.
+        models: The models by their names: `ModelSpec`s, or what they take. The first is the default of the axis.
+        embedders: The embedders by their names: `EmbedderSpec`s, or what they take.
+        stores: Stores of one's own by their names: MODULE:FUNCTION, or a function of LangChain `Embeddings` that gives
+            an empty vector store. The others can be named without.
+        metrics: The names of the metrics; all by default.
+        score_embedder: Embeds answers and gold answers for `answer_cosine`. It is the same in all cells, so that it
+            favours none of them.
+        count_tokens: What counts the tokens of contexts, in the reader's unit, by its name.
+        prompts: Prompts by the name of their step.
+        prices: What a million tokens of a model cost, by the name of the model.
+        limits: The most that all runs together may spend.
+        max_concurrency: How many calls of models are made at the same time.
+        give_up_after: How many calls in a row may fail before a run ends, since the model is not there.
+
+    Raises:
+        ExperimentError: Something is named that there is not, or cannot be.
+        OptionError: An option has a value that it cannot have.
+        PromptError: A prompt cannot be used.
+    """
+
+    name: str
+    data: Mapping[str, DataSet]
+    grid: Any
+    models: Mapping[str, Any] = field(default_factory=dict)
+    embedders: Mapping[str, Any] = field(default_factory=lambda: {LOCAL: LOCAL})
+    stores: Mapping[str, str | Callable[[Any], Any]] = field(default_factory=dict)
+    metrics: Sequence[str] = tuple(METRICS)
+    score_embedder: Any = LOCAL
+    count_tokens: str = "approximate"
+    prompts: Any = None
+    prices: Mapping[str, Any] = field(default_factory=dict)
+    limits: Any = None
+    max_concurrency: int = 8
+    give_up_after: int = 25
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        _check_data(self.data)
+        check_count("max_concurrency", self.max_concurrency, optional=False)
+        check_count("give_up_after", self.give_up_after, optional=False)
+        counter_of(self.count_tokens)
+        if not self.embedders:
+            raise ExperimentError("an experiment must have an embedder", self.embedders)
+        made: dict[str, Any] = {
+            "grid": as_grids(self.grid),
+            "models": {name: _as_spec(ModelSpec, name, given) for name, given in self.models.items()},
+            "embedders": {name: _as_spec(EmbedderSpec, name, given) for name, given in self.embedders.items()},
+            "metrics": check_metrics(self.metrics),
+            "score_embedder": _as_spec(EmbedderSpec, None, self.score_embedder),
+            "prompts": as_prompts(self.prompts),
+            "prices": {name: as_price(price) for name, price in self.prices.items()},
+            "limits": as_limits(self.limits),
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
+        self._check_prices()
+        for name in self.stores:
+            if name in STORE_NAMES:
+                raise ExperimentError(f"there is a store {name!r} already; call yours otherwise", name)
+
+    @property
+    def fixed(self) -> Fixed:
+        """What all cells have in common."""
+        return Fixed(
+            tuple(self.data),
+            tuple(self.embedders),
+            tuple(self.models),
+            (*STORE_NAMES, *self.stores),
+            counter_of(self.count_tokens).count,
+            self.prompts,
+        )
+
+    def cells(self) -> Cells:
+        """Its cells, and what became of the other combinations.
+
+        Raises:
+            ExperimentError: A value cannot be, or no combination can be run.
+        """
+        grids: Sequence[Grid] = self.grid
+        return cells_of(grids, self.fixed)
+
+    def _check_prices(self) -> None:
+        for name in self.prices:
+            if name not in self.models:
+                raise ExperimentError(f"there is a price for {name!r}, and no such model", name)
+        without = [name for name in self.models if name not in self.prices]
+        if self.limits.money is not None and without:
+            raise ExperimentError(
+                f"there is a limit of money, and no price for the model {without[0]!r}; give it one, which may be 0",
+                without[0],
+            )
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise ExperimentError(f"an experiment must have a name, got {name!r}", name)
+
+
+def _check_data(data: Any) -> None:
+    if not isinstance(data, Mapping) or not data or not all(isinstance(one, DataSet) for one in data.values()):
+        raise ExperimentError(f"data must map names to data sets, as read_data() reads them, got {data!r}", data)
+    for name, data_set in data.items():
+        if not data_set.questions:
+            raise ExperimentError(f"the data set {name!r} has no questions", data_set)
+
+
+def _as_spec(kind: Any, name: str | None, given: Any) -> Any:
+    if isinstance(given, kind):
+        return given
+    try:
+        if isinstance(given, Mapping):
+            settings = dict(given)
+            use = settings.pop("use", None)
+            if not isinstance(use, str):
+                raise ExperimentError(f'{name!r} must say what to use, such as use = "{LOCAL}"', given)
+            own = {key: settings.pop(key) for key in kind.__dataclass_fields__ if key in settings and key != "settings"}
+            return kind(use, **{"name": name, **own}, settings=settings)
+        return kind(given, name)
+    except OptionError as error:
+        raise ExperimentError(f"{name!r}: {error}", given) from error

@@ -1,0 +1,278 @@
+"""What an experiment will take, found out by running it with a model that writes placeholders."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from oprag.compare.answer_tables import Spent
+from oprag.compare.controls import LIKELIHOOD
+from oprag.compare.embedders import EmbedderSpec
+from oprag.compare.engine import Call, Made
+from oprag.compare.experiment import Experiment
+from oprag.compare.memory import MemoryKeeper
+from oprag.compare.money import Limits, Meter
+from oprag.compare.opened import Opened
+from oprag.compare.records import Reply
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.run import longest_replies, make_engine, make_library
+from oprag.compare.work import Unit
+from oprag.methods.completion import Usage
+from oprag.providers import LOCAL
+from oprag.tokens import count
+
+__all__ = ["Plan", "make_plan"]
+
+_REPLY = 100
+"""The tokens that a reply is taken to have, where its model was told no limit."""
+
+_QUESTIONS = 32  # lines of a reply that asks for other questions; the method takes as many as it wants
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelPlan:
+    """What one model will be asked.
+
+    Attributes:
+        calls: The calls that will be made, each distinct one once.
+        input_tokens: The tokens of their prompts, by the counter of the experiment.
+        output_tokens: The tokens of the replies, at the longest that the model was told, or 100 each.
+        money: What that costs; None without a price.
+    """
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    money: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What an experiment will take.
+
+    Replies are not known beforehand, so calls that depend on replies are counted with placeholders: `self_route` with a
+    second call always, `step_down` and `reciprocal` with as many other questions as they ask for.
+
+    Attributes:
+        cells: How many cells it has.
+        combinations: How many combinations of values the grids have.
+        impossible: How many of them cannot be run, by reason.
+        repeated: How many do the same as another one.
+        questions: How many questions there are, in all data sets that are used.
+        units: How many questions in cells there are.
+        done: How many of them have an answer in the results file already.
+        failed: How many failed before, and are tried again when that is asked for.
+        calls_unshared: The calls of what is left to do, if every cell were run by itself.
+        models: What will be asked, by model.
+        failures: How many questions in cells cannot be answered, by reason: nothing fits a budget, say.
+        stand_in: The embedders that cost money, in whose place the packaged one was asked; empty where the plan knows
+            the contexts themselves.
+        limits: The most that may be spent.
+        spent: What earlier runs have spent.
+    """
+
+    cells: int
+    combinations: int
+    impossible: Mapping[str, int]
+    repeated: int
+    questions: int
+    units: int
+    done: int
+    failed: int
+    calls_unshared: int
+    models: Mapping[str, ModelPlan]
+    failures: Mapping[str, int]
+    stand_in: tuple[str, ...]
+    limits: Limits
+    spent: Spent
+
+    @property
+    def calls(self) -> int:
+        """The calls that will be made."""
+        return sum(model.calls for model in self.models.values())
+
+    @property
+    def tokens(self) -> int:
+        """The tokens that models will read and write."""
+        return sum(model.input_tokens + model.output_tokens for model in self.models.values())
+
+    @property
+    def money(self) -> float | None:
+        """What that costs; None where a model has no price."""
+        costs = [model.money for model in self.models.values()]
+        return None if None in costs or not costs else sum(cost for cost in costs if cost is not None)
+
+    def describe(self) -> str:
+        """The plan in plain text."""
+        return "\n".join(_lines(self))
+
+
+def make_plan(
+    experiment: Experiment,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    retry_failed: bool = False,
+    watch: Callable[[int, int], None] | None = None,
+) -> Plan:
+    """Find out what a run will take, without asking a model or an embedder that costs money.
+
+    What is split, embedded and found for the plan is kept in the results file, if there is one, and not done again.
+
+    Args:
+        experiment: The experiment.
+        path: The results file that the run will go on with; None for one that begins anew.
+        retry_failed: Whether questions that failed before will be tried again.
+        watch: Told how many questions in cells are planned, and how many there are.
+
+    Raises:
+        ExperimentError: The experiment cannot be run as it is described.
+        ResultsFileError: The file is damaged, is another one, or cannot be written.
+        MissingExtraError: Something that it needs is not installed.
+    """
+    opened = Opened(experiment)
+    file = None if path is None else ResultsFile(path)
+    units = list(opened.units())
+    done: set[tuple[str, str]] = set()
+    failed: dict[tuple[str, str], str] = {}
+    if file is not None and file.path.exists():
+        done, failed, _ = file.found(experiment.name)
+    spent = Spent() if file is None else file.spent(experiment.name)
+    ended = done if retry_failed else done | failed.keys()
+    left = [unit for unit in units if (unit.cell_key, unit.question_key) not in ended]
+    costly = tuple(name for name, embedder in opened.embedders.items() if embedder.spends)
+    dry = _DryRun(opened, file, costly)
+    calls_unshared, failures = dry.run(left, watch)
+    if file is not None:
+        file.close()
+    return Plan(
+        cells=len(opened.cells.cells),
+        combinations=opened.cells.combinations,
+        impossible=opened.cells.impossible,
+        repeated=opened.cells.repeated,
+        questions=len(opened.question_rows),
+        units=len(units),
+        done=len(done),
+        failed=len(failed),
+        calls_unshared=calls_unshared,
+        models=dry.models(),
+        failures=failures,
+        stand_in=costly,
+        limits=experiment.limits,
+        spent=spent,
+    )
+
+
+class _DryRun:
+    """A run that asks nobody."""
+
+    def __init__(self, opened: Opened, file: ResultsFile | None, costly: tuple[str, ...]) -> None:
+        self._opened = opened
+        experiment = opened.experiment
+        # What a stand-in has found is no result.
+        self._keeper = MemoryKeeper(file, passing_on=file is not None and not costly)
+        embedders = dict(opened.embedders)
+        if costly:
+            embedders |= dict.fromkeys(costly, EmbedderSpec(LOCAL).open())
+        self._library = make_library(opened, self._keeper, embedders)
+        self._caller = _Placeholders(self._keeper, experiment, longest_replies(experiment))
+
+    def run(self, units: list[Unit], watch: Callable[[int, int], None] | None) -> tuple[int, dict[str, int]]:
+        """The calls that all units together would make by themselves, and why some of them cannot be answered."""
+        engine = make_engine(self._opened, self._library, self._caller, self._keeper, Meter(Limits(), Spent()))
+        unshared = 0
+        failures: Counter[str] = Counter()
+        try:
+            for number, outcome in enumerate(engine.run(units), 1):
+                if outcome.error is not None:
+                    failures[f"{type(outcome.error).__name__}: {outcome.error}"] += 1
+                unshared += len(outcome.calls)
+                if watch is not None:
+                    watch(number, len(units))
+        finally:
+            self._library.close()
+        return unshared, dict(failures)
+
+    def models(self) -> dict[str, ModelPlan]:
+        """What will be asked, by model."""
+        plans: dict[str, ModelPlan] = {}
+        for name, usages in self._caller.asked.items():
+            usage = Usage()
+            for one in usages:
+                usage = usage.plus(one)
+            price = self._opened.experiment.prices.get(name)
+            money = None if price is None else price.of(usage)
+            plans[name] = ModelPlan(
+                calls=len(usages), input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, money=money
+            )
+        return plans
+
+
+class _Placeholders:
+    """Writes a reply that is as long as it may be, and another one for each prompt; a `Caller`."""
+
+    def __init__(self, keeper: MemoryKeeper, experiment: Experiment, longest: Mapping[str, int]) -> None:
+        self._keeper = keeper
+        self._count = experiment.fixed.count_tokens
+        self._longest = longest
+        self._made: deque[Made] = deque()
+        self.asked: dict[str, list[Usage]] = {}
+
+    @property
+    def running(self) -> int:
+        return len(self._made)
+
+    def begin(self, call: Call) -> None:
+        longest = self._longest.get(call.model, _REPLY)
+        if call.prompt.step == LIKELIHOOD:
+            text, longest = "0", 0
+        else:
+            text = _placeholder(call, longest)
+        usage = Usage(count(call.prompt.text, self._count), longest, 0, estimated=True)
+        self.asked.setdefault(call.model, []).append(usage)
+        reply = Reply(call.key, "", call.prompt.step, text, usage, None, 0.0)
+        self._keeper.keep_reply(reply)
+        self._made.append(Made(call, reply.completion, Spent()))
+
+    def take(self) -> Made:
+        return self._made.popleft()
+
+    def at_most(self, call: Call) -> Spent:  # noqa: ARG002
+        return Spent()
+
+
+def _placeholder(call: Call, tokens: int) -> str:
+    """A reply in the form that the step is read in; with the address of the call in it, so that none equals another."""
+    step = call.prompt.step
+    if step == "route":
+        return "unanswerable"
+    if step == "variants":
+        return "\n".join(f"What is {call.key} {number}?" for number in range(1, _QUESTIONS + 1))
+    text = f"{call.key} {'word ' * max(0, tokens - 8)}".rstrip()
+    return f"{text}\nConfidence: 50" if step == "rerank" else text
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    yield f"{plan.combinations:,} combinations: {plan.cells:,} cells"
+    if plan.repeated:
+        yield f"  {plan.repeated:,} do the same as another one: an option has no effect in them"
+    for reason, number in plan.impossible.items():
+        yield f"  {number:,} skipped: {reason}"
+    yield f"{plan.questions:,} questions: {plan.units:,} answers"
+    if plan.done:
+        yield f"  {plan.done:,} are in the results file"
+    if plan.failed:
+        yield f"  {plan.failed:,} failed before"
+    for reason, number in plan.failures.items():
+        yield f"  {number:,} cannot be made: {reason}"
+    yield f"{plan.calls:,} calls of models, of {plan.calls_unshared:,} that the cells need"
+    for name, model in plan.models.items():
+        money = "" if model.money is None else f", {model.money:,.2f}"
+        yield f"  {name}: {model.calls:,} calls, {model.input_tokens:,} tokens in, {model.output_tokens:,} out{money}"
+    for name in plan.stand_in:
+        yield f"  planned with the packaged embedder in place of {name}, which costs money"
+    limits = {name: limit for name, limit in vars(plan.limits).items() if limit is not None}
+    if limits:
+        spent = plan.spent._asdict()
+        yield "limits: " + ", ".join(f"{limit:,} {name} ({spent[name]:,.6g} spent)" for name, limit in limits.items())

@@ -1,0 +1,148 @@
+"""From what came of questions to what is written down about them."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from oprag.compare.cell import Cell
+from oprag.compare.content import address
+from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.library import Library
+from oprag.compare.records import AnswerRecord, ContextRecord
+from oprag.compare.scoring import COSINE, Scored, cosines, scores_of, spans_of
+from oprag.compare.work import Outcome
+from oprag.context import Context
+from oprag.embed import Embedder
+from oprag.methods.answer import Answer
+
+__all__ = ["Recorder"]
+
+_CONTEXTS = 1_024
+_LONGEST = 2_000  # characters of an error message
+
+
+class _About(NamedTuple):
+    """What is written down about a context, which several methods share."""
+
+    context: Context
+    record: ContextRecord
+    tokens: int
+    embedder_tokens: int
+    spans: Sequence[tuple[str, int, int]]
+
+
+class Recorder:
+    """Scores answers, and makes records of them.
+
+    Args:
+        data: The data sets by their names.
+        library: What the answers were made from.
+        metrics: The names of the metrics.
+        score_embedder: Embeds answers and gold answers for their cosine; the same one in all cells.
+    """
+
+    def __init__(
+        self, data: Mapping[str, DataSet], library: Library, metrics: Sequence[str], score_embedder: Embedder | None
+    ) -> None:
+        self._data = data
+        self._library = library
+        self._metrics = metrics
+        self._score_embedder = score_embedder
+        self._about: OrderedDict[int, _About] = OrderedDict()
+        self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
+
+    def records(self, outcomes: Sequence[Outcome]) -> list[AnswerRecord]:
+        """The records of these outcomes; cosines are computed for all of them at once."""
+        answered = [(outcome, outcome.answer) for outcome in outcomes if outcome.answer is not None]
+        scored = [self._scored(outcome, answer) for outcome, answer in answered]
+        near: Sequence[float | None] = [None] * len(scored)
+        if COSINE in self._metrics and self._score_embedder is not None:
+            near = cosines(scored, self._score_embedder)
+        records = [self._failed(outcome) for outcome in outcomes if outcome.answer is None]
+        for (outcome, answer), given, cosine in zip(answered, scored, near, strict=True):
+            scores, notes = scores_of(given, self._metrics)
+            if cosine is not None:
+                scores[COSINE] = cosine
+            records.append(self._answered(outcome, answer, scores, notes))
+        return records
+
+    def _answered(
+        self, outcome: Outcome, answer: Answer, scores: Mapping[str, float], notes: Sequence[str]
+    ) -> AnswerRecord:
+        cell = outcome.unit.cell
+        context = answer.context
+        about = None if context is None else self._about_context(cell, outcome.unit.question, context)
+        return AnswerRecord(
+            cell=outcome.unit.cell_key,
+            question=outcome.unit.question_key,
+            status="answered",
+            text=answer.text,
+            notes=(*answer.notes, *notes),
+            route=answer.route,
+            calls=outcome.calls,
+            usage=answer.usage,
+            embedded_tokens=self._library.embedded_tokens(cell, outcome.embedded),
+            context_tokens=None if about is None else about.tokens,
+            context_embedder_tokens=None if about is None else about.embedder_tokens,
+            context_chunks=None if context is None else len(context.kept),
+            context=None if about is None else about.record,
+            scores=scores,
+        )
+
+    def _failed(self, outcome: Outcome) -> AnswerRecord:
+        error = outcome.error
+        # The error of the model's client says more than that of the method which it ended.
+        cause = error.__cause__ or error if error is not None else None
+        return AnswerRecord(
+            cell=outcome.unit.cell_key,
+            question=outcome.unit.question_key,
+            status="failed",
+            error=type(cause).__name__,
+            message=" ".join(str(error).split())[:_LONGEST],
+            calls=outcome.calls,
+        )
+
+    def _scored(self, outcome: Outcome, answer: Answer) -> Scored:
+        cell, question = outcome.unit.cell, outcome.unit.question
+        about = None
+        if answer.context is not None:
+            about = self._about_context(cell, question, answer.context)
+        return Scored(
+            question,
+            cell.method,
+            answer.text,
+            answer.context,
+            () if about is None else about.spans,
+            sum(cell.assembly.count_tokens(call.prompt.text) for call in answer.calls),
+            self._length(cell, question),
+        )
+
+    def _about_context(self, cell: Cell, question: Question, context: Context) -> _About:
+        key = id(context)
+        known = self._about.get(key)
+        if known is not None and known.context is context:
+            return known
+        index = self._library.index(cell, question.documents)
+        rows = [int(chunk.id or 0) for chunk in context.kept]
+        kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
+        dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
+        about = self._about[key] = _About(
+            context,
+            ContextRecord(address("context", index.key, kept, dropped), index.key, kept, dropped),
+            context.tokens,
+            sum(index.pieces[row].tokens for row in rows),
+            spans_of(context, index, self._data[cell.data].documents),
+        )
+        while len(self._about) > _CONTEXTS:
+            self._about.popitem(last=False)
+        return about
+
+    def _length(self, cell: Cell, question: Question) -> int:
+        """The tokens of the whole documents of a question."""
+        key = cell.data, question.documents
+        if key not in self._lengths:
+            texts = (self._library.whole_text(cell, name) for name in question.documents)
+            self._lengths[key] = sum(cell.assembly.count_tokens(text) for text in texts)
+        return self._lengths[key]

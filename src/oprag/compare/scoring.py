@@ -1,0 +1,182 @@
+"""The metrics of an experiment by their names, and what each of them applies to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from oprag.compare.cell import ALONE, CONTROLS
+from oprag.compare.data.data_set import Question
+from oprag.compare.index import Index, page_starts
+from oprag.compare.metrics import (
+    answer_cosine,
+    choice_accuracy,
+    evidence_coverage,
+    exact_match,
+    inverted_pairs,
+    long_context_share,
+    paper_token_usage,
+    rouge_l,
+    token_f1,
+)
+from oprag.context import Context
+from oprag.embed import Embedder
+from oprag.errors import OptionError
+
+__all__ = ["COSINE", "METRICS", "Scored", "check_metrics", "cosines", "scores_of", "spans_of"]
+
+COSINE = "answer_cosine"
+
+_SILENT = (*ALONE, "answer_likelihood", "closed_book_likelihood")
+"""The methods whose text is no answer."""
+
+
+class Scored(NamedTuple):
+    """What is scored.
+
+    Attributes:
+        question: The question, with its gold answers.
+        method: The method.
+        text: The answer.
+        context: What was retrieved for the question itself; None where nothing was searched for.
+        index: Where it was found.
+        spans: The places of the kept chunks in whole texts, where they are needed.
+        tokens_read: The tokens of all prompts, by the counter of the experiment.
+        tokens_of_sources: The tokens of the whole documents of the question, by the same.
+    """
+
+    question: Question
+    method: str
+    text: str
+    context: Context | None
+    spans: Sequence[tuple[str, int, int]]
+    tokens_read: int
+    tokens_of_sources: int
+
+
+Metric = Callable[[Scored], float | None]
+
+
+def _of_answers(metric: Callable[[str, Sequence[str]], float]) -> Metric:
+    def score(given: Scored) -> float | None:
+        if given.method in _SILENT or not given.question.answers:
+            return None
+        return metric(given.text, given.question.answers)
+
+    return score
+
+
+def _choice(given: Scored) -> float | None:
+    labels = given.question.labels
+    return None if given.method in _SILENT or labels is None else choice_accuracy(given.text, labels)
+
+
+def _coverage(given: Scored) -> float | None:
+    evidence = given.question.evidence
+    return None if given.context is None or not evidence else evidence_coverage(given.spans, evidence)
+
+
+def _inversions(given: Scored) -> float | None:
+    if given.context is None:
+        return None
+    return inverted_pairs([(str(chunk.source), chunk.metadata["chunk_index"]) for chunk in given.context.kept])
+
+
+def _likelihood(given: Scored) -> float | None:
+    return float(given.text) if given.method in CONTROLS and given.method.endswith("likelihood") else None
+
+
+def _paper_tokens(given: Scored) -> float | None:
+    return None if given.method in _SILENT else paper_token_usage(given.text)
+
+
+def _share(given: Scored) -> float | None:
+    return None if given.method in _SILENT else long_context_share(given.tokens_read, given.tokens_of_sources)
+
+
+METRICS: dict[str, Metric | None] = {
+    "token_f1": _of_answers(token_f1),
+    "exact_match": _of_answers(exact_match),
+    "choice_accuracy": _choice,
+    "rouge_l": _of_answers(rouge_l),
+    COSINE: None,
+    "answer_likelihood": _likelihood,
+    "evidence_coverage": _coverage,
+    "inverted_pairs": _inversions,
+    "paper_token_usage": _paper_tokens,
+    "long_context_share": _share,
+}
+"""All metrics; those without a function are computed for many answers at a time."""
+
+
+def check_metrics(names: Sequence[str]) -> tuple[str, ...]:
+    """Refuse what is no list of metrics.
+
+    Raises:
+        OptionError: A name is unknown, or none is given.
+    """
+    if isinstance(names, str) or not names:
+        raise OptionError(f"metrics must be a list of names, got {names!r}", names)
+    unknown = [name for name in names if name not in METRICS]
+    if unknown:
+        raise OptionError(f"there is no metric {unknown[0]!r}; there are {', '.join(METRICS)}", unknown[0])
+    return tuple(dict.fromkeys(names))
+
+
+def scores_of(given: Scored, names: Sequence[str]) -> tuple[dict[str, float], list[str]]:
+    """The value of each metric that applies, but for those that are computed for many answers at a time.
+
+    Returns:
+        The values, and why there is none where a metric cannot read these answers.
+    """
+    scores: dict[str, float] = {}
+    notes: list[str] = []
+    for name in names:
+        metric = METRICS[name]
+        try:
+            value = None if metric is None else metric(given)
+        except OptionError as error:
+            notes.append(f"no {name}: {error}")
+            continue
+        if value is not None:
+            scores[name] = value
+    return scores, notes
+
+
+def cosines(given: Sequence[Scored], embedder: Embedder) -> list[float | None]:
+    """The cosine of each answer with the gold answer that it is nearest to; an empty answer is like none, and has 0.
+
+    Args:
+        given: The answers.
+        embedder: Embeds answers and gold answers, all as documents.
+    """
+    texts: dict[str, None] = {}
+    for one in given:
+        if _has_cosine(one) and one.text.strip():
+            texts |= dict.fromkeys((one.text, *one.question.answers))
+    vectors = dict(zip(texts, embedder.embed_documents(list(texts)) if texts else (), strict=True))
+    found: list[float | None] = []
+    for one in given:
+        if not _has_cosine(one):
+            found.append(None)
+        elif one.text.strip():
+            found.append(answer_cosine(vectors[one.text], [vectors[answer] for answer in one.question.answers]))
+        else:
+            found.append(0.0)
+    return found
+
+
+def spans_of(
+    context: Context, index: Index, documents: Mapping[str, str | Sequence[str]]
+) -> list[tuple[str, int, int]]:
+    """The places of the kept chunks in the whole texts of their documents."""
+    spans: list[tuple[str, int, int]] = []
+    for chunk in context.kept:
+        piece = index.pieces[int(chunk.id or 0)]
+        start = 0 if piece.page is None else page_starts(documents[piece.document])[piece.page - 1]
+        spans.append((piece.document, start + piece.start, start + piece.end))
+    return spans
+
+
+def _has_cosine(given: Scored) -> bool:
+    return given.method not in _SILENT and bool(given.question.answers)
