@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from oprag.compare.content import digest
-from oprag.compare.records import AnswerRecord
+from oprag.compare.records import AnswerRecord, Measurement
 from oprag.compare.schema import CELL_COLUMNS
 
 __all__ = [
@@ -19,10 +19,12 @@ __all__ = [
     "Spent",
     "begin_run",
     "found",
+    "measured",
     "reply_digest",
     "spent",
     "write_answers",
     "write_experiment",
+    "write_measurements",
 ]
 
 
@@ -141,11 +143,16 @@ def spent(connection: sqlite3.Connection, experiment: str) -> Spent:
         f"coalesce(sum(money), 0) FROM replies WHERE run IN ({runs})",
         [experiment],
     ).fetchone()
+    measured = connection.execute(
+        f"SELECT coalesce(sum(calls), 0), coalesce(sum(tokens), 0), coalesce(sum(money), 0) FROM measured_calls "
+        f"WHERE run IN ({runs})",
+        [experiment],
+    ).fetchone()
     (failed,) = connection.execute(
         f"SELECT count(*) FROM failed_calls WHERE run IN ({runs})",
         [experiment],
     ).fetchone()
-    return Spent(calls + failed, tokens, money)
+    return Spent(calls + failed + measured[0], tokens + measured[1], money + measured[2])
 
 
 def reply_digest(key: str, text: str, *others: float | str | None) -> str:
@@ -241,6 +248,28 @@ def found(connection: sqlite3.Connection, experiment: str) -> Found:
         else:
             broken += 1
     return result._replace(broken=broken)
+
+
+def measured(connection: sqlite3.Connection) -> set[tuple[str, str, int]]:
+    """What was measured to its end: cell, question and attempt."""
+    return set(
+        connection.execute(
+            "SELECT cells.key, questions.key, attempt FROM measurements JOIN cells ON cells.id = cell "
+            "JOIN questions ON questions.id = measurements.question WHERE phase <> 'indexing'"
+        )
+    )
+
+
+def write_measurements(
+    connection: sqlite3.Connection, cell: str, measurements: Sequence[Measurement], spent: Spent, run: int
+) -> None:
+    """Write what a cell took, and what that has spent."""
+    place = "(SELECT id FROM cells WHERE key = ?), (SELECT id FROM questions WHERE key = ?)"
+    connection.executemany(
+        f"INSERT OR REPLACE INTO measurements VALUES (NULL, {place}, ?, ?, ?, ?, ?, ?, ?)",
+        ((*measurement, run) for measurement in measurements),
+    )
+    connection.execute("INSERT INTO measured_calls SELECT ?, id, ?, ?, ? FROM cells WHERE key = ?", [run, *spent, cell])
 
 
 def _answer_digest(status: str, text: str | None, error: str | None, replies: Sequence[str]) -> str:

@@ -13,7 +13,6 @@ from typing import NamedTuple, Protocol
 from oprag.compare.answer_tables import Spent
 from oprag.compare.content import prompt_address
 from oprag.compare.library import Library
-from oprag.compare.money import Meter
 from oprag.compare.records import Keeper
 from oprag.compare.work import Outcome, Unit, Work
 from oprag.errors import MissingExtraError, ResultsFileError
@@ -22,7 +21,7 @@ from oprag.methods.completion import Completion
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
 from oprag.methods.message import Prompt
 
-__all__ = ["Call", "Caller", "Engine", "Made"]
+__all__ = ["Allowance", "Call", "Caller", "Engine", "Made"]
 
 # Units that wait for replies at the same time; each holds a context and little more.
 _MOST_WAITING = 4_000
@@ -78,6 +77,22 @@ class Caller(Protocol):
         ...
 
 
+class Allowance(Protocol):
+    """Says when no more calls may be made; see `oprag.compare.money.Meter`."""
+
+    def refusal(self, call: Spent) -> str | None:
+        """Why one more call, which takes so much at most, must not be made; None where it may."""
+        ...
+
+    def reserve(self, call: Spent) -> None:
+        """A call is on its way."""
+        ...
+
+    def settle(self, reserved: Spent, spent: Spent) -> None:
+        """A call is over."""
+        ...
+
+
 class Engine:
     """Works on units until all are done, or it is told to stop.
 
@@ -96,7 +111,7 @@ class Engine:
         library: Library,
         caller: Caller,
         keeper: Keeper,
-        meter: Meter,
+        meter: Allowance,
         *,
         model_identity: Callable[[str], str],
         max_concurrency: int,

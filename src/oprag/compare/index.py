@@ -24,6 +24,7 @@ from oprag.retrieval.split_sources import Split, pieces_of
 __all__ = ["Index", "Search", "Splitting", "Store", "StoreOpener", "page_starts", "whole_text"]
 
 _PAGE_BREAK = "\n\n"
+_ANYTHING = "anything"
 
 
 class Search(NamedTuple):
@@ -154,6 +155,22 @@ class Index:
     def neighbors(self) -> NeighborReader:
         """Gives the chunks around one."""
         return neighbors_among(self.chunks)
+
+    def make_ready(self, search: Search) -> None:
+        """Split, embed and put into a store what a search needs, which else happens when it is first asked for."""
+        if search.store != "index":
+            self._store(search.store)
+        elif search.retriever == "bm25":
+            self._by_words.search(_ANYTHING, 1, "bm25")
+        else:
+            self._by_meaning.search(_ANYTHING, 1, search.retriever)
+
+    def forget(self) -> None:
+        """Forget what was found, so that the next question is searched for as if it were the first."""
+        self._hits.clear()
+        self._source.forget_questions()
+        if "_by_meaning" in self.__dict__:
+            self.__dict__["_by_meaning"] = DocumentIndex(*self._contents, self.vectors, self._source)
 
     def close(self) -> None:
         """Give back what the stores hold."""

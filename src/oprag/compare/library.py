@@ -67,6 +67,7 @@ class Library:
         cells: The cells, of whose searches an index is told beforehand.
         keeper: Where work is kept that is done once.
         open_store: Opens an empty store by its name, for an embedder.
+        together: Whether all questions about the same documents are searched for at once, when the first one is.
     """
 
     def __init__(
@@ -76,6 +77,8 @@ class Library:
         cells: Iterable[Cell],
         keeper: Keeper,
         open_store: Callable[[str, CompareEmbedder], Any],
+        *,
+        together: bool = True,
     ) -> None:
         self._data = data
         self._embedders = embedders
@@ -88,7 +91,7 @@ class Library:
                 searches = self._searches.setdefault((cell.data, cell.split, cell.embedder), {})
                 searches[search_of(cell)] = None
         self._questions: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        for name, data_set in data.items():
+        for name, data_set in data.items() if together else ():
             for question in data_set.questions:
                 self._questions.setdefault((name, question.documents), []).append(question.text)
         self._indexes: OrderedDict[Hashable, Index] = OrderedDict()
@@ -146,6 +149,13 @@ class Library:
             return index
 
         return _remembered(self._indexes, key, _INDEXES, make, Index.close)
+
+    def forget(self) -> None:
+        """Forget what was found and made of it; indexes stay."""
+        self._given.clear()
+        self._contexts.clear()
+        for index in self._indexes.values():
+            index.forget()
 
     def close(self) -> None:
         """Give back what stores hold."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Event
@@ -75,8 +75,12 @@ class Opened:
             rows += [_question_row(name, question, contents) for question in data_set.questions]
         return rows
 
-    def units(self) -> Iterator[Unit]:
-        """Every question in every cell: question by question, so that all cells are equally far at any time."""
+    def units(self, only: Collection[str] | None = None) -> Iterator[Unit]:
+        """Every question in every cell: question by question, so that all cells are equally far at any time.
+
+        Args:
+            only: The keys of the questions that are wanted; all by default.
+        """
         by_data: dict[str, list[tuple[Cell, str]]] = {}
         for cell, row in zip(self.cells.cells, self.cell_rows, strict=True):
             by_data.setdefault(cell.data, []).append((cell, row.key))
@@ -88,8 +92,9 @@ class Opened:
                 groups.setdefault(question.documents, []).append(question)
             for questions in groups.values():
                 for question in questions:
-                    for cell, key in cells:
-                        yield Unit(cell, question, key, keys[name, question.id])
+                    question_key = keys[name, question.id]
+                    if only is None or question_key in only:
+                        yield from (Unit(cell, question, key, question_key) for cell, key in cells)
 
     def described(self) -> dict[str, Any]:
         """What the results file says about the experiment."""

@@ -19,12 +19,15 @@ __all__ = [
     "Hits",
     "IndexRecord",
     "Keeper",
+    "Measurement",
+    "Phase",
     "Piece",
     "Reply",
     "Status",
 ]
 
 Status = Literal["answered", "failed"]
+Phase = Literal["indexing", "retrieval", "generation"]
 
 
 class Reply(NamedTuple):
@@ -211,6 +214,31 @@ class AnswerRecord:
     context_chunks: int | None = None
     context: ContextRecord | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
+
+
+class Measurement(NamedTuple):
+    """What a part of an answer took.
+
+    Attributes:
+        cell: The key of the cell.
+        question: The key of the question.
+        attempt: Which of several it is, from 1.
+        phase: "indexing" (splitting, embedding and storing, once for the documents of a question), "retrieval" or
+            "generation".
+        seconds: Wall time.
+        cpu_percent: The share of all cores that it used.
+        peak_memory_bytes: The most resident memory meanwhile.
+        memory_growth_bytes: By how much that is more than before.
+    """
+
+    cell: str
+    question: str
+    attempt: int
+    phase: Phase
+    seconds: float
+    cpu_percent: float
+    peak_memory_bytes: int
+    memory_growth_bytes: int
 
 
 class Keeper(Protocol):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.compare import answer_tables
-from oprag.compare.records import AnswerRecord, FailedCall, Hit, Hits, IndexRecord, Piece, Reply
+from oprag.compare.records import AnswerRecord, FailedCall, Hit, Hits, IndexRecord, Measurement, Piece, Reply
 from oprag.compare.schema import RESULTS
 from oprag.database import Database
 from oprag.errors import ResultsFileError
@@ -31,11 +31,12 @@ class ResultsFile:
 
     Args:
         path: The file; it is made when it is first written to.
+        run: The number of a run that goes on; `begin` begins another one.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], run: int = 0) -> None:
         self._database = Database(path, RESULTS)
-        self._run = 0
+        self._run = run
 
     @property
     def path(self) -> Path:
@@ -112,6 +113,18 @@ class ResultsFile:
         if answers:
             with self._database.writing() as connection:
                 answer_tables.write_answers(connection, answers, self._run)
+
+    def measured(self) -> set[tuple[str, str, int]]:
+        """The keys of cell and question, and the attempt, of all that was measured to its end."""
+        if not self.path.exists():
+            return set()
+        with self._database.reading() as connection:
+            return answer_tables.measured(connection)
+
+    def keep_measurements(self, cell: str, measurements: Sequence[Measurement], spent: answer_tables.Spent) -> None:
+        """Write what a cell took, and what measuring it has spent on models."""
+        with self._database.writing() as connection:
+            answer_tables.write_measurements(connection, cell, measurements, spent, self._run)
 
     def reply(self, key: str) -> Completion | None:
         """The reply with this address, if it is there and is what was written."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from oprag.compare.answer_tables import Found, Spent
 from oprag.compare.calling import ModelCaller
-from oprag.compare.engine import Engine
+from oprag.compare.engine import Allowance, Caller, Engine
 from oprag.compare.experiment import Experiment
 from oprag.compare.library import Library
 from oprag.compare.money import Meter
@@ -31,7 +31,17 @@ from oprag.compare.vector_source import VectorSource
 from oprag.compare.work import Outcome, Unit
 from oprag.errors import ResultsFileError
 
-__all__ = ["Report", "run"]
+__all__ = [
+    "Report",
+    "Tally",
+    "batches",
+    "longest_replies",
+    "make_engine",
+    "make_library",
+    "make_recorder",
+    "run",
+    "versions",
+]
 
 # Answers are made again from the replies that are kept, so that writing them down may wait a little.
 _FLUSH_SECONDS = 0.5
@@ -101,7 +111,7 @@ def run(
     file.begin(experiment.name, opened.described(), opened.cell_rows, opened.question_rows, versions())
     found = file.found(experiment.name)
     meter = Meter(experiment.limits, file.spent(experiment.name))
-    tally = _Tally(opened, found, retry_failed=retry_failed)
+    tally = Tally(opened, found, retry_failed=retry_failed)
     outcome = "interrupted"
     try:
         outcome = _work(opened, file, meter, tally, watch) if tally.waiting else "complete"
@@ -122,7 +132,7 @@ def run(
     )
 
 
-class _Tally:
+class Tally:
     """What is done and what is waiting."""
 
     def __init__(self, opened: Opened, found: Found, *, retry_failed: bool) -> None:
@@ -139,13 +149,14 @@ class _Tally:
         self.answered = self.total - len(self.waiting) - len(self.failed)
         self.all_cells = len(opened.cells.cells)
 
-    def add(self, record: AnswerRecord) -> None:
-        """Count one more."""
-        if record.status == "failed":
-            self.failed[record.cell, record.question] = record.error or ""
-        else:
-            self.answered += 1
-        self.left[record.cell] -= 1
+    def add_all(self, records: Iterable[AnswerRecord]) -> None:
+        """Count what was done."""
+        for record in records:
+            if record.status == "failed":
+                self.failed[record.cell, record.question] = record.error or ""
+            else:
+                self.answered += 1
+            self.left[record.cell] -= 1
 
     def progress(self, spent: Spent, running: int, stopping: str | None) -> Progress:
         """How far it is."""
@@ -161,7 +172,7 @@ class _Tally:
         )
 
 
-def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: _Tally, watch: Watch | None) -> str:
+def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: Watch | None) -> str:
     """Do what is waiting, and say how it ended."""
     experiment = opened.experiment
     library = make_library(opened, file)
@@ -179,14 +190,13 @@ def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: _Tally, watch:
     def flush(outcomes: list[Outcome]) -> None:
         records = recorder.records(outcomes)
         file.keep_answers(records)
-        for record in records:
-            tally.add(record)
+        tally.add_all(records)
         if watch is not None:
             watch(tally.progress(meter.spent, caller.running, engine.stopped))
 
     try:
         with _stopped_by_signals(engine, opened.stop):
-            for outcomes in _batches(engine.run(tally.waiting)):
+            for outcomes in batches(engine.run(tally.waiting)):
                 flush(outcomes)
     finally:
         opened.stop.set()
@@ -195,18 +205,29 @@ def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: _Tally, watch:
     return engine.stopped or "complete"
 
 
-def make_library(opened: Opened, keeper: Keeper, embedders: Mapping[str, Any] | None = None) -> Library:
+def make_library(
+    opened: Opened, keeper: Keeper, embedders: Mapping[str, Any] | None = None, *, together: bool = True
+) -> Library:
     """The library of an experiment; with other embedders in place of its own."""
     stores = opened.experiment.stores
 
     def open_one(name: str, embedder: Any) -> Any:
         return open_store(stores.get(name, name), embedder.name)
 
-    return Library(opened.experiment.data, embedders or opened.embedders, opened.cells.cells, keeper, open_one)
+    cells = opened.cells.cells
+    return Library(opened.experiment.data, embedders or opened.embedders, cells, keeper, open_one, together=together)
 
 
-def make_engine(opened: Opened, library: Library, caller: Any, keeper: Keeper, meter: Meter) -> Engine:
-    """The engine of an experiment."""
+def make_engine(
+    opened: Opened,
+    library: Library,
+    caller: Caller,
+    keeper: Keeper,
+    meter: Allowance,
+    *,
+    max_concurrency: int | None = None,
+) -> Engine:
+    """The engine of an experiment; with another number of calls at the same time."""
     experiment = opened.experiment
     return Engine(
         library,
@@ -214,7 +235,7 @@ def make_engine(opened: Opened, library: Library, caller: Any, keeper: Keeper, m
         keeper,
         meter,
         model_identity=lambda name: opened.models[name].identity,
-        max_concurrency=experiment.max_concurrency,
+        max_concurrency=max_concurrency or experiment.max_concurrency,
         give_up_after=experiment.give_up_after,
     )
 
@@ -250,7 +271,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _batches(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
+def batches(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
     """Outcomes as they are written down: a few times a second, or when there are many."""
     batch: list[Outcome] = []
     since = time.monotonic()

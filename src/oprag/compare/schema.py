@@ -30,6 +30,14 @@ CELL_COLUMNS = (
 
 _CELL_COLUMNS = ", ".join(f'"{name}"' for name in CELL_COLUMNS)
 
+_MEASURED = ", ".join(
+    f"(SELECT avg({column}) FROM measurements WHERE measurements.cell = answers.cell "
+    f"AND measurements.question = answers.question AND phase = '{phase}') AS {phase}_{column}"
+    for phase in ("retrieval", "generation")
+    for column in ("seconds", "cpu_percent", "peak_memory_bytes")
+)
+"""What is empty where nothing was measured."""
+
 _SCHEMA = f"""
 CREATE TABLE experiments (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, described TEXT NOT NULL);
 CREATE TABLE runs (id INTEGER PRIMARY KEY, experiment INTEGER NOT NULL REFERENCES experiments, started TEXT NOT NULL,
@@ -74,17 +82,20 @@ CREATE TABLE retrievals (key TEXT NOT NULL PRIMARY KEY, "index" INTEGER NOT NULL
     embedder TEXT, retriever TEXT NOT NULL, store TEXT NOT NULL, question TEXT NOT NULL, depth INTEGER,
     hits TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE measurements (id INTEGER PRIMARY KEY, cell INTEGER NOT NULL REFERENCES cells,
-    question INTEGER NOT NULL REFERENCES questions, attempt INTEGER NOT NULL, phase TEXT NOT NULL,
-    seconds REAL NOT NULL, cpu_percent REAL NOT NULL, peak_memory_bytes INTEGER NOT NULL,
-    memory_growth_bytes INTEGER NOT NULL, run INTEGER NOT NULL REFERENCES runs,
-    UNIQUE (cell, question, attempt, phase, run));
+    question INTEGER NOT NULL REFERENCES questions, attempt INTEGER NOT NULL,
+    phase TEXT NOT NULL CHECK (phase IN ('indexing', 'retrieval', 'generation')), seconds REAL NOT NULL,
+    cpu_percent REAL NOT NULL, peak_memory_bytes INTEGER NOT NULL, memory_growth_bytes INTEGER NOT NULL,
+    run INTEGER NOT NULL REFERENCES runs, UNIQUE (cell, question, attempt, phase));
+CREATE TABLE measured_calls (run INTEGER NOT NULL REFERENCES runs, cell INTEGER NOT NULL REFERENCES cells,
+    calls INTEGER NOT NULL, tokens INTEGER NOT NULL, money REAL NOT NULL);
 {VECTOR_SCHEMA};
 CREATE VIEW results AS SELECT experiments.name AS experiment, {", ".join(f'cells."{name}"' for name in CELL_COLUMNS)},
     cells.options, questions.name AS question_id, questions.question, answers.status, answers.text AS answer,
     answers.error, answers.message, answers.route, answers.calls, answers.input_tokens, answers.output_tokens,
     answers.cached_tokens, answers.estimated, answers.embedded_tokens, answers.context_tokens,
     answers.context_embedder_tokens, answers.context_chunks,
-    (SELECT json_group_object(metric, value) FROM scores WHERE scores.answer = answers.id) AS scores
+    (SELECT json_group_object(metric, value) FROM scores WHERE scores.answer = answers.id) AS scores,
+    {_MEASURED}
     FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question
     JOIN experiment_cells ON experiment_cells.cell = cells.id
     JOIN experiment_questions ON experiment_questions.question = questions.id

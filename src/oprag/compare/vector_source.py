@@ -47,6 +47,10 @@ class VectorSource:
             self._questions |= zip(new, self._vectors(new, "question", None), strict=True)
         return np.stack([self._questions[text] for text in texts]) if texts else np.zeros((0, 0), np.float32)
 
+    def forget_questions(self) -> None:
+        """Forget the vectors of questions that are at hand."""
+        self._questions.clear()
+
     def _vectors(self, texts: Sequence[str], kind: Kind, progress: Progress | None) -> NDArray[np.float32]:
         distinct = list(dict.fromkeys(texts))
         hashes = text_keys(distinct, kind)
