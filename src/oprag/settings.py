@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-__all__ = ["is_relevant", "plain", "without_secrets"]
+__all__ = ["digest_of", "is_relevant", "plain", "without_secrets"]
 
 # Settings that change no result, or change while the model stays the same: what connects to it, how fast, and who pays.
 _IRRELEVANT = re.compile(
@@ -18,6 +20,7 @@ _IRRELEVANT = re.compile(
     r"|cache_folder|verbose|organization|project|user|metadata|tags|client|http_\w*client|async_\w+|logger|session"
     r"|proxy|proxies|class_name)"
 )
+_DIGITS = 16  # of a hash
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
 
 
@@ -66,3 +69,21 @@ def without_secrets(text: str) -> str:
         return ""
     server = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{server}{parts.path}{'?' if query else ''}{query}"
+
+
+def digest_of(settings: Any) -> str:
+    """A hash of plain settings.
+
+    Args:
+        settings: Anything that JSON has; addresses in it are hashed without what logs in there.
+    """
+    text = json.dumps(_cleaned(settings), sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, Mapping):
+        return {name: _cleaned(part) for name, part in value.items()}
+    return [_cleaned(part) for part in value] if isinstance(value, list | tuple) else value

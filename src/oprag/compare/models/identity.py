@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from oprag.settings import plain, without_secrets
+from oprag.settings import digest_of, plain, without_secrets
 from oprag.vectors.identity import MODEL_NAMES, NO_NAMES
 
-__all__ = ["described", "digest_of", "model_name_of", "naming_part", "parts_of", "told_by"]
+__all__ = ["described", "model_name_of", "naming_part", "parts_of", "told_by"]
 
 # What changes no reply, or comes from tables that change with each version of a package.
 _BESIDE = {
@@ -22,7 +20,6 @@ _BESIDE = {
 _PARTS = ("bound", "first", "middle", "last", "llm")
 # Functions of these do not change by themselves.
 _FRAMEWORKS = ("langchain", "langchain_core", "llama_index")
-_DIGITS = 16  # of a hash
 
 
 def told_by(model: Any) -> str | None:
@@ -45,16 +42,6 @@ def told_by(model: Any) -> str | None:
     except TypeError:
         return None
     return f"{_path(type(part))}({model_name_of(part)}) {digest_of([told, sorted(_addresses(model))])}"
-
-
-def digest_of(settings: Any) -> str:
-    """A hash of plain settings.
-
-    Args:
-        settings: Anything that JSON has; addresses in it are hashed without what logs in there.
-    """
-    text = json.dumps(_cleaned(settings), sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
 
 
 def naming_part(model: Any) -> Any:
@@ -113,11 +100,3 @@ def _addresses(model: Any) -> Iterator[str]:
             address = getattr(getattr(part, name, None), "base_url", None)
             if address is not None:
                 yield str(address)
-
-
-def _cleaned(value: Any) -> Any:
-    if isinstance(value, str):
-        return without_secrets(value)
-    if isinstance(value, Mapping):
-        return {name: _cleaned(part) for name, part in value.items()}
-    return [_cleaned(part) for part in value] if isinstance(value, list | tuple) else value

@@ -10,13 +10,13 @@ from typing import Any, Protocol, runtime_checkable
 from oprag.checks import check_count, check_text
 from oprag.compare.functions import function_named
 from oprag.compare.models.asking import Ask, asking, asking_local, retries_itself, window_of
-from oprag.compare.models.identity import described, digest_of, model_name_of, naming_part, told_by
+from oprag.compare.models.identity import described, model_name_of, naming_part, told_by
 from oprag.compare.models.retrying import RETRIES, Retrying
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.completion import Completion
 from oprag.methods.message import Prompt
 from oprag.providers import LOCAL
-from oprag.settings import plain
+from oprag.settings import digest_of, plain
 
 __all__ = ["Model", "ModelSpec", "as_model"]
 
