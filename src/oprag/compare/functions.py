@@ -11,7 +11,7 @@ from typing import Any
 from oprag.errors import ExperimentError
 from oprag.providers.reason import reason
 
-__all__ = ["function_named", "required_function"]
+__all__ = ["function_named", "no_function", "required_function"]
 
 
 def function_named(name: str) -> Callable[..., Any] | None:
@@ -42,6 +42,15 @@ def function_named(name: str) -> Callable[..., Any] | None:
     for part in function.split("."):
         found = getattr(found, part, None)
     return found if callable(found) else None
+
+
+def no_function(name: Any) -> str:
+    """What to add to the message that there is no such model, for a name that looks like that of a function."""
+    module, _, function = str(name).partition(":")
+    looks_like_one = all(part.isidentifier() for part in (*module.split("."), *function.split(".")))
+    return (
+        "; nor does Python find such a function (is the folder of its module in PYTHONPATH?)" if looks_like_one else ""
+    )
 
 
 def required_function(name: str) -> Callable[..., Any]:

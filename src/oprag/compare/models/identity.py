@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from oprag.errors import ExperimentError
 from oprag.settings import digest_of, plain, without_secrets
 from oprag.vectors.identity import MODEL_NAMES, NO_NAMES
 
-__all__ = ["described", "model_name_of", "naming_part", "parts_of", "told_by"]
+__all__ = ["described", "model_name_of", "naming_part", "parts_of", "plain_settings", "told_by"]
 
 # What changes no reply, or comes from tables that change with each version of a package.
 _BESIDE = {
@@ -42,6 +43,23 @@ def told_by(model: Any) -> str | None:
     except TypeError:
         return None
     return f"{_path(type(part))}({model_name_of(part)}) {digest_of([told, sorted(_addresses(model))])}"
+
+
+def plain_settings(settings: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """The settings of a model that may change what it gives, and are no secrets.
+
+    Args:
+        settings: The settings.
+        label: What the model is called, for the message.
+
+    Raises:
+        ExperimentError: One of them is an object that does not say what it is.
+    """
+    try:
+        told = plain(settings, described)
+    except TypeError as error:
+        raise ExperimentError(f"a setting of {label!r} does not say what it is, a {error}; give it in words") from error
+    return {name: part for name, part in told.items() if part is not None}
 
 
 def naming_part(model: Any) -> Any:

