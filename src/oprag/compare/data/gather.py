@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 
@@ -10,9 +10,11 @@ from oprag.compare.data.data_set import DataSet, Evidence, Question, whole_text
 from oprag.compare.data.fields import about as about_of
 from oprag.compare.data.fields import as_text, shown
 from oprag.compare.data.problems import Problems, RecordError
-from oprag.errors import DataError
+from oprag.errors import DataError, InputFileError
 
 __all__ = ["Gathered"]
+
+_TAKEN = "the document {name!r} is there with another text or from another place before; names must be distinct"
 
 
 class Gathered:
@@ -31,6 +33,8 @@ class Gathered:
         self.problems = Problems(str(path))
         self._documents: dict[str, str | Sequence[str]] = {}
         self._lengths: dict[str, int] = {}
+        self._origins: dict[str, str] = {}
+        self._failed: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._questions: dict[str, Question] = {}
 
@@ -49,11 +53,42 @@ class Gathered:
         """
         if name in self._documents:
             if self._documents[name] != text:
-                raise RecordError(f"the document {name!r} is there with another text before; names must be distinct")
+                raise RecordError(_TAKEN.format(name=name))
             return name
         whole = as_text(whole_text(text), f"the text of the document {name!r}")
         self._documents[name] = text
         self._lengths[name] = len(whole)
+        return name
+
+    def document_once(self, name: str, origin: str, read: Callable[[], str | Sequence[str]]) -> str:
+        """Take in a document that is read only if it was not yet, whether that went well or not.
+
+        Args:
+            name: Its name.
+            origin: Where it is from; two of one name from different places are two documents.
+            read: What gives its text, or its pages.
+
+        Returns:
+            Its name.
+
+        Raises:
+            RecordError: It cannot be read, or could not be when it was first named, or another document has the name.
+            InputFileError: It cannot be read.
+            MissingExtraError: What reads it is not installed.
+        """
+        if name in self._failed:
+            raise RecordError(self._failed[name])
+        if name in self._documents:
+            if self._origins.get(name) != origin:
+                raise RecordError(_TAKEN.format(name=name))
+        else:
+            try:
+                self.document(name, read())
+                self._origins[name] = origin
+            except (InputFileError, RecordError) as error:
+                # A damaged file may be named by a thousand questions.
+                self._failed[name] = str(error)
+                raise
         return name
 
     def context(self, text: str, name: str) -> str:
@@ -72,10 +107,6 @@ class Gathered:
         if text not in self._names:
             self._names[text] = self.document(name, text)
         return self._names[text]
-
-    def has(self, name: str) -> bool:
-        """Whether a document of this name was taken in."""
-        return name in self._documents
 
     def text(self, name: str) -> str | Sequence[str]:
         """The text of a document that was taken in, or its pages."""

@@ -11,7 +11,7 @@ from oprag.compare.data.files import files_in, read_bytes
 from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import json_lines
-from oprag.errors import DataError, InputFileError
+from oprag.errors import DataError
 from oprag.file_text import file_text
 from oprag.pdf import is_pdf, pdf_pages
 
@@ -37,7 +37,6 @@ class Library:
         self._names = dict.fromkeys(names)
         self._read = read
         self._gathered = gathered
-        self._failed: dict[str, str] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -51,23 +50,15 @@ class Library:
         """Take in a document, and give its name.
 
         Raises:
-            RecordError: There is no such document, or it cannot be read.
+            RecordError: There is no such document, or it could not be read before.
+            InputFileError: It cannot be read.
             MissingExtraError: It is a PDF file, and what reads it is not installed.
         """
         if name not in self._names:
             close = difflib.get_close_matches(name, self._names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(self._names)}"
             raise RecordError(f"there is no document {name!r} in {self._place}; {hint}")
-        if name in self._failed:
-            raise RecordError(self._failed[name])
-        if not self._gathered.has(name):
-            try:
-                self._gathered.document(name, self._read(name))
-            except (InputFileError, RecordError) as error:
-                # Read once: a damaged file may be named by a thousand questions.
-                self._failed[name] = str(error)
-                raise
-        return name
+        return self._gathered.document_once(name, str(self._place), lambda: self._read(name))
 
     def take_all(self) -> tuple[str, ...]:
         """Take in all documents, and give their names; what cannot be read is noted."""

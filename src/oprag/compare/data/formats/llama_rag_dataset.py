@@ -71,7 +71,7 @@ def _example(
         id=name,
         text=text(example, "query"),
         documents=sources if one_source else texts,
-        answers=[answer] if answer else [],
+        answers=[answer] if answer and answer.strip() else [],
         evidence=dict.fromkeys(evidence),
         about={
             "contexts": len(contexts),

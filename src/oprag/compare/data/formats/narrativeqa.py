@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def read(
     documents: Path | None = None,
     split: str | None = None,
     summaries: bool = False,
-    exclude: Sequence[str] = (),
+    exclude: Collection[str] = (),
     encoding: str | None = None,
     strip_html: bool = True,
 ) -> None:
@@ -55,7 +55,11 @@ def read(
     check_text("encoding", encoding, optional=True)
     if encoding is not None:
         _check_encoding(encoding)
-    if isinstance(exclude, str) or not all(isinstance(name, str) for name in exclude):
+    if (
+        isinstance(exclude, str)
+        or not isinstance(exclude, Collection)
+        or not all(isinstance(name, str) for name in exclude)
+    ):
         raise OptionError(f"exclude must be a list of ids of documents, got {exclude!r}", exclude)
     listed = _listed(gathered, set(exclude))
     if summaries:
@@ -117,7 +121,7 @@ def _file(gathered: Gathered, name: str) -> Path:
 
 def _check_encoding(encoding: str) -> None:
     try:
-        b"".decode(encoding)
+        "a".encode(encoding)
     except (LookupError, ValueError) as error:
         raise OptionError(f"encoding must be one that Python knows, such as 'latin-1', got {encoding!r}") from error
 
@@ -128,6 +132,13 @@ def _summaries(gathered: Gathered) -> dict[str, str]:
         with gathered.problems.at(record.place):
             summaries[text(record.fields, "document_id")] = text(record.fields, "summary")
     return summaries
+
+
+def _recoded(path: Path, data: bytes, encoding: str) -> bytes:
+    try:
+        return data.decode(encoding).encode()
+    except UnicodeError as error:
+        raise RecordError(f"{path} is neither UTF-8 nor {encoding}: {error}") from error
 
 
 def _story(folder: Path, document: str, encoding: str | None, *, strip_html: bool) -> str:
@@ -142,6 +153,6 @@ def _story(folder: Path, document: str, encoding: str | None, *, strip_html: boo
         try:
             data.decode()
         except UnicodeDecodeError:
-            data = data.decode(encoding, "replace").encode()
+            data = _recoded(path, data, encoding)
     story = file_text(str(path), data)
     return html_text(story) if strip_html else story

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from oprag.compare.data.data_set import Evidence
@@ -152,8 +152,8 @@ def _documents(
 
 def _file(gathered: Gathered, name: str, folder: Path) -> str:
     path = inside(folder, name)
-    known = str(PurePosixPath(name))
-    return known if gathered.has(known) else gathered.document(known, document_file(path))
+    known = path.relative_to(folder.resolve()).as_posix()
+    return gathered.document_once(known.removesuffix(".gz"), "a path", lambda: document_file(path))
 
 
 def _evidence(parts: Any, documents: Sequence[str]) -> Iterator[Evidence]:

@@ -1,0 +1,140 @@
+"""The folder of NarrativeQA."""
+
+import pytest
+
+from oprag import InputFileError, OptionError
+from oprag.compare.data import read_data
+from tests.compare.data.writing import compressed, refused, write, write_csv
+
+LISTED = ("document_id", "set", "kind", "story_url", "story_file_size", "wiki_url", "wiki_title", "story_word_count")
+ASKED = ("document_id", "set", "question", "answer1", "answer2", "question_tokenized", "answer1_tokenized")
+
+
+def listed(name, part="test", kind="gutenberg", title="A Title, or Two"):
+    return (name, part, kind, "http://example.org", "10", "http://example.org", title, "3")
+
+
+def asked(name, part="test", question="Who sings?", first="Ada", second="It is Ada"):
+    return (name, part, question, first, second, "who sings ?", "ada")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    root = tmp_path / "narrativeqa"
+    write_csv(root / "documents.csv", LISTED, listed("aa"), listed("bb", "valid", "movie", ""), listed("cc", "train"))
+    rows = [asked("aa"), asked("bb", "valid", 'He said: "Who,\nif any?"'), asked("aa", first="Ben", second="Ben")]
+    write_csv(root / "qaps.csv", ASKED, *rows)
+    write(root / "tmp" / "aa.content", "Ada sings.\r\nBen listens.\r\n")
+    write(
+        root / "tmp" / "bb.content",
+        "<html><head><title>x</title></head><body><pre>INT. HOUSE\n\n  ADA\n</pre></body></html>",
+    )
+    return root
+
+
+def test_stories(folder):
+    data = read_data(folder, "narrativeqa")
+    assert data.name == "narrativeqa"
+    assert data.documents == {"aa": "Ada sings.\r\nBen listens.\r\n", "bb": "INT. HOUSE\n\n  ADA"}
+    first, second, third = data.questions
+    assert [question.id for question in data.questions] == ["qaps-2", "qaps-3", "qaps-5"]
+    assert (first.documents, first.answers) == (("aa",), ("Ada", "It is Ada"))
+    assert first.about == {"split": "test", "kind": "gutenberg", "title": "A Title, or Two"}
+    assert (second.text, second.about) == ('He said: "Who,\nif any?"', {"split": "valid", "kind": "movie"})
+    assert third.answers == ("Ben",)
+
+
+def test_a_split_needs_its_own_stories_alone(folder):
+    (folder / "tmp" / "bb.content").unlink()
+    data = read_data(folder, "narrativeqa", split="test")
+    assert list(data.documents) == ["aa"]
+    assert [question.id for question in data.questions] == ["qaps-2", "qaps-5"]
+    message = refused(folder, "narrativeqa")
+    assert message.startswith(f"{folder / 'qaps.csv'}, line 3: there is no file 'bb.content' in the folder")
+    assert "leave this one out with `exclude`" in message
+    assert read_data(folder, "narrativeqa", exclude=["bb"]).questions == data.questions
+
+
+def test_stories_in_another_folder_compressed_or_not(folder, tmp_path):
+    (folder / "tmp").rename(tmp_path / "stories")
+    for name in ("documents.csv", "qaps.csv"):
+        compressed(folder / name)
+    compressed(tmp_path / "stories" / "aa.content")
+    assert len(read_data(folder, "narrativeqa", documents=tmp_path / "stories").questions) == 3
+
+
+def test_summaries(folder):
+    head = ("document_id", "set", "summary", "summary_tokenized")
+    path = folder / "third_party" / "wikipedia" / "summaries.csv"
+    long = "Ada sings. " * 20_000
+    write_csv(path, head, ("aa", "test", long, "x"), ("bb", "valid", " A house.", "x"))
+    assert read_data(folder, "narrativeqa", summaries=True).documents == {"aa": long, "bb": " A house."}
+    write_csv(path, head, ("aa", "test", long, "x"))
+    assert "line 3: there is no document 'bb' in" in refused(folder, "narrativeqa", summaries=True)
+
+
+def test_html_stays_where_it_is_asked_for(folder):
+    assert str(read_data(folder, "narrativeqa", strip_html=False).documents["bb"]).startswith("<html>")
+
+
+def test_other_encodings_are_read_only_where_they_are_named(folder):
+    write(folder / "tmp" / "aa.content", "Adá sings.".encode("latin-1"))
+    assert "aa.content is not UTF-8 text" in refused(folder, "narrativeqa")
+    assert read_data(folder, "narrativeqa", encoding="latin-1").documents["aa"] == "Adá sings."
+    assert "is neither UTF-8 nor ascii" in refused(folder, "narrativeqa", encoding="ascii")
+    write(folder / "tmp" / "aa.content", "Adá sings.")
+    assert read_data(folder, "narrativeqa", encoding="latin-1").documents["aa"] == "Adá sings."
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"split": "dev"}, "split must be one of train, valid, test, or None"),
+        ({"summaries": 1}, "summaries must be True or False"),
+        ({"exclude": "aa"}, "exclude must be a list of ids"),
+        ({"exclude": [1]}, "exclude must be a list of ids"),
+        ({"exclude": 1}, "exclude must be a list of ids"),
+        ({"exclude": ["zz"]}, r"exclude names what is not in documents\.csv: zz"),
+        ({"encoding": "latin-99"}, "encoding must be one that Python knows"),
+        ({"encoding": "base64"}, "encoding must be one that Python knows"),
+    ],
+)
+def test_wrong_options(folder, options, words):
+    with pytest.raises(OptionError, match=words):
+        read_data(folder, "narrativeqa", **options)
+
+
+def test_a_file_of_the_folder_is_missing(folder):
+    with pytest.raises(InputFileError, match="is a file; the format 'narrativeqa' is read from a folder"):
+        read_data(folder / "qaps.csv", "narrativeqa")
+    with pytest.raises(InputFileError, match=r"there is no summaries\.csv|there is no third_party"):
+        read_data(folder, "narrativeqa", summaries=True)
+    (folder / "documents.csv").unlink()
+    with pytest.raises(InputFileError, match=r"there is no documents\.csv"):
+        read_data(folder, "narrativeqa")
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (asked("dd"), "the document 'dd' is not in documents.csv"),
+        (asked("aa", part="dev"), "set must be one of train, valid, test, got 'dev'"),
+        (asked("aa", question=" "), "question must not be empty"),
+        (asked("aa", second=""), "answer2 must not be empty"),
+        (asked("aa")[:5], "must have 7 cells like the header, got 5"),
+        ((*asked("aa"), "more"), "must have 7 cells like the header, got 8"),
+    ],
+)
+def test_wrong_rows(folder, row, words):
+    path = write_csv(folder / "qaps.csv", ASKED, asked("aa"), row)
+    message = refused(folder, "narrativeqa")
+    assert message.startswith(f"{path}, line 3: ")
+    assert words in message
+
+
+def test_ids_cannot_lead_out_of_the_folder_of_stories(folder, tmp_path):
+    write(tmp_path / "secret.content", "The key.")
+    name = "../../secret"
+    write_csv(folder / "documents.csv", LISTED, listed(name))
+    write_csv(folder / "qaps.csv", ASKED, asked(name))
+    assert "leads out of the folder" in refused(folder, "narrativeqa")

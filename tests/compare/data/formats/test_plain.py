@@ -1,0 +1,477 @@
+"""Our own format, and what a hostile or careless file of it meets."""
+
+import os
+import sys
+from typing import Any
+
+import pytest
+
+from oprag import DataError, InputFileError, MissingExtraError
+from oprag.compare.data import read_data
+from oprag.compare.data.data_set import whole_text
+from tests.compare.data.writing import compressed, evidence_texts, only, refused, write, write_lines
+from tests.pdfs import pdf
+
+HARBOUR = "The harbour has nine cranes. Its lamp burns by night."
+
+
+def row(**fields):
+    return {"question": "How many cranes?", "text": HARBOUR, **fields}
+
+
+def read_one(tmp_path, **fields):
+    return only(read_data(write_lines(tmp_path / "q.jsonl", row(**fields))))
+
+
+# Questions
+
+
+def test_all_that_a_question_can_have(tmp_path):
+    path = write_lines(
+        tmp_path / "q.jsonl",
+        {
+            "id": 7,
+            "question": "How many cranes?",
+            "answers": ["nine", "9"],
+            "choices": ["one", "nine"],
+            "right_choice": 1,
+            "path": "a/harbour.txt",
+            "evidence": [{"start": 16, "end": 27}],
+            "category": "numbers",
+            "hard": True,
+            "weight": 0.5,
+            "note": None,
+            "tags": ["ä", 1],
+        },
+    )
+    write(tmp_path / "a" / "harbour.txt", HARBOUR)
+    data = read_data(path)
+    question = only(data)
+    assert data.documents == {"a/harbour.txt": HARBOUR}
+    assert (question.id, question.documents) == ("7", ("a/harbour.txt",))
+    assert (question.answers, question.choices, question.right_choice) == (("nine", "9"), ("one", "nine"), 1)
+    assert question.labels == ("nine", "B")
+    assert evidence_texts(data, question) == ["nine cranes"]
+    assert question.about == {"category": "numbers", "hard": True, "weight": 0.5, "tags": '["ä", 1]'}
+
+
+@pytest.mark.parametrize(
+    ("fields", "answers"),
+    [
+        ({"answer": "nine"}, ("nine",)),
+        ({"answers": ["nine", "9"]}, ("nine", "9")),
+        ({"answers": []}, ()),
+        ({}, ()),
+        ({"choices": ["one", "nine"], "right_choice": 1}, ("nine",)),
+        ({"choices": ["one", "nine"], "right_choice": 1, "answers": ["9"]}, ("9",)),
+        ({"choices": ["one", "nine"]}, ()),
+    ],
+)
+def test_answers(tmp_path, fields, answers):
+    assert read_one(tmp_path, **fields).answers == answers
+
+
+@pytest.mark.parametrize("right", [1, "B", "nine"])
+@pytest.mark.parametrize("field", ["right_choice", "answer_index"])
+def test_the_right_choice_by_place_letter_or_text(tmp_path, right, field):
+    assert read_one(tmp_path, choices=["one", "nine"], **{field: right}).right_choice == 1
+
+
+def test_a_letter_that_is_the_text_of_the_same_choice(tmp_path):
+    assert read_one(tmp_path, choices=["A", "B"], right_choice="B").right_choice == 1
+
+
+def test_twenty_six_choices_have_a_letter_each(tmp_path):
+    question = read_one(tmp_path, choices=[f"c{number}" for number in range(26)], right_choice="Z")
+    assert question.labels == ("c25", "Z")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"question": None}, "question must be a string, got None"),
+        ({"question": 7}, "question must be a string, got 7"),
+        ({"question": " \n"}, "question must not be empty"),
+        ({"text": ""}, "text must not be empty"),
+        ({"text": ["a"]}, "text must be a string, got ['a']"),
+        ({"answers": None}, "answers must be a list of strings, got None"),
+        ({"answers": "nine"}, "answers must be a list of strings, got 'nine'"),
+        ({"answers": ["nine", 9]}, "answers[1] must be a string, got 9"),
+        ({"answers": ["nine", None]}, "answers[1] must be a string, got None"),
+        ({"answers": [""]}, "answers[0] must not be empty"),
+        ({"answer": None}, "answer must be a string, got None"),
+        ({"answer": 9}, "answer must be a string, got 9"),
+        ({"answer": "nine", "answers": ["9"]}, "one of the fields 'answer' and 'answers', got both"),
+        ({"choices": "one"}, "choices must be a list of strings, got 'one'"),
+        ({"choices": ["one"]}, "at least two choices"),
+        ({"choices": ["one", 2]}, "choices[1] must be a string, got 2"),
+        ({"choices": [str(number) for number in range(27)]}, "at most 26 choices, one a letter, got 27"),
+        ({"right_choice": 0}, "there are no choices"),
+        ({"choices": ["one", "nine"], "right_choice": 2}, "a place from 0 to 1"),
+        ({"choices": ["one", "nine"], "right_choice": -1}, "a place from 0 to 1"),
+        ({"choices": ["one", "nine"], "right_choice": True}, "a place from 0 to 1"),
+        ({"choices": ["one", "nine"], "right_choice": 1.0}, "a place from 0 to 1"),
+        ({"choices": ["one", "nine"], "right_choice": "C"}, "must be one of the choices ['one', 'nine'], got 'C'"),
+        ({"choices": ["one", "nine"], "right_choice": "two"}, "must be one of the choices ['one', 'nine'], got 'two'"),
+        ({"choices": ["B", "A"], "right_choice": "A"}, "which may be several of the choices"),
+        ({"choices": ["x", "x"], "right_choice": "x"}, "which may be several of the choices"),
+        ({"choices": ["x", "y"], "right_choice": 0, "answer_index": 0}, "'right_choice' and 'answer_index', got both"),
+        ({"id": True}, "id must be a string or a whole number, got True"),
+        ({"id": 1.5}, "id must be a string or a whole number, got 1.5"),
+        ({"id": ""}, "id must not be empty"),
+        ({"path": "a.txt"}, "one of the fields 'document', 'path' and 'text', got ['path', 'text']"),
+        ({"text": None}, "one of the fields 'document', 'path' and 'text', got none"),
+    ],
+)
+def test_wrong_questions(tmp_path, fields, words):
+    path = write_lines(tmp_path / "q.jsonl", row(question="Where?"), row(**fields))
+    message = refused(path)
+    assert message.startswith(f"{path}, line 2: ")
+    assert words in message
+
+
+def test_a_missing_question_says_which_fields_there_are(tmp_path):
+    message = refused(write_lines(tmp_path / "q.jsonl", {"query": "Where?", "text": HARBOUR}))
+    assert "the field 'question' is missing; the fields are query, text" in message
+
+
+@pytest.mark.parametrize("ids", [("a", "a"), (1, "1")])
+def test_ids_are_distinct(tmp_path, ids):
+    message = refused(write_lines(tmp_path / "q.jsonl", *[row(id=name) for name in ids]))
+    assert f"line 2: the id '{ids[1]}' was there before" in message
+
+
+def test_ids_that_are_not_given_are_the_file_and_the_line(tmp_path):
+    path = write_lines(tmp_path / "q.jsonl", row(), "", row(id=None), row(id="x"))
+    expected = ["q-1", "q-3", "x"]
+    assert [question.id for question in read_data(path).questions] == expected
+    assert [question.id for question in read_data(compressed(path)).questions] == expected
+
+
+# Evidence
+
+
+def test_evidence_reaches_from_the_first_to_the_last_character(tmp_path):
+    question = read_one(tmp_path, evidence=[{"start": 0, "end": 3}, {"start": 47, "end": len(HARBOUR)}])
+    assert [(part.start, part.end) for part in question.evidence] == [(0, 3), (47, 53)]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        ([{"start": 0, "end": 54}], "evidence[0] must lie in the document 'q-1', which has 53 characters"),
+        ([{"start": 0, "end": 1}, {"start": 60, "end": 61}], "evidence[1] must lie in"),
+        ([{"start": 5, "end": 5}], "got 5 to 5"),
+        ([{"start": 6, "end": 5}], "got 6 to 5"),
+        ([{"start": -1, "end": 5}], "evidence[0].start must be a whole number from 0, got -1"),
+        ([{"start": "0", "end": 5}], "evidence[0].start must be a whole number from 0, got '0'"),
+        ([{"start": 0, "end": True}], "evidence[0].end must be a whole number from 0, got True"),
+        ([{"start": 0}], "the field 'end' is missing"),
+        ([[0, 5]], "evidence[0] must be {start, end}, got [0, 5]"),
+        ({"start": 0, "end": 5}, "evidence must be a list of {start, end}"),
+        ([{"start": 0, "end": 5, "document": "other"}], "is in the document 'other'; the question's are q-1"),
+        ([{"start": 0, "end": 5, "document": 1}], "evidence[0].document must be a string"),
+    ],
+)
+def test_wrong_evidence(tmp_path, evidence, words):
+    assert words in refused(write_lines(tmp_path / "q.jsonl", row(evidence=evidence)))
+
+
+def test_evidence_in_a_pdf_counts_over_all_pages(tmp_path):
+    write(tmp_path / "a.pdf", pdf("First page.", "Second page."))
+    fields = {"question": "Which?", "path": "a.pdf"}
+    path = write_lines(tmp_path / "q.jsonl", {**fields, "evidence": [{"start": 13, "end": 19}]})
+    data = read_data(path)
+    assert data.documents == {"a.pdf": ["First page.", "Second page."]}
+    (part,) = only(data).evidence
+    assert whole_text(data.documents["a.pdf"])[part.start : part.end] == "Second"
+    assert "has 25 characters" in refused(write_lines(path, {**fields, "evidence": [{"start": 0, "end": 26}]}))
+
+
+# Documents in the line or in files
+
+
+def test_equal_texts_are_one_document(tmp_path):
+    data = read_data(write_lines(tmp_path / "q.jsonl", row(), row(text="Another."), row()))
+    assert data.documents == {"q-1": HARBOUR, "q-2": "Another."}
+    assert [question.documents for question in data.questions] == [("q-1",), ("q-2",), ("q-1",)]
+
+
+def test_a_file_is_one_document_however_it_is_named(tmp_path):
+    write(tmp_path / "a" / "b.txt", HARBOUR)
+    (tmp_path / "c.txt").symlink_to(tmp_path / "a" / "b.txt")
+    names = ["a/b.txt", "./a/b.txt", "a/../a/b.txt", "c.txt"]
+    data = read_data(write_lines(tmp_path / "q.jsonl", *[{"question": "How many?", "path": name} for name in names]))
+    assert data.documents == {"a/b.txt": HARBOUR}
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a", "a.unknown"])
+def test_files_are_text_whatever_their_ending(tmp_path, name):
+    write(tmp_path / name, "\ufeffOne.\r\nTwo.\r\n")
+    data = read_data(write_lines(tmp_path / "q.jsonl", {"question": "How many?", "path": name}))
+    assert data.documents == {name: "One.\r\nTwo.\r\n"}
+
+
+def test_compressed_files_are_found_by_both_names(tmp_path):
+    compressed(write(tmp_path / "a.txt", HARBOUR))
+    compressed(write(tmp_path / "b.pdf", pdf("A page.")))
+    rows = [{"question": "How many?", "path": name} for name in ("a.txt", "a.txt.gz", "b.pdf")]
+    data = read_data(write_lines(tmp_path / "q.jsonl", *rows))
+    assert data.documents == {"a.txt": HARBOUR, "b.pdf": ["A page."]}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing.txt", "there is no file 'missing.txt' in the folder"),
+        ("folder", "there is no file 'folder' in the folder"),
+        ("empty.txt", "empty.txt has no text in it"),
+        ("latin.txt", "is not UTF-8 text: byte 1 is 0xe9"),
+        ("zeros.txt", "has zero bytes in it"),
+        ("scan.pdf", "make them text first"),
+        ("broken.pdf", "is no PDF file, or is damaged"),
+        ("../secret.txt", "'../secret.txt' leads out of the folder"),
+        ("folder/../../secret.txt", "leads out of the folder"),
+        ("link.txt", "'link.txt' leads out of the folder"),
+        ("linked/secret.txt", "leads out of the folder"),
+        ("hidden.txt", "'hidden.txt' leads out of the folder"),
+        ("/etc/passwd", "'/etc/passwd' leads out of the folder"),
+        ("loop.txt", "loop.txt"),
+        ("a\0b", "is no path of a file"),
+        ("a" * 5000, "is no path of a file"),
+        ("", "path must not be empty"),
+        (7, "path must be a string, got 7"),
+    ],
+)
+def test_files_that_cannot_be_read_and_those_that_must_not(tmp_path, name, words):
+    folder = tmp_path / "set"
+    (folder / "folder").mkdir(parents=True)
+    write(tmp_path / "secret.txt", "The key lies under the mat.")
+    write(folder / "empty.txt", " \n")
+    write(folder / "latin.txt", b"d\xe9j\xe0")
+    write(folder / "zeros.txt", b"a\0b")
+    write(folder / "scan.pdf", pdf(""))
+    write(folder / "broken.pdf", b"%PDF-1.7\n")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "hidden.txt.gz").symlink_to(tmp_path / "secret.txt")
+    (folder / "linked").symlink_to(tmp_path)
+    (folder / "loop.txt").symlink_to(folder / "loop.txt")
+    message = refused(write_lines(folder / "q.jsonl", {"question": "Where?", "path": name}))
+    assert message.startswith(f"{folder / 'q.jsonl'}, line 1: ")
+    assert words in message
+    assert "under the mat" not in message
+
+
+def test_a_damaged_file_is_told_for_every_question_that_names_it(tmp_path):
+    write(tmp_path / "a.txt", b"\xff")
+    message = refused(write_lines(tmp_path / "q.jsonl", *[{"question": "Where?", "path": "a.txt"}] * 7))
+    assert message.count("a.txt is not UTF-8 text") == 5
+    assert message.endswith("and 2 more")
+
+
+def test_a_folder_that_is_reached_by_a_link_is_the_users_own_choice(tmp_path):
+    write(tmp_path / "real" / "a.txt", HARBOUR)
+    write_lines(tmp_path / "real" / "questions.jsonl", {"question": "How many?", "path": "a.txt"})
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert read_data(tmp_path / "link").documents == {"a.txt": HARBOUR}
+
+
+def test_without_what_reads_pdf_files_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    write(tmp_path / "a.pdf", pdf("A page."))
+    with pytest.raises(MissingExtraError, match=r"oprag\[compare\]"):
+        read_data(write_lines(tmp_path / "q.jsonl", {"question": "Where?", "path": "a.pdf"}))
+
+
+# Documents in a file of their own
+
+LOGS: list[dict[str, Any]] = [
+    {"document": "one", "title": "First", "text": "The Swan came on Tuesday."},
+    {"document_id": 2, "text": "The Heron came on Monday."},
+    {"document": "three", "text": "Nobody came."},
+]
+
+
+def logs(tmp_path, *rows, name="questions.jsonl"):
+    write_lines(tmp_path / "documents.jsonl", *LOGS)
+    return write_lines(tmp_path / name, *rows)
+
+
+def test_documents_beside_the_questions(tmp_path):
+    path = logs(
+        tmp_path,
+        {"question": "Who?", "document": "one"},
+        {"question": "Who?", "document": ["2", "one", "one"], "evidence": [{"document": "2", "start": 4, "end": 9}]},
+        {"question": "Who?", "document_id": 2},
+    )
+    data = read_data(path)
+    assert data.documents == {"one": LOGS[0]["text"], "2": LOGS[1]["text"]}
+    assert [question.documents for question in data.questions] == [("one",), ("2", "one"), ("2",)]
+    assert evidence_texts(data, data.questions[1]) == ["Heron"]
+    compressed(path)
+    compressed(tmp_path / "documents.jsonl")
+    again = read_data(tmp_path)
+    assert (again.documents, again.questions) == (data.documents, data.questions)
+
+
+def test_a_star_is_all_documents(tmp_path):
+    data = read_data(logs(tmp_path, {"question": "Who?", "document": "*"}))
+    assert only(data).documents == ("one", "2", "three")
+
+
+def test_source_documents_are_searched_where_they_are_all_there(tmp_path):
+    rows = [
+        {"question": "Who?", "document_id": "three", "source_documents": ["one", "2"]},
+        {"question": "Who?", "document_id": "three", "source_documents": ["one", "unknown"]},
+    ]
+    first, second = read_data(logs(tmp_path, *rows)).questions
+    assert (first.documents, first.about) == (("one", "2"), {})
+    assert (second.documents, second.about) == (("three",), {"source_documents": '["one", "unknown"]'})
+
+
+def test_documents_in_another_place(tmp_path):
+    logs(tmp_path / "logs")
+    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "one"})
+    expected = {"one": LOGS[0]["text"]}
+    assert read_data(path, documents=tmp_path / "logs").documents == expected
+    assert read_data(path, documents=tmp_path / "logs" / "documents.jsonl").documents == expected
+
+
+def test_a_folder_of_files(tmp_path):
+    books = tmp_path / "books"
+    write(books / "a.txt", HARBOUR)
+    write(books / "more" / "b.md", "# Bread\n")
+    compressed(write(books / "c.txt", "Compressed."))
+    write(books / ".hidden", b"\xff")
+    rows = [{"question": "Who?", "document": name} for name in ("more/b.md", "c.txt", "*")]
+    data = read_data(write_lines(tmp_path / "q.jsonl", *rows), documents=books)
+    assert [question.documents for question in data.questions] == [
+        ("more/b.md",),
+        ("c.txt",),
+        ("a.txt", "c.txt", "more/b.md"),
+    ]
+    assert data.documents == {"a.txt": HARBOUR, "c.txt": "Compressed.", "more/b.md": "# Bread\n"}
+
+
+def test_a_document_that_no_question_names_is_not_read(tmp_path):
+    write(tmp_path / "books" / "a.txt", HARBOUR)
+    write(tmp_path / "books" / "b.txt", b"\xff")
+    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
+    assert read_data(path, documents=tmp_path / "books").documents == {"a.txt": HARBOUR}
+    message = refused(write_lines(path, {"question": "Who?", "document": "*"}), documents=tmp_path / "books")
+    assert message.startswith(f"{tmp_path / 'books'}: ")
+    assert "b.txt is not UTF-8 text" in message
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ("ones", "there is no document 'ones' in"),
+        ("ones", "did you mean 'one'?"),
+        ("zebra", "there are one, 2, three"),
+        (["one", 2], "document[1] must be a string, got 2"),
+        ([], "document must have at least 1 in it"),
+        ({"name": "one"}, "document must be a string or a whole number"),
+        ("../q.jsonl", "there is no document '../q.jsonl'"),
+    ],
+)
+def test_documents_that_are_not_there(tmp_path, document, words):
+    assert words in refused(logs(tmp_path, {"question": "Who?", "document": document}))
+
+
+def test_without_documents_a_name_leads_nowhere(tmp_path):
+    message = refused(write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "one"}))
+    assert "document is 'one', and there are no documents; give documents=" in message
+
+
+def test_evidence_in_one_of_several_documents_must_say_in_which(tmp_path):
+    path = logs(tmp_path, {"question": "Who?", "document": ["one", "2"], "evidence": [{"start": 0, "end": 3}]})
+    assert "evidence[0] must name its document, since the question has 2 of them" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ({"document": "one", "text": "Again."}, "the document 'one' was there before"),
+        ({"document": "four"}, "the field 'text' is missing"),
+        ({"document": "four", "text": " "}, "text must not be empty"),
+        ({"document": "four", "text": None}, "text must be a string, got None"),
+        ({"text": "No name."}, "the field 'document' is missing; the fields are text"),
+        ({"document": True, "text": "No name."}, "document must be a string or a whole number"),
+        ({"document": "four", "text": "Text.", "title": 4}, "title must be a string, got 4"),
+        ("{", "is no JSON"),
+    ],
+)
+def test_wrong_documents_are_told_even_if_no_question_names_them(tmp_path, line, words):
+    path = logs(tmp_path, {"question": "Who?", "document": "one"})
+    documents = write_lines(tmp_path / "documents.jsonl", *LOGS, line)
+    message = refused(path)
+    assert message.startswith(f"{documents}, line 4: ")
+    assert words in message
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("other", [{"path": "one"}, {"text": "Another text."}])
+def test_two_documents_of_one_name_are_never_taken_for_each_other(tmp_path, other, turned):
+    write(tmp_path / "one", "Another text.")
+    documents = write_lines(
+        tmp_path / "documents.jsonl", {"document": "one", "text": "A."}, {"document": "q-1", "text": "B."}
+    )
+    rows = [{"question": "Who?", "document": ["one", "q-1"]}, {"question": "Who?", **other}]
+    path = write_lines(tmp_path / "q.jsonl", *(reversed(rows) if turned else rows))
+    if "text" in other and not turned:
+        # Named by its line, the second.
+        assert read_data(path, documents=documents).documents == {"one": "A.", "q-1": "B.", "q-2": "Another text."}
+        return
+    name = "q-1" if "text" in other else "one"
+    assert f"line 2: the document '{name}' is there with another text or from another place" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("notes.csv", "got notes.csv"), ("image.png", "got image.png")],
+)
+def test_a_folder_of_documents_has_nothing_else_in_it(tmp_path, name, words):
+    write(tmp_path / "books" / "a.txt", HARBOUR)
+    write(tmp_path / "books" / name, "x")
+    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
+    with pytest.raises(DataError, match=words):
+        read_data(path, documents=tmp_path / "books")
+
+
+def test_a_folder_of_documents_must_hold_its_files_itself(tmp_path):
+    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
+    write(tmp_path / "secret.txt", "x")
+    books = tmp_path / "books"
+    books.mkdir()
+    with pytest.raises(DataError, match="there is no file in the folder"):
+        read_data(path, documents=books)
+    (books / "a.txt").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(DataError, match=r"'a\.txt' leads out of the folder"):
+        read_data(path, documents=books)
+    (books / "a.txt").unlink()
+    (books / "sub").symlink_to(tmp_path)
+    with pytest.raises(DataError, match="'sub' is a link to a folder"):
+        read_data(path, documents=books)
+    (books / "sub").unlink()
+    write(books / "a.txt", "x")
+    compressed(write(books / "a.txt", "x"))
+    write(books / "a.txt", "y")
+    with pytest.raises(DataError, match="is there twice, compressed and not"):
+        read_data(path, documents=books)
+
+
+def test_documents_that_cannot_be_opened(tmp_path):
+    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
+    with pytest.raises(InputFileError, match=r"cannot read .*missing"):
+        read_data(path, documents=tmp_path / "missing")
+    with pytest.raises(InputFileError, match=r"there is no questions\.jsonl in the folder"):
+        read_data(tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root reads everything")
+def test_a_file_without_permission(tmp_path):
+    path = write_lines(tmp_path / "q.jsonl", row())
+    path.chmod(0)
+    with pytest.raises(InputFileError, match="Permission denied"):
+        read_data(path)

@@ -1,0 +1,210 @@
+"""Choosing a format, its options, and what all formats share."""
+
+import inspect
+from importlib import import_module
+
+import pytest
+
+import oprag.compare.data
+from oprag import InputFileError, OptionError
+from oprag.compare.data import format_names, read_data
+from oprag.compare.data.read import _FORMATS
+from tests.compare.data.writing import compressed, refused, write, write_lines
+from tests.helpers import run_python
+
+ROW = {"question": "Who?", "answer": "Ada", "text": "Ada did."}
+
+
+def test_the_names_of_the_formats():
+    assert format_names()[0] == "oprag"
+    assert set(format_names()) == {
+        "oprag",
+        "infinitebench",
+        "kg_rag",
+        "llama_rag_dataset",
+        "longbench",
+        "medqa",
+        "narrativeqa",
+        "qmsum",
+        "quality",
+    }
+
+
+def test_public_names_are_shown_in_the_package():
+    for name in oprag.compare.data.__all__:
+        assert getattr(oprag.compare.data, name).__module__ == "oprag.compare.data"
+
+
+def test_importing_loads_nothing_heavy():
+    code = "import sys, oprag.compare.data; oprag.compare.data.read_data; print(*sys.modules)"
+    assert not {"numpy", "pypdf", "pydantic", "typer"} & set(run_python(code).split())
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_every_option_of_a_format_has_a_default(name):
+    parameters = inspect.signature(import_module(f"oprag.compare.data.formats.{_FORMATS[name]}").read).parameters
+    first, *options = parameters.values()
+    assert first.name == "gathered"
+    assert all(option.kind is option.KEYWORD_ONLY and option.default is not option.empty for option in options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"format": "squad"}, "format must be one of oprag, infinitebench"),
+        ({"format": None}, "format must be one of"),
+        ({"format": "quality", "strip": True}, "did you mean 'strip_html'"),
+        ({"spilt": "test"}, "unknown option 'spilt'"),
+        ({"gathered": 1}, "unknown option 'gathered'"),
+        ({"format": "quality", "documents": "folder"}, "leave documents= out"),
+        ({"format": "quality", "strip_html": 1}, "strip_html must be True or False"),
+        ({"name": 3}, "name must be a string"),
+        ({"documents": 3}, "documents must be the path"),
+        ({"documents": ""}, "documents must be the path"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_read(options, words, tmp_path):
+    with pytest.raises(OptionError, match=words):
+        read_data(write(tmp_path / "q.jsonl", b"\xff"), **options)
+
+
+@pytest.mark.parametrize("path", [None, 3, "", "a\0b"])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(OptionError, match="path must be the path of a file or folder"):
+        read_data(path)
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_a_missing_file_is_named(name, tmp_path):
+    with pytest.raises(InputFileError, match=r"there is no file or folder .*missing\.jsonl"):
+        read_data(tmp_path / "missing.jsonl", name, **({"documents": tmp_path} if name == "medqa" else {}))
+
+
+@pytest.mark.parametrize("name", ["infinitebench", "kg_rag", "longbench", "medqa", "quality"])
+def test_a_folder_in_place_of_a_file_is_refused(name, tmp_path):
+    with pytest.raises(InputFileError, match="is a folder"):
+        read_data(tmp_path, name)
+
+
+def test_the_set_has_the_name_of_the_file_unless_one_is_given(tmp_path):
+    path = write_lines(tmp_path / "my.questions.jsonl", ROW)
+    assert read_data(path).name == "my.questions"
+    assert read_data(str(path), name="mine").name == "mine"
+    assert read_data(compressed(path)).name == "my.questions"
+
+
+def test_a_folder_has_its_name_from_wherever_it_is_called(tmp_path, monkeypatch):
+    write_lines(tmp_path / "birds" / "questions.jsonl", ROW)
+    monkeypatch.chdir(tmp_path / "birds")
+    assert read_data(".").name == "birds"
+
+
+def test_bytes_that_editors_and_systems_add_change_nothing(tmp_path):
+    plain = write_lines(tmp_path / "q.jsonl", ROW, {**ROW, "question": "Ünd wo?"})
+    expected = read_data(plain)
+    data = plain.read_bytes()
+    for content in (
+        b"\xef\xbb\xbf" + data,
+        data.replace(b"\n", b"\r\n"),
+        data.rstrip(b"\n"),
+    ):
+        assert read_data(write(plain, content)) == expected
+    blank = read_data(write(plain, b"\n  \n" + data.replace(b"\n", b"\n\n")))
+    assert [question.text for question in blank.questions] == ["Who?", "Ünd wo?"]
+    assert [question.id for question in blank.questions] == ["q-3", "q-5"]
+
+
+def test_gzip_is_known_by_its_bytes_not_by_its_name(tmp_path):
+    path = write_lines(tmp_path / "q.jsonl", ROW)
+    expected = read_data(path)
+    zipped = compressed(path)
+    assert read_data(zipped) == expected
+    assert read_data(zipped.rename(tmp_path / "q.jsonl")) == expected
+
+
+@pytest.mark.parametrize("cut", [5, 40])
+def test_damaged_gzip_is_one_sentence(tmp_path, cut):
+    path = compressed(write_lines(tmp_path / "q.jsonl", *[{**ROW, "id": number} for number in range(50)]))
+    path.write_bytes(path.read_bytes()[:-cut])
+    with pytest.raises(InputFileError, match=r"cannot read .*q\.jsonl\.gz: "):
+        read_data(path)
+
+
+def test_an_empty_file_has_no_questions(tmp_path):
+    assert refused(write(tmp_path / "q.jsonl", b"\n\n")).endswith("q.jsonl has no questions in it")
+
+
+def test_five_problems_are_told_with_their_lines_and_the_others_counted(tmp_path):
+    rows = [ROW if number % 2 else {**ROW, "question": number} for number in range(1, 21)]
+    path = write_lines(tmp_path / "q.jsonl", *rows)
+    lines = refused(path).splitlines()
+    assert lines[0] == f"{path}, line 2: question must be a string, got 2"
+    assert [line.partition(", ")[2].partition(":")[0] for line in lines[:-1]] == [
+        "line 2",
+        "line 4",
+        "line 6",
+        "line 8",
+        "line 10",
+    ]
+    assert lines[-1] == "and 5 more"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "is no JSON: Expecting property name enclosed in double quotes at character 2"),
+        ('{"question": NaN}', "NaN is no number of JSON"),
+        ('{"question": ' + "9" * 5000 + "}", "is no JSON that can be read"),
+        ("[" * 100_000, "is no JSON that can be read"),
+        ("[1]", "must be a JSON object, {…}, got [1]"),
+        ("null", "must be a JSON object, {…}, got None"),
+        ("Who wrote this?", "is no JSON"),
+        ("x" * 1_000_000, "is no JSON"),
+    ],
+)
+def test_lines_that_are_no_objects(tmp_path, line, words):
+    message = refused(write_lines(tmp_path / "q.jsonl", ROW, line))
+    assert ", line 2: " in message
+    assert words in message
+    assert len(message) < 500
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_other_encodings_are_refused_with_the_line(tmp_path, encoding):
+    path = write(tmp_path / "q.jsonl", '{"question": "Où?", "text": "Là."}\n'.encode(encoding))
+    message = refused(path)
+    assert ", line 1: is not UTF-8 text: byte " in message
+    assert "iconv" in message
+
+
+def test_a_line_may_be_a_whole_book(tmp_path):
+    book = "word " * 1_000_000
+    data = read_data(write_lines(tmp_path / "q.jsonl", {**ROW, "text": book}, {**ROW, "text": book}))
+    assert list(data.documents.values()) == [book]
+
+
+def test_line_separators_inside_a_string_end_no_line(tmp_path):
+    path = write_lines(tmp_path / "q.jsonl", {**ROW, "text": "one\u2028two\x85three\x0bfour"}, ROW)
+    assert [question.id for question in read_data(path).questions] == ["q-1", "q-2"]
+
+
+def test_half_of_a_surrogate_pair_is_refused(tmp_path):
+    path = write_lines(tmp_path / "q.jsonl", '{"question": "Who \\ud83d?", "text": "Ada."}')
+    assert "half of a surrogate pair (\\ud83d) at character 4" in refused(path)
+    whole = write_lines(tmp_path / "q.jsonl", '{"question": "Who \\ud83d\\ude00?", "text": "Ada."}')
+    assert read_data(whole).questions[0].text == "Who 😀?"
+
+
+def test_reading_twice_gives_the_same_in_every_process(tmp_path):
+    path = write_lines(tmp_path / "q.jsonl", {**ROW, "b": 1, "a": {"y": 1, "x": 2}}, {**ROW, "text": "Ben did."})
+    code = f"from oprag.compare.data import read_data; d = read_data({str(path)!r}); print(d.questions, d.documents)"
+    printed = {run_python(code, PYTHONHASHSEED=str(seed)) for seed in range(3)}
+    assert len(printed) == 1
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "q.jsonl")
+    with pytest.raises(InputFileError, match="neither a file nor a folder"):
+        read_data(tmp_path / "q.jsonl")
