@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from oprag.checks import check_bool, check_choice, check_text
 from oprag.compare.data.fields import text
@@ -55,11 +56,7 @@ def read(
     check_text("encoding", encoding, optional=True)
     if encoding is not None:
         _check_encoding(encoding)
-    if (
-        isinstance(exclude, str)
-        or not isinstance(exclude, Collection)
-        or not all(isinstance(name, str) for name in exclude)
-    ):
+    if not _are_ids(exclude):
         raise OptionError(f"exclude must be a list of ids of documents, got {exclude!r}", exclude)
     listed = _listed(gathered, set(exclude))
     if summaries:
@@ -132,6 +129,12 @@ def _summaries(gathered: Gathered) -> dict[str, str]:
         with gathered.problems.at(record.place):
             summaries[text(record.fields, "document_id")] = text(record.fields, "summary")
     return summaries
+
+
+def _are_ids(exclude: Any) -> bool:
+    if isinstance(exclude, str) or not isinstance(exclude, Collection):
+        return False
+    return all(isinstance(name, str) for name in exclude)
 
 
 def _recoded(path: Path, data: bytes, encoding: str) -> bytes:
