@@ -14,10 +14,11 @@ from oprag.compare.models import ModelSpec
 from oprag.compare.money import as_limits, as_price
 from oprag.compare.scoring import METRICS, check_metrics
 from oprag.compare.stores import STORE_NAMES
-from oprag.compare.token_counters import counter_of
+from oprag.compare.tokenizing import counter_of
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.prompts import as_prompts
 from oprag.providers import LOCAL
+from oprag.tokens import approximate_tokens
 
 __all__ = ["Experiment"]
 
@@ -37,7 +38,7 @@ class Experiment:
         metrics: The names of the metrics; all by default.
         score_embedder: Embeds answers and gold answers for `answer_cosine`. It is the same in all cells, so that it
             favours none of them.
-        count_tokens: What counts the tokens of contexts, in the reader's unit, by its name.
+        count_tokens: What counts the tokens of contexts, in the reader's unit: what `counter_of` takes.
         prompts: Prompts by the name of their step.
         prices: What a million tokens of a model cost, by the name of the model.
         limits: The most that all runs together may spend.
@@ -58,7 +59,7 @@ class Experiment:
     stores: Mapping[str, str | Callable[[Any], Any]] = field(default_factory=dict)
     metrics: Sequence[str] = tuple(METRICS)
     score_embedder: Any = LOCAL
-    count_tokens: str = "approximate"
+    count_tokens: Any = "approximate"
     prompts: Any = None
     prices: Mapping[str, Any] = field(default_factory=dict)
     limits: Any = None
@@ -93,12 +94,14 @@ class Experiment:
     @property
     def fixed(self) -> Fixed:
         """What all cells have in common."""
+        counter = counter_of(self.count_tokens)
         return Fixed(
             tuple(self.data),
             tuple(self.embedders),
             tuple(self.models),
             (*STORE_NAMES, *self.stores),
-            counter_of(self.count_tokens).count,
+            # The function itself, by which a context knows that its tokens are an approximation.
+            approximate_tokens if counter.identity == "approximate" else counter,
             self.prompts,
         )
 

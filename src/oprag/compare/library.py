@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from oprag.assembly import Assembly
 from oprag.build import assemble
 from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.embedders import ExperimentEmbedder
 from oprag.compare.index import Index, Search, Splitting, StoreOpener, whole_text
 from oprag.compare.records import Keeper
 from oprag.compare.vector_source import VectorSource
@@ -18,44 +19,13 @@ from oprag.errors import SourceReadError
 from oprag.given import Given
 from oprag.retrieval.split_sources import Split
 
-__all__ = ["CompareEmbedder", "Library", "search_of"]
+__all__ = ["Library", "search_of"]
 
 Value = TypeVar("Value")
 
 _INDEXES = 16
 _GIVEN = 1_024
 _CONTEXTS = 4_096
-
-
-class CompareEmbedder(Protocol):
-    """An embedder with the tokenizer of its unit."""
-
-    @property
-    def name(self) -> str:
-        """The identity of the model and its settings."""
-        ...
-
-    @property
-    def tokenizer(self) -> Any:
-        """What `split_tokens` takes."""
-        ...
-
-    @property
-    def tokenizer_name(self) -> str:
-        """The identity of the tokenizer."""
-        ...
-
-    def embed_questions(self, texts: Sequence[str]) -> Any:
-        """Vectors of shape (number of texts, dimension)."""
-        ...
-
-    def embed_documents(self, texts: Sequence[str]) -> Any:
-        """Vectors of shape (number of texts, dimension)."""
-        ...
-
-    def count_tokens(self, text: str) -> int:
-        """The tokens of a text."""
-        ...
 
 
 class Library:
@@ -73,10 +43,10 @@ class Library:
     def __init__(
         self,
         data: Mapping[str, DataSet],
-        embedders: Mapping[str, CompareEmbedder],
+        embedders: Mapping[str, ExperimentEmbedder],
         cells: Iterable[Cell],
         keeper: Keeper,
-        open_store: Callable[[str, CompareEmbedder], Any],
+        open_store: Callable[[str, ExperimentEmbedder], Any],
         *,
         together: bool = True,
     ) -> None:
@@ -139,7 +109,7 @@ class Library:
             open_store: StoreOpener = lambda name: self._open_store(name, embedder)  # noqa: E731
             index = Index(
                 {name: texts[name] for name in documents},
-                Splitting(cell.split, embedder.tokenizer, embedder.tokenizer_name),
+                Splitting(cell.split, embedder.tokenizer, embedder.named_tokenizer.identity),
                 self._vectors[cell.embedder],
                 self._keeper,
                 open_store=open_store,

@@ -13,11 +13,12 @@ from oprag.compare.axes import axes
 from oprag.compare.cell import Cell
 from oprag.compare.content import address, document_address
 from oprag.compare.data.data_set import Question
+from oprag.compare.embedders import ExperimentEmbedder
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
 from oprag.compare.models import Model
 from oprag.compare.schema import CELL_COLUMNS
-from oprag.compare.token_counters import counter_of
+from oprag.compare.tokenizing import counter_of
 from oprag.compare.work import Unit
 from oprag.methods.prompts import STEPS, Prompts
 
@@ -48,7 +49,7 @@ class Opened:
         return {name: self.experiment.models[name].open(self.stop) for name in asked}
 
     @cached_property
-    def embedders(self) -> dict[str, Any]:
+    def embedders(self) -> dict[str, ExperimentEmbedder]:
         """The embedders that a cell uses, by their names in the experiment."""
         used = dict.fromkeys(cell.embedder for cell in self.cells.cells if cell.embedder)
         return {name: self.experiment.embedders[name].open() for name in used}
@@ -105,7 +106,7 @@ class Opened:
             "models": {name: model.identity for name, model in self.models.items()},
             "embedders": {name: embedder.name for name, embedder in self.embedders.items()},
             "metrics": list(experiment.metrics),
-            "count_tokens": experiment.count_tokens,
+            "count_tokens": counter_of(experiment.count_tokens).name,
             "limits": vars(experiment.limits),
             "prices": {name: vars(price) for name, price in experiment.prices.items()},
         }
@@ -125,7 +126,7 @@ class Opened:
         if cell.model is not None:
             identity["model"] = self.models[cell.model].identity
         if embedder is not None:
-            identity |= {"embedder": embedder.name, "tokenizer": embedder.tokenizer_name}
+            identity |= {"embedder": embedder.name, "tokenizer": embedder.named_tokenizer.identity}
         if cell.store in self.experiment.stores:
             identity["store"] = str(self.experiment.stores[cell.store])
         # Names are for people; two names for one model make two cells that share all replies.
