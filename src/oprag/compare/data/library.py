@@ -17,7 +17,7 @@ from oprag.pdf import is_pdf, pdf_pages
 
 __all__ = ["ENDINGS", "Library", "document_file", "folder_library", "lines_library"]
 
-ENDINGS = (".txt", ".text", ".md", ".markdown", ".pdf")
+ENDINGS = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".pdf")
 
 
 class Library:
@@ -82,7 +82,7 @@ def document_file(path: Path) -> str | Sequence[str]:
 
 
 def folder_library(folder: Path, gathered: Gathered) -> Library:
-    """The text, Markdown and PDF files below a folder; their names are their paths in it, without `.gz`.
+    """The text, Markdown, HTML and PDF files below a folder; their names are their paths in it, without `.gz`.
 
     Raises:
         InputFileError: The folder cannot be read.

@@ -34,7 +34,7 @@ def test_contexts_that_stand_in_a_file_are_evidence(tmp_path):
         tmp_path,
         example(),
         example(reference_contexts=["Ben baked bread.", "Ada lit the lamp."]),
-        example(reference_contexts=["Ada lit the lamp.", "Ada  lit the lamp."]),
+        example(reference_contexts=["Ada lit the lamp.", "Ada lit a lamp."]),
         example(reference_contexts=["Nobody knows."]),
         example(reference_contexts=["The lamp burned.", "The lamp burned."]),
         example(reference_contexts=None, reference_answer="", query_by=None, reference_answer_by=None),
@@ -91,6 +91,16 @@ def test_contexts_in_a_pdf_file_count_over_its_pages(tmp_path):
     (part,) = data.questions[0].evidence
     assert part == ("c.pdf", 11, 32)
     assert data.questions[0].documents == ("c.pdf",)
+
+
+def test_white_space_in_contexts_is_that_of_another_reader(tmp_path):
+    path = dataset(tmp_path, example(reference_contexts=["Page  two\nhas a c rane."]))
+    write(tmp_path / "source_files" / "c.pdf", pdf("Page one.", "Page two has a crane."))
+    write(tmp_path / "source_files" / "d.html", "<p>A page.</p>")
+    data = read_data(path, "llama_rag_dataset")
+    assert data.questions[0].evidence == (("c.pdf", 11, 32),)
+    everything = read_data(path, "llama_rag_dataset", search="all")
+    assert everything.documents["d.html"] == "<p>A page.</p>"
 
 
 def test_every_source_file_must_be_readable(tmp_path):

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from oprag.checks import check_choice
-from oprag.compare.data.data_set import Evidence, whole_text
+from oprag.compare.data.data_set import whole_text
 from oprag.compare.data.fields import given, optional_text, optional_texts, shown, text
 from oprag.compare.data.files import companion, stem
 from oprag.compare.data.gather import Gathered
 from oprag.compare.data.library import folder_library
+from oprag.compare.data.passages import Passages
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import json_records
 from oprag.errors import InputFileError
@@ -22,9 +23,10 @@ __all__ = ["read"]
 def read(gathered: Gathered, *, documents: Path | None = None, search: str = "source") -> None:
     """Take in `{"examples": [{query, reference_contexts, reference_answer, …}]}`, or the folder that has it.
 
-    A reference context that stands word for word in a source file is evidence, at its first place in the first file
-    that has it; `about` says how many of them were found. With "source", an example whose reference contexts are all
-    found in one file is about that file, and any other one about all files.
+    A reference context that stands in a source file, white space aside, is evidence, at its first place in the first
+    file that has it; `about` says how many of them were found. With "source", an example whose reference contexts are
+    all found in one file is about that file, and any other one about all files. HTML files are read as they are, since
+    LlamaIndex does so.
 
     Args:
         gathered: Where they come to.
@@ -46,7 +48,7 @@ def read(gathered: Gathered, *, documents: Path | None = None, search: str = "so
     library = folder_library(documents or path.parent / "source_files", gathered)
     names = library.take_all()
     gathered.problems.check()
-    texts = {name: whole_text(gathered.text(name)) for name in names}
+    passages = Passages({name: whole_text(gathered.text(name)) for name in names})
     for record in json_records(path, gathered.problems):
         with gathered.problems.at(record.place):
             examples = given(record.fields, "examples")
@@ -56,21 +58,21 @@ def read(gathered: Gathered, *, documents: Path | None = None, search: str = "so
                 with gathered.problems.at(f"{path}, example {number}"):
                     if not isinstance(example, dict):
                         raise RecordError(f"must be an object, got {shown(example)}")
-                    _example(gathered, example, f"{stem(path)}-{number}", texts, everywhere=search == "all")
+                    _example(gathered, example, f"{stem(path)}-{number}", passages, everywhere=search == "all")
 
 
 def _example(
-    gathered: Gathered, example: Mapping[str, Any], name: str, texts: Mapping[str, str], *, everywhere: bool
+    gathered: Gathered, example: Mapping[str, Any], name: str, passages: Passages, *, everywhere: bool
 ) -> None:
     contexts = optional_texts(example, "reference_contexts")
-    evidence = [part for part in (_place(context, texts) for context in contexts) if part is not None]
+    evidence = [part for part in (passages.find(context) for context in contexts) if part is not None]
     sources = {part.document for part in evidence}
     one_source = len(sources) == 1 and len(evidence) == len(contexts) and not everywhere
     answer = optional_text(example, "reference_answer")
     gathered.question(
         id=name,
         text=text(example, "query"),
-        documents=sources if one_source else texts,
+        documents=sources if one_source else passages.names,
         answers=[answer] if answer and answer.strip() else [],
         evidence=dict.fromkeys(evidence),
         about={
@@ -83,14 +85,6 @@ def _example(
             },
         },
     )
-
-
-def _place(context: str, texts: Mapping[str, str]) -> Evidence | None:
-    for name, whole in texts.items():
-        start = whole.find(context)
-        if start >= 0:
-            return Evidence(name, start, start + len(context))
-    return None
 
 
 def _author(value: Any, field: str) -> str:
