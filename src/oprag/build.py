@@ -11,7 +11,7 @@ from oprag.chunk import Chunk, Vector, sorted_by_rank
 from oprag.context import Context
 from oprag.given import Given
 from oprag.neighbors import NeighborReader, fill_in
-from oprag.place import place, warn_about
+from oprag.place import warn_about
 from oprag.select import select
 from oprag.steps import Step, Steps
 
@@ -71,7 +71,7 @@ def assembling(given: Given, assembly: Assembly) -> Steps[Context]:
 
 def assemble(given: Given, assembly: Assembly) -> Context:
     """The work of `build_context`, for adapters and for deciding again."""
-    placed = place(given.chunks, assembly.source_key, assembly.position_key)
+    placed = given.place(assembly)
     if assembly.order == "source":
         warn_about(placed)
     sources = placed.sources

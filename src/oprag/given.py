@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from oprag.assembly import Assembly
 from oprag.chunk import Chunk, Vector
 from oprag.errors import OptionError
 from oprag.neighbors import NeighborReader
+from oprag.place import Placed, place
 from oprag.render import Show
 
 __all__ = ["Given"]
@@ -24,6 +26,7 @@ class Given:
         read_neighbors: Gives the chunks around one, where they can be had.
         show: Writes a passage as the framework will show it; what the token budget then counts.
         neighbors: What was read around chunks, by their rank and how much was asked for.
+        placed: The chunks with their source and position, by what decides about these.
     """
 
     chunks: list[Chunk]
@@ -31,11 +34,20 @@ class Given:
     read_neighbors: NeighborReader | None = None
     show: Show | None = None
     neighbors: dict[tuple[int, int], list[Chunk]] = field(default_factory=dict)
+    placed: dict[Any, Placed] = field(default_factory=dict)
 
     @property
     def reader(self) -> Callable[[Chunk, int], Sequence[Chunk]] | None:
         """Gives the chunks around one, which are read once, however often the context is made again."""
         return None if self.read_neighbors is None and not self.neighbors else self._read
+
+    def place(self, assembly: Assembly) -> Placed:
+        """The chunks with their source and position, found once, however often the context is made again."""
+        # Thresholds fill in the similarity, which contexts without them do not have.
+        key = assembly.source_key, assembly.position_key, assembly.needs_vectors
+        if key not in self.placed:
+            self.placed[key] = place(self.chunks, assembly.source_key, assembly.position_key)
+        return self.placed[key]
 
     def _read(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
         key = chunk.rank, number
@@ -51,4 +63,4 @@ class Given:
 
     def __getstate__(self) -> dict[str, Any]:
         # What reads neighbours often holds a connection; a copy in another process does without.
-        return {**self.__dict__, "read_neighbors": None}
+        return {**self.__dict__, "read_neighbors": None, "placed": {}}

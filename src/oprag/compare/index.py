@@ -21,9 +21,8 @@ from oprag.retrieval.search import Retriever
 from oprag.retrieval.split import offsets_of
 from oprag.retrieval.split_sources import Split, pieces_of
 
-__all__ = ["Index", "Search", "Splitting", "Store", "StoreOpener", "page_starts", "whole_text"]
+__all__ = ["Index", "Search", "Splitting", "Store", "StoreOpener"]
 
-_PAGE_BREAK = "\n\n"
 _ANYTHING = "anything"
 
 
@@ -293,16 +292,3 @@ def _deepest(searches: Iterable[Search]) -> dict[str, int | None]:
             before = deepest.get(search.retriever, 0)
             deepest[search.retriever] = None if before is None or search.depth is None else max(before, search.depth)
     return deepest
-
-
-def whole_text(document: str | Sequence[str]) -> str:
-    """The text of a document; its pages with a blank line between them."""
-    return document if isinstance(document, str) else _PAGE_BREAK.join(document)
-
-
-def page_starts(document: str | Sequence[str]) -> list[int]:
-    """Where each page begins in `whole_text`."""
-    starts = [0]
-    for page in () if isinstance(document, str) else document:
-        starts.append(starts[-1] + len(page) + len(_PAGE_BREAK))
-    return starts

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from oprag.assembly import Assembly
 from oprag.build import assemble
 from oprag.compare.cell import Cell
-from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.embedders import ExperimentEmbedder
-from oprag.compare.index import Index, Search, Splitting, StoreOpener, whole_text
+from oprag.compare.index import Index, Search, Splitting, StoreOpener
 from oprag.compare.records import Keeper
 from oprag.compare.vector_source import VectorSource
 from oprag.context import Context

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from oprag.compare.cell import ALONE, CONTROLS
-from oprag.compare.data.data_set import Question
-from oprag.compare.index import Index, page_starts
+from oprag.compare.data.data_set import Question, page_starts
+from oprag.compare.index import Index
 from oprag.compare.metrics import (
     answer_cosine,
     choice_accuracy,

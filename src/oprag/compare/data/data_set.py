@@ -11,12 +11,22 @@ from typing import NamedTuple
 from oprag.checks import check_count
 from oprag.errors import OptionError
 
-__all__ = ["DataSet", "Evidence", "Question", "whole_text"]
+__all__ = ["DataSet", "Evidence", "Question", "page_starts", "whole_text"]
+
+_BETWEEN_PAGES = "\n\n"
 
 
 def whole_text(document: str | Sequence[str]) -> str:
     """A document as one text; blank lines stand between pages."""
-    return document if isinstance(document, str) else "\n\n".join(document)
+    return document if isinstance(document, str) else _BETWEEN_PAGES.join(document)
+
+
+def page_starts(document: str | Sequence[str]) -> list[int]:
+    """Where each page begins in the whole text of a document; one that has no pages begins at 0."""
+    starts = [0]
+    for page in () if isinstance(document, str) else document[:-1]:
+        starts.append(starts[-1] + len(page) + len(_BETWEEN_PAGES))
+    return starts
 
 
 class Evidence(NamedTuple):

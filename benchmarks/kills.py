@@ -1,0 +1,163 @@
+"""Experiments that are killed again and again, and models that fail: nothing that was paid for is lost."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.language_reference import language_reference
+from benchmarks.recording_model import calls_in, set_up
+from benchmarks.result import Figure, Result, main
+from oprag.compare.experiment import Experiment
+from oprag.compare.run import run as run_experiment
+
+KILLS = 50
+FAILING = 0.2
+GRID: dict[str, Any] = {
+    "method": ["stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "self_route", "closed_book"],
+    "order": ["source", "rank"],
+    "k": [8, 16],
+    "variants": 2,
+    "source_token_budget": 4_000,
+    "overflow": "truncate_end",
+}
+
+
+def run(kills: int = KILLS, seed: int = 0) -> Result:
+    """Kill, go on, and compare; then let calls fail."""
+    result = Result(
+        "Kills and failures",
+        f"{len(GRID['method'])} methods, 2 orders, k = 8 and 16, 60 questions about the Python language reference, 8 "
+        "calls at the same time of a model that writes down every call before it answers. Killed with SIGKILL at "
+        "random moments of the run, and started again each time.",
+    )
+    with TemporaryDirectory() as folder:
+        _add_kills(result, Path(folder), kills, seed)
+        _add_failures(result, Path(folder))
+    return result
+
+
+def experiment() -> Experiment:
+    """What is run."""
+    return Experiment(
+        name="kills",
+        data={"reference": language_reference(3)},
+        models={"recording": {"use": "benchmarks.recording_model:make", "retries": 0}},
+        grid=GRID,
+    )
+
+
+def _add_kills(result: Result, folder: Path, kills: int, seed: int) -> None:
+    undisturbed, disturbed = folder / "undisturbed.db", folder / "disturbed.db"
+    log = folder / "calls"
+    set_up(None)
+    run_experiment(experiment(), undisturbed)
+    set_up(log)
+    code = f"from benchmarks.kills import *; print(run_experiment(experiment(), {str(disturbed)!r}).complete)"
+    generator = random.Random(seed)
+    done, asked_again, starts = 0, 0, 0
+    complete = False
+    while not complete:
+        starts += 1
+        committed = _replies(disturbed)
+        before = len(calls_in(log))
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        if done < kills:
+            time.sleep(generator.uniform(1.2, 2.2))
+            if process.poll() is None:
+                process.kill()
+                done += 1
+        printed, _ = process.communicate()
+        complete = printed.strip() == "True"
+        asked_again += len(committed.intersection(calls_in(log)[before:]))
+    answers = _answers(disturbed)
+    same = answers == _answers(undisturbed)
+    calls = calls_in(log)
+    result.figures += [
+        Figure(
+            f"killed {done} times, started {starts} times: results identical to an undisturbed run",
+            "all",
+            f"{len(answers):,} answers, {_same(same)}",
+            same and done >= kills,
+        ),
+        Figure(
+            "committed replies that were asked for again",
+            "none",
+            f"{asked_again} of {len(calls):,} calls",
+            asked_again == 0,
+        ),
+    ]
+    result.notes.append(
+        f"{len(calls) - len(set(calls)):,} calls were made twice: they were on their way when the process was killed."
+    )
+
+
+def _add_failures(result: Result, folder: Path) -> None:
+    path = folder / "failing.db"
+    set_up(None, FAILING)
+    first = run_experiment(experiment(), path)
+    set_up(None)
+    with sqlite3.connect(path) as connection:
+        (named,) = connection.execute(
+            "SELECT count(*) FROM answers WHERE status = 'failed' AND error = 'ConnectionError' "
+            "AND message LIKE '%the model does not answer%'"
+        ).fetchone()
+        (scored,) = connection.execute(
+            "SELECT count(*) FROM scores JOIN answers ON answers.id = answer WHERE status = 'failed'"
+        ).fetchone()
+    failed = sum(first.failed.values())
+    second = run_experiment(experiment(), path, retry_failed=True)
+    same = _answers(path) == _answers(folder / "undisturbed.db")
+    result.figures += [
+        Figure(
+            f"{FAILING:.0%} of the calls fail: the run ends, every failure is recorded",
+            "with its cause",
+            f"{failed:,} of {first.total:,} answers failed, {named:,} with the cause, {scored} of them scored",
+            first.outcome == "complete" and failed == named > 0 and scored == 0,
+        ),
+        Figure(
+            "a second start completes it",
+            "results identical",
+            f"{second.answered:,} of {second.total:,} answers, {_same(same)}",
+            second.complete and same,
+        ),
+    ]
+
+
+def _same(same: bool) -> str:
+    return "identical" if same else "different"
+
+
+def _replies(path: Path) -> set[str]:
+    """The prompts of the replies that are in the file, as the model writes them down."""
+    if not path.exists():
+        return set()
+    with sqlite3.connect(path) as connection:
+        texts = connection.execute("SELECT text FROM replies").fetchall()
+    return {text.split()[1] for (text,) in texts}
+
+
+def _answers(path: Path) -> list[Any]:
+    columns = "cells.key, questions.key, status, text, answers.calls, input_tokens, output_tokens, context_tokens"
+    with sqlite3.connect(path) as connection:
+        return connection.execute(
+            f"SELECT {columns}, (SELECT json_group_object(metric, value) FROM scores WHERE answer = answers.id) "
+            "FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question "
+            "ORDER BY 1, 2"
+        ).fetchall()
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kills", type=int, default=KILLS, help="how often to kill it")
+    parser.add_argument("--seed", type=int, default=0, help="of the random moments")
+
+
+if __name__ == "__main__":
+    main(run, _add_arguments)

@@ -1,0 +1,31 @@
+"""Questions about the Python language reference as a data set; each says which topic holds its answer."""
+
+from __future__ import annotations
+
+from pydoc_data.topics import topics
+
+from benchmarks.questions import QUESTIONS
+from oprag.compare.data import DataSet, Evidence, Question
+
+__all__ = ["language_reference"]
+
+
+def language_reference(times: int = 1) -> DataSet:
+    """The set.
+
+    Args:
+        times: How often each question is asked, in other words each time, for a larger one.
+    """
+    documents = dict(topics)
+    questions = [
+        Question(
+            id=f"{topic}-{again}",
+            text=question if again == 1 else f"{question} ({again})",
+            documents=tuple(documents),
+            answers=(topic,),
+            evidence=(Evidence(topic, 0, len(documents[topic])),),
+        )
+        for again in range(1, times + 1)
+        for question, topic in QUESTIONS.items()
+    ]
+    return DataSet(name="language reference", documents=documents, questions=questions)

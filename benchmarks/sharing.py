@@ -1,0 +1,148 @@
+"""How many calls sharing saves, on the shape of the grid of Şakar and Emekci."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.language_reference import language_reference
+from benchmarks.recording_model import calls_in, set_up
+from benchmarks.result import Figure, Result, Table, main
+from oprag.compare.answer_tables import Spent
+from oprag.compare.calling import ModelCaller
+from oprag.compare.experiment import Experiment
+from oprag.compare.memory import MemoryKeeper
+from oprag.compare.money import Limits, Meter
+from oprag.compare.opened import Opened
+from oprag.compare.plan import make_plan
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.run import make_engine, make_library
+from oprag.compare.run import run as run_experiment
+
+METHODS = ("stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "self_route")
+STORES = ("chroma", "faiss", "qdrant")
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
+LOWER = (0.1, 0.15, 0.2, 0.25, 0.3)
+"""Similarities of the static embedder are lower than those that the thresholds of the paper are made for."""
+ASKED = 0.35
+
+
+def run() -> Result:
+    """Run the grid with sharing, and then each cell by itself."""
+    result = Result(
+        "Sharing",
+        f"{len(METHODS)} methods, the stores {', '.join(STORES)}, 25 pairs of thresholds, 20 questions about the "
+        "Python language reference, k = 16, a model that answers at once and writes down every call. Cell by cell: "
+        "every cell is answered by itself, with no reply of another.",
+        tables=[
+            Table(
+                "Calls of the model:",
+                ["similarity thresholds", "planned", "made", "distinct contexts' calls", "cell by cell", "share"],
+                [],
+            )
+        ],
+    )
+    for thresholds in (LOWER, THRESHOLDS):
+        _add(result, thresholds)
+    return result
+
+
+def _add(result: Result, similarities: tuple[float, ...]) -> None:
+    with TemporaryDirectory() as folder:
+        log, path = Path(folder, "calls"), Path(folder, "results.db")
+        set_up(log)
+        experiment = _experiment(similarities)
+        planned = make_plan(experiment).calls
+        report = run_experiment(experiment, path)
+        made = calls_in(log)
+        shared = _answers(path)
+        set_up(None)
+        alone, by_itself, distinct = _cell_by_cell(experiment, path)
+    shown = f"{similarities[0]:g} to {similarities[-1]:g}"
+    (table,) = result.tables
+    row = [planned, len(made), distinct, by_itself]
+    table.rows.append([shown, *(f"{number:,}" for number in row), f"{len(made) / by_itself:.1%}"])  # type: ignore[attr-defined]
+    result.figures += [
+        Figure(
+            f"{shown}: complete, and no call twice",
+            "all",
+            f"{report.answered:,} of {report.total:,}",
+            report.complete and len(made) == len(set(made)),
+        ),
+        Figure(
+            f"{shown}: calls made",
+            f"at most {distinct:,}, those of distinct contexts",
+            f"{len(made):,}",
+            len(made) <= distinct,
+        ),
+        Figure(
+            f"{shown}: of a cell-by-cell run's",
+            f"at most {ASKED:.0%}",
+            f"{len(made) / by_itself:.1%}",
+            len(made) <= ASKED * by_itself,
+        ),
+        Figure(
+            f"{shown}: answers identical to it",
+            "all",
+            f"{sum(shared[place] == alone[place] for place in alone):,} of {len(alone):,}",
+            shared == alone,
+        ),
+    ]
+
+
+def _experiment(similarities: tuple[float, ...]) -> Experiment:
+    return Experiment(
+        name="grid",
+        data={"reference": language_reference()},
+        models={"recording": {"use": "benchmarks.recording_model:make"}},
+        grid={
+            "method": METHODS,
+            "store": STORES,
+            "similarity_threshold": similarities,
+            "redundancy_threshold": THRESHOLDS,
+            "k": 16,
+            "variants": 2,
+            "source_token_budget": 4_000,
+            "overflow": "truncate_end",
+        },
+    )
+
+
+def _answers(path: Path) -> dict[tuple[str, str], str]:
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute(
+            "SELECT cells.key, questions.key, text FROM answers JOIN cells ON cells.id = answers.cell "
+            "JOIN questions ON questions.id = answers.question WHERE status = 'answered'"
+        ).fetchall()
+    return {(cell, question): text for cell, question, text in rows}
+
+
+def _cell_by_cell(experiment: Experiment, path: Path) -> tuple[dict[tuple[str, str], str], int, int]:
+    """Answers without sharing, how many calls that takes, and how many of them distinct contexts need."""
+    opened = Opened(experiment)
+    file = ResultsFile(path)
+    library = make_library(opened, MemoryKeeper(file))
+    answers: dict[tuple[str, str], str] = {}
+    calls = 0
+    distinct: dict[Any, int] = {}
+    units = list(opened.units())
+    for row in opened.cell_rows:
+        keeper = MemoryKeeper()
+        caller = ModelCaller(opened.models, {}, {}, keeper, threads=1, count_tokens=experiment.fixed.count_tokens)
+        engine = make_engine(opened, library, caller, keeper, Meter(Limits(), Spent()))
+        for outcome in engine.run(unit for unit in units if unit.cell_key == row.key):
+            assert outcome.answer is not None, outcome.error
+            unit = outcome.unit
+            answers[unit.cell_key, unit.question_key] = outcome.answer.text
+            calls += len(outcome.calls)
+            contexts = tuple(context.text for context in outcome.answer.contexts)
+            distinct[unit.cell.method, unit.question_key, contexts] = len(outcome.calls)
+        caller.close()
+    library.close()
+    return answers, calls, sum(distinct.values())
+
+
+if __name__ == "__main__":
+    main(run)
