@@ -1,0 +1,105 @@
+"""A LangChain vector store as a store of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from langchain_core.documents import Document
+from numpy.typing import NDArray
+
+from oprag.compare.stores.empty import EmptyStore
+from oprag.compare.stores.given_vectors import GivenVectors
+from oprag.compare.stores.store import FoundRow, checked_rows, unit_vector
+from oprag.embed import as_vectors
+from oprag.errors import ExperimentError
+from oprag.langchain.search import search
+from oprag.langchain.vector_search import search_by_vector, takes_a_vector
+
+__all__ = ["LangChainStore"]
+
+# Where a document says which row it is: ids come back in many forms, or not at all.
+_ROW = "oprag_row"
+# What stores are asked that find by words alone; its vector is that of the question.
+_WORDS = "question"
+
+
+class LangChainStore:
+    """A LangChain vector store, opened when something is put in.
+
+    Args:
+        name: What it is called in tables.
+        open_empty: Opens an empty one, of embeddings and a dimension.
+        embedder: The name of the embedder whose vectors are put in.
+    """
+
+    def __init__(self, name: str, open_empty: Callable[[Any, int], EmptyStore], embedder: str) -> None:
+        self.name = name
+        self._open_empty = open_empty
+        self._embedder = embedder
+        self._opened: tuple[EmptyStore, GivenVectors, int] | None = None
+        self._texts: list[str] = []
+        self._rows: dict[str, int] = {}
+        self._lock = Lock()
+
+    def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Put chunks in, in batches that the store takes."""
+        if not texts:
+            return
+        with self._lock:
+            matrix = as_vectors(vectors, len(texts), None if self._opened is None else self._opened[2])
+            if self._opened is None:
+                embeddings = GivenVectors(self._embedder, matrix.shape[1])
+                self._opened = self._open_empty(embeddings, matrix.shape[1]), embeddings, matrix.shape[1]
+            empty, embeddings, _ = self._opened
+            for start in range(0, len(texts), empty.at_once):
+                part = list(texts[start : start + empty.at_once])
+                keys = [empty.key(row) for row in range(len(self._texts), len(self._texts) + len(part))]
+                rows = range(len(self._texts), len(self._texts) + len(part))
+                documents = [Document(text, metadata={_ROW: row}) for row, text in zip(rows, part, strict=True)]
+                with embeddings.giving(part, matrix[start : start + empty.at_once]):
+                    empty.store.add_documents(documents, ids=keys)
+                self._texts += part
+                self._rows |= zip(map(str, keys), rows, strict=True)
+
+    def search(self, vector: NDArray[np.float32], k: int) -> list[FoundRow]:
+        """The rows that are nearest to a vector, and the store's own scores."""
+        if self._opened is None:
+            return []
+        empty, embeddings, dimension = self._opened
+        unit, wanted = unit_vector(vector, dimension), min(k, len(self._texts))
+        keywords = {**empty.search, "k": wanted}
+        with nullcontext() if empty.threads else self._lock:
+            if takes_a_vector(empty.store, "similarity", keywords):
+                documents, scores = search_by_vector(empty.store, unit, "similarity", keywords)
+            else:
+                with embeddings.asking(unit):
+                    documents, scores = search(empty.store, _WORDS, "similarity", keywords)
+        found = zip(documents, scores or [None] * len(documents), strict=True)
+        rows = [(self._row_of(document), None if score is None else float(score)) for document, score in found]
+        return checked_rows(rows, wanted, self.name)
+
+    def close(self) -> None:
+        """Give back what the store holds."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+            self._texts, self._rows = [], {}
+        if opened is not None:
+            opened[0].close()
+
+    def _row_of(self, document: Document) -> int:
+        row = document.metadata.get(_ROW)
+        if row is None:
+            row = self._rows.get(str(document.id), -1)
+        # Some stores give numbers back as floats.
+        row = int(row)
+        if not (0 <= row < len(self._texts) and document.page_content == self._texts[row]):
+            raise ExperimentError(
+                f"the store {self.name!r} found a document that this experiment did not put in, with the id "
+                f"{document.id!r}; it must be empty when it is opened, and give texts back as they are",
+                document,
+            )
+        return row

@@ -1,0 +1,136 @@
+"""The stores of experiments, by their names and as functions, against what NumPy finds."""
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oprag.compare.stores import STORE_NAMES, open_store
+from tests.compare.stores.made_up import check_found
+from tests.integration.stores.corpus import CHUNKS
+from tests.integration.stores.place import serve_postgres
+
+pytestmark = pytest.mark.integration
+
+
+@contextmanager
+def qdrant_of_llama_index():
+    from llama_index.vector_stores.qdrant import QdrantVectorStore
+    from qdrant_client import QdrantClient
+
+    client = QdrantClient(":memory:")
+    yield QdrantVectorStore("experiment", client=client)
+    client.close()
+
+
+def faiss_of_llama_index():
+    import faiss
+    from llama_index.vector_stores.faiss import FaissVectorStore
+
+    return FaissVectorStore(faiss_index=faiss.IndexFlatIP(256))
+
+
+@contextmanager
+def chroma_of_llama_index():
+    import chromadb
+    from chromadb.config import Settings
+    from llama_index.vector_stores.chroma import ChromaVectorStore
+
+    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    name = uuid.uuid4().hex
+    collection = client.create_collection(name, configuration={"hnsw": {"space": "cosine", "ef_search": 2_000}})
+    yield ChromaVectorStore(chroma_collection=collection)
+    client.delete_collection(name)
+
+
+def qdrant_of_langchain(embeddings):
+    """As the package makes one itself, with an id of its own for each chunk."""
+    from langchain_qdrant import QdrantVectorStore
+
+    return QdrantVectorStore.construct_instance(embedding=embeddings, client_options={"location": ":memory:"})
+
+
+@contextmanager
+def pgvector(embeddings):
+    """As the documentation of `open_store` has it."""
+    from langchain_postgres import PGVector
+    from sqlalchemy import create_engine
+
+    with serve_postgres() as address:
+        engine = create_engine(address("psycopg"))
+        name = f"oprag_{uuid.uuid4().hex}"
+        store = PGVector(embeddings, connection=engine, collection_name=name, create_extension=False)
+        try:
+            yield store
+        finally:
+            store.delete_collection()
+            engine.dispose()
+
+
+OWN = [qdrant_of_llama_index, faiss_of_llama_index, chroma_of_llama_index, qdrant_of_langchain, pgvector]
+
+
+@pytest.fixture(scope="module", params=[*STORE_NAMES, *OWN], ids=lambda given: getattr(given, "__name__", given))
+def store(request, corpus):
+    opened = open_store(request.param, "local", name=getattr(request.param, "__name__", request.param))
+    opened.add(corpus.texts, corpus.vectors)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("k", [1, 8, 128, 1_000])
+def test_the_rows_are_those_that_numpy_finds(store, corpus, k):
+    assert len(corpus.texts) == CHUNKS == 500
+    for question in corpus.questions.values():
+        found = store.search(question, k)
+        check_found(found, corpus.vectors, question, k)
+        assert all(isinstance(score, float) for _, score in found)
+
+
+def test_the_very_chunk_is_the_nearest(store, corpus):
+    for row in (0, 250, CHUNKS - 1):
+        assert store.search(corpus.vectors[row], 1)[0][0] == row
+
+
+def test_questions_from_several_threads(store, corpus):
+    questions = list(corpus.questions.values()) * 8
+    expected = [store.search(question, 32) for question in questions]
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(lambda question: store.search(question, 32), questions)) == expected
+
+
+@pytest.mark.parametrize("name", STORE_NAMES)
+def test_two_of_a_kind_are_apart(name, corpus):
+    stores = [open_store(name, "local") for _ in range(2)]
+    stores[0].add(corpus.texts[:20], corpus.vectors[:20])
+    stores[1].add(corpus.texts[20:50], corpus.vectors[20:50])
+    question = next(iter(corpus.questions.values()))
+    check_found(stores[0].search(question, 50), corpus.vectors[:20], question, 50)
+    stores[0].close()
+    check_found(stores[1].search(question, 50), corpus.vectors[20:50], question, 50)
+    stores[1].close()
+
+
+@pytest.mark.parametrize("name", STORE_NAMES)
+def test_equal_texts_and_a_large_number_of_them(name):
+    generator = np.random.default_rng(4)
+    vectors: Any = generator.standard_normal((2_500, 16)).astype(np.float32)
+    store = open_store(name, "random")
+    store.add(["the same text"] * len(vectors), vectors)
+    question = generator.standard_normal(16).astype(np.float32)
+    check_found(store.search(question, 20), vectors, question, 20)
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["chroma", "lancedb"])
+def test_nothing_is_left_on_the_disk(name, corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store = open_store(name, "local")
+    store.add(corpus.texts[:50], corpus.vectors[:50])
+    assert list(Path(tmp_path).iterdir())
+    store.close()
+    assert not list(Path(tmp_path).iterdir())
