@@ -55,6 +55,13 @@ def test_equal_texts_keep_their_own_vectors(store):
         assert store.search(vectors[row], 1)[0][0] == row
 
 
+def test_texts_that_cannot_be_written(store):
+    vectors = vectors_of(10, seed=6)[:3]
+    store.add(["half \ud83d of a pair", "nothing \0", ""], vectors)
+    for place, vector in enumerate(vectors):
+        assert store.search(vector, 1)[0][0] == CHUNKS + place
+
+
 def test_what_is_added_later_gets_the_next_rows(store):
     more = vectors_of(10, seed=5)
     store.add([f"more {row}" for row in range(10)], more)

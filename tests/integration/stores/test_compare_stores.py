@@ -11,10 +11,14 @@ import pytest
 
 from oprag.compare.stores import STORE_NAMES, open_store
 from tests.compare.stores.made_up import check_found
+from tests.integration.pinecone_stub import API_KEY, serve_pinecone
 from tests.integration.stores.corpus import CHUNKS
 from tests.integration.stores.place import serve_postgres
 
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant:UserWarning"),
+]
 
 
 @contextmanager
@@ -71,7 +75,18 @@ def pgvector(embeddings):
             engine.dispose()
 
 
-OWN = [qdrant_of_llama_index, faiss_of_llama_index, chroma_of_llama_index, qdrant_of_langchain, pgvector]
+@contextmanager
+def pinecone(embeddings):
+    """Against a stand-in."""
+    from langchain_pinecone import PineconeVectorStore
+
+    with serve_pinecone() as stub:
+        yield PineconeVectorStore(
+            embedding=embeddings, host=stub.host, pinecone_api_key=API_KEY, namespace="experiment"
+        )
+
+
+OWN = [pinecone, qdrant_of_llama_index, faiss_of_llama_index, chroma_of_llama_index, qdrant_of_langchain, pgvector]
 
 
 @pytest.fixture(scope="module", params=[*STORE_NAMES, *OWN], ids=lambda given: getattr(given, "__name__", given))
@@ -123,6 +138,19 @@ def test_equal_texts_and_a_large_number_of_them(name):
     store.add(["the same text"] * len(vectors), vectors)
     question = generator.standard_normal(16).astype(np.float32)
     check_found(store.search(question, 20), vectors, question, 20)
+    store.close()
+
+
+@pytest.mark.parametrize("given", [*STORE_NAMES, pgvector], ids=lambda given: getattr(given, "__name__", given))
+def test_odd_chunks(given):
+    vectors: Any = np.random.default_rng(6).standard_normal((6, 16)).astype(np.float32)
+    # What an embedder makes of white space.
+    vectors[4] = 0
+    store = open_store(given, "random", name="odd")
+    store.add(["half \ud83d of a pair", "nothing \0", "", "\n", " ", "Straße 漢 🙂"], vectors)
+    for place in (0, 1, 2, 3, 5):
+        assert store.search(vectors[place], 1)[0][0] == place
+    assert len(store.search(vectors[0], 5)) == 5
     store.close()
 
 

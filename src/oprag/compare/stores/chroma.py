@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from typing import Any
 
@@ -28,12 +27,12 @@ def open_empty(embeddings: Any, dimension: int) -> EmptyStore:  # noqa: ARG001
     except ImportError as error:
         raise MissingStoreError("chroma", "langchain-chroma") from error
     # Not in memory: all clients in the memory of a process share one database, and must have the same settings.
-    folder = tempfile.mkdtemp(prefix="oprag-chroma-")
-    client = chromadb.PersistentClient(folder, Settings(anonymized_telemetry=False))
+    folder = tempfile.TemporaryDirectory(prefix="oprag-chroma-", ignore_cleanup_errors=True)
+    client = chromadb.PersistentClient(folder.name, Settings(anonymized_telemetry=False))
 
     def close() -> None:
         client.close()
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.cleanup()
 
     store = Chroma(new_name(), embeddings, client=client, collection_configuration={"hnsw": _GRAPH})
     return EmptyStore(store, close, at_once=min(1_000, client.get_max_batch_size()))

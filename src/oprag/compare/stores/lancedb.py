@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from typing import Any
 
@@ -23,7 +22,7 @@ def open_empty(embeddings: Any, dimension: int) -> EmptyStore:  # noqa: ARG001
         from langchain_community.vectorstores import LanceDB
     except ImportError as error:
         raise MissingStoreError("lancedb", "langchain-community lancedb") from error
-    folder = tempfile.mkdtemp(prefix="oprag-lancedb-")
-    store = LanceDB(lancedb.connect(folder), embeddings, table_name=new_name(), mode="append", distance="cosine")
+    folder = tempfile.TemporaryDirectory(prefix="oprag-lancedb-", ignore_cleanup_errors=True)
+    store = LanceDB(lancedb.connect(folder.name), embeddings, table_name=new_name(), mode="append", distance="cosine")
     # The distance of the store is that of its relevance scores alone; a search needs to be told.
-    return EmptyStore(store, lambda: shutil.rmtree(folder, ignore_errors=True), search={"metrics": "cosine"})
+    return EmptyStore(store, folder.cleanup, search={"metrics": "cosine"})

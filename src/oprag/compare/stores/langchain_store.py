@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oprag.compare.stores.empty import EmptyStore
 from oprag.compare.stores.given_vectors import GivenVectors
-from oprag.compare.stores.store import FoundRow, checked_rows, unit_vector
+from oprag.compare.stores.store import FoundRow, checked_rows, storable, unit_vector
 from oprag.embed import as_vectors
 from oprag.errors import ExperimentError
 from oprag.langchain.search import search
@@ -56,7 +56,7 @@ class LangChainStore:
                 self._opened = self._open_empty(embeddings, matrix.shape[1]), embeddings, matrix.shape[1]
             empty, embeddings, _ = self._opened
             for start in range(0, len(texts), empty.at_once):
-                part = list(texts[start : start + empty.at_once])
+                part = [storable(text) for text in texts[start : start + empty.at_once]]
                 keys = [empty.key(row) for row in range(len(self._texts), len(self._texts) + len(part))]
                 rows = range(len(self._texts), len(self._texts) + len(part))
                 documents = [Document(text, metadata={_ROW: row}) for row, text in zip(rows, part, strict=True)]

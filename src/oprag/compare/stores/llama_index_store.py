@@ -12,7 +12,7 @@ from llama_index.core.schema import MetadataMode, TextNode
 from llama_index.core.vector_stores import VectorStoreQuery
 from numpy.typing import NDArray
 
-from oprag.compare.stores.store import FoundRow, checked_rows, unit_vector
+from oprag.compare.stores.store import FoundRow, checked_rows, storable, unit_vector
 from oprag.embed import as_vectors
 from oprag.errors import ExperimentError
 
@@ -47,7 +47,8 @@ class LlamaIndexStore:
             matrix = as_vectors(vectors, len(texts), self._dimension)
             self._dimension = matrix.shape[1]
             for start in range(0, len(texts), _AT_ONCE):
-                part, rows = texts[start : start + _AT_ONCE], matrix[start : start + _AT_ONCE]
+                part = [storable(text) for text in texts[start : start + _AT_ONCE]]
+                rows = matrix[start : start + _AT_ONCE]
                 # UUIDs, since some stores take no other ids.
                 nodes = [
                     TextNode(text=text, id_=str(uuid.UUID(int=len(self._texts) + place)), embedding=vector)

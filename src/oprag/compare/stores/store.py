@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,7 +12,10 @@ from numpy.typing import NDArray
 from oprag.embed import as_vectors
 from oprag.errors import ExperimentError, MissingExtraError, OpragError
 
-__all__ = ["FoundRow", "MissingStoreError", "Store", "checked_rows", "unit_vector"]
+__all__ = ["FoundRow", "MissingStoreError", "Store", "checked_rows", "storable", "unit_vector"]
+
+# PostgreSQL refuses the character 0, and nothing can write the other ones.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 FoundRow = tuple[int, float | None]
 """A row, which is the number of a chunk, and the store's own score of it, where it gives one."""
@@ -54,6 +58,11 @@ class MissingStoreError(MissingExtraError):
 
     def __init__(self, store: str, packages: str) -> None:
         OpragError.__init__(self, f"the store {store!r} needs an optional dependency: pip install {packages}", store)
+
+
+def storable(text: str) -> str:
+    """A text as all stores take it: without halves of surrogate pairs, and without the character 0."""
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def unit_vector(vector: Any, dimension: int) -> NDArray[np.float32]:
