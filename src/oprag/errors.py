@@ -16,6 +16,7 @@
     ├── ExperimentError (ValueError)        an experiment cannot be run as it is described
     ├── ResultsFileError (OSError)          a file of results is damaged, or cannot be read or written
     ├── MeasuringError (RuntimeError)       what was run in a process of its own failed, died or took too long
+    ├── LikelihoodError (ValueError)        the likelihood of an answer cannot be had
     ├── PromptError (ValueError)            a prompt template cannot be used, or wants a value that there is not
     ├── ModelError (RuntimeError)           a call of the model failed
     ├── SourceReadError (OSError)           the whole text of a source cannot be had
@@ -46,6 +47,7 @@ __all__ = [
     "IndexFileError",
     "IndexFileWarning",
     "InputFileError",
+    "LikelihoodError",
     "MeasuringError",
     "MissingExtraError",
     "MissingPositionError",
@@ -140,12 +142,16 @@ class MeasuringError(OpragError, RuntimeError):
     """What was run in a process of its own raised, died or took too long, or two things were to be measured at once."""
 
 
+class LikelihoodError(OpragError, ValueError):
+    """The answer is empty or does not fit the window with its prompt, so its likelihood cannot be had."""
+
+
 class PromptError(OpragError, ValueError):
     """A prompt template lacks a field, has one that cannot be, or wants a value that there is not."""
 
 
 class ModelError(OpragError, RuntimeError):
-    """A call of the model failed; `value` is the call, and what the model's client raised is the cause."""
+    """A call of the model failed, or it cannot be loaded; `value` is the call or the model, its own error the cause."""
 
 
 class SourceReadError(OpragError, OSError):

