@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from oprag.cli import working
+from oprag.cli.late_progress import LateProgress
 
 
 def test_without_the_extra_one_sentence_says_what_to_install():
@@ -21,8 +21,8 @@ def test_the_console_script_runs():
 
 def test_the_progress_bar_waits_a_second(monkeypatch):
     clock = iter([0.0, 0.5, 1.5, 1.6])
-    monkeypatch.setattr("oprag.cli.working.time.monotonic", lambda: next(clock))
-    with working._LateProgress() as progress:
+    monkeypatch.setattr("oprag.cli.late_progress.time.monotonic", lambda: next(clock))
+    with LateProgress("embedding", "chunks") as progress:
         started = []
         monkeypatch.setattr(progress._bar, "start", lambda: started.append(True))
         progress.update(1, 3)

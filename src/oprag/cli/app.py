@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,10 +14,10 @@ from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.map import check_svg, lengths_of, show_map, write_svg
 from oprag.cli.options import TypedOptions, typed_options
 from oprag.cli.reading import read_sources
-from oprag.cli.show import error_console, safe, show_context
+from oprag.cli.show import show_context
+from oprag.cli.telling import clear_errors, echo_json
 from oprag.cli.working import context_of
 from oprag.document_map import map_of
-from oprag.errors import OpragError, OpragWarning, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.providers.local_llm import LOCAL_DEFAULTS
 from oprag.question import check_question
@@ -54,7 +50,7 @@ def context(
     ] = False,
 ) -> None:
     """Print the passages of FILES that fit a QUESTION, in the order of the document."""
-    with _clear_errors():
+    with clear_errors():
         check_question(question)
         assembly = options.value()
         indexing = indexed.value()
@@ -88,7 +84,7 @@ def map_(
     Keeps what `oprag context` keeps, but retrieves twice as many chunks: the second half, dropped by fetch_k, is what
     came close.
     """
-    with _clear_errors():
+    with clear_errors():
         check_question(question)
         if svg is not None:
             check_svg(svg)
@@ -139,7 +135,7 @@ def ask(
     explain: Annotated[bool, typer.Option("--explain", help="Print as well how the answer came to be.")] = False,
 ) -> None:
     """Answer a QUESTION about FILES, from their passages in the order of the document."""
-    with _clear_errors():
+    with clear_errors():
         check_question(question)
         methods = [] if compare is None else [name.strip() for name in compare.split(",")]
         model = Model(llm, base_url, temperature, max_tokens)
@@ -168,7 +164,7 @@ def ask(
 @app.command()
 def demo(question: Annotated[str, typer.Argument(help="The question.")] = QUESTION) -> None:
     """Ask the Python language reference, which comes with Python, and compare source order with rank order."""
-    with _clear_errors():
+    with clear_errors():
         check_question(question)
         show_demo(question)
 
@@ -180,28 +176,3 @@ def _root(
     if version:
         typer.echo(f"oprag {__version__}")
         raise typer.Exit
-
-
-@contextmanager
-def _clear_errors() -> Iterator[None]:
-    """Print errors and warnings of this package as one line each, in place of a traceback."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", OpragWarning)
-        try:
-            yield
-        except OpragError as error:
-            _tell(f"Error: {error}", "red")
-            raise typer.Exit(2 if isinstance(error, OptionError) else 1) from error
-        finally:
-            for warning in caught:
-                if issubclass(warning.category, OpragWarning):
-                    _tell(f"Warning: {warning.message}", "yellow")
-
-
-def echo_json(value: Any) -> None:
-    """Print a value as JSON."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
-
-
-def _tell(message: str, style: str) -> None:
-    error_console().print(safe(message), style=style, markup=False, highlight=False, soft_wrap=True)

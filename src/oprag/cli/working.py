@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
-
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oprag.assembly import Assembly
 from oprag.build import assemble
 from oprag.cli.index_cache import cached_index, index_key
 from oprag.cli.indexing import Indexing
+from oprag.cli.late_progress import LateProgress
 from oprag.cli.reading import Sources
-from oprag.cli.show import error_console
 from oprag.context import Context
 from oprag.given import Given
 from oprag.local import LocalEmbedder
@@ -24,8 +21,6 @@ from oprag.vectors.of_chunks import given_with_vectors
 from oprag.vectors.sources import VectorSources
 
 __all__ = ["context_of", "index_sources"]
-
-_PATIENCE = 1.0  # seconds without a progress bar
 
 
 def index_sources(sources: Sources, indexing: Indexing) -> DocumentIndex:
@@ -43,7 +38,7 @@ def index_sources(sources: Sources, indexing: Indexing) -> DocumentIndex:
     embedder = embedder_of(indexing.embeddings) if indexing.needs_vectors else None
 
     def make() -> DocumentIndex:
-        with _LateProgress() as progress:
+        with LateProgress("embedding", "chunks") as progress:
             return DocumentIndex.from_texts(
                 sources,
                 embedder,
@@ -89,34 +84,3 @@ def context_of(
         embedder = VectorSources(embedder_of(indexing.embeddings))
         given = obtain(given_with_vectors(given, question, assembly, embedder))
     return assemble(given, assembly)
-
-
-class _LateProgress:
-    """A progress bar on standard error that shows up only when the work takes longer than a second."""
-
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._bar = Progress(
-            TextColumn("embedding"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("chunks"),
-            TimeRemainingColumn(),
-            console=error_console(),
-            transient=True,
-        )
-        self._task = self._bar.add_task("embedding", total=None)
-
-    def __enter__(self) -> _LateProgress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # One that was never shown would still print an empty line.
-        if self._bar.live.is_started:
-            self._bar.stop()
-
-    def update(self, done: int, total: int) -> None:
-        """Show how far it is."""
-        if time.monotonic() - self._started > _PATIENCE and done < total:
-            self._bar.start()
-        self._bar.update(self._task, completed=done, total=total)

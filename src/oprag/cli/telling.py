@@ -1,0 +1,42 @@
+"""What every command tells in the same way: errors and warnings as one line each, and JSON."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from oprag.cli.show import error_console, safe
+from oprag.errors import OpragError, OpragWarning, OptionError
+
+__all__ = ["clear_errors", "echo_json", "tell"]
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """Print errors and warnings of this package as one line each, in place of a traceback."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", OpragWarning)
+        try:
+            yield
+        except OpragError as error:
+            tell(f"Error: {error}", "red")
+            raise typer.Exit(2 if isinstance(error, OptionError) else 1) from error
+        finally:
+            for warning in caught:
+                if issubclass(warning.category, OpragWarning):
+                    tell(f"Warning: {warning.message}", "yellow")
+
+
+def echo_json(value: Any) -> None:
+    """Print a value as JSON."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def tell(message: str, style: str = "") -> None:
+    """Print a message on standard error."""
+    error_console().print(safe(message), style=style, markup=False, highlight=False, soft_wrap=True)
