@@ -20,7 +20,9 @@ from oprag.methods.prompts import as_prompts
 from oprag.providers import LOCAL
 from oprag.tokens import approximate_tokens
 
-__all__ = ["Experiment"]
+__all__ = ["Experiment", "as_spec"]
+
+_NO_SETTINGS = ("given", "settings")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +78,10 @@ class Experiment:
             raise ExperimentError("an experiment must have an embedder", self.embedders)
         made: dict[str, Any] = {
             "grid": as_grids(self.grid),
-            "models": {name: _as_spec(ModelSpec, name, given) for name, given in self.models.items()},
-            "embedders": {name: _as_spec(EmbedderSpec, name, given) for name, given in self.embedders.items()},
+            "models": {name: as_spec(ModelSpec, name, given) for name, given in self.models.items()},
+            "embedders": {name: as_spec(EmbedderSpec, name, given) for name, given in self.embedders.items()},
             "metrics": check_metrics(self.metrics),
-            "score_embedder": _as_spec(EmbedderSpec, None, self.score_embedder),
+            "score_embedder": as_spec(EmbedderSpec, None, self.score_embedder),
             "prompts": as_prompts(self.prompts),
             "prices": {name: as_price(price) for name, price in self.prices.items()},
             "limits": as_limits(self.limits),
@@ -139,7 +141,17 @@ def _check_data(data: Any) -> None:
             raise ExperimentError(f"the data set {name!r} has no questions", data_set)
 
 
-def _as_spec(kind: Any, name: str | None, given: Any) -> Any:
+def as_spec(kind: Any, name: str | None, given: Any) -> Any:
+    """What an experiment says about a model or an embedder.
+
+    Args:
+        kind: `ModelSpec` or `EmbedderSpec`.
+        name: What it is called.
+        given: What the kind takes, one of those, or a mapping with `use` and settings.
+
+    Raises:
+        ExperimentError: It does not say what to use, or cannot be.
+    """
     if isinstance(given, kind):
         return given
     try:
@@ -148,7 +160,11 @@ def _as_spec(kind: Any, name: str | None, given: Any) -> Any:
             use = settings.pop("use", None)
             if not isinstance(use, str):
                 raise ExperimentError(f'{name!r} must say what to use, such as use = "{LOCAL}"', given)
-            own = {key: settings.pop(key) for key in kind.__dataclass_fields__ if key in settings and key != "settings"}
+            own = {
+                key: settings.pop(key)
+                for key in kind.__dataclass_fields__
+                if key in settings and key not in _NO_SETTINGS
+            }
             return kind(use, **{"name": name, **own}, settings=settings)
         return kind(given, name)
     except OptionError as error:

@@ -41,3 +41,8 @@ def test_what_is_no_score_is_refused():
         mean_over([{"a": 1.0}, {"a": math.nan}])
     with pytest.raises(OptionError, match="at least one seed, got none"):
         mean_over([])
+
+
+def test_equal_scores_have_exactly_their_own_mean():
+    scores = {number: number / 7 for number in range(50)}
+    assert mean_over([scores] * 3) == scores

@@ -14,7 +14,7 @@ from oprag.compare.data.files import stem
 from oprag.compare.data.gather import Gathered
 from oprag.errors import InputFileError, OptionError
 
-__all__ = ["format_names", "read_data"]
+__all__ = ["format_names", "format_options", "read_data"]
 
 _FORMATS = {
     "oprag": "plain",
@@ -33,6 +33,16 @@ _FOLDERS = frozenset(("oprag", "llama_rag_dataset", "narrativeqa", "qmsum"))
 def format_names() -> tuple[str, ...]:
     """The names of all formats, our own first."""
     return tuple(_FORMATS)
+
+
+def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # what everyone calls it
+    """The options that a format has, `documents` among them where its documents are apart from its questions.
+
+    Raises:
+        OptionError: There is no such format.
+    """
+    check_choice("format", format, _FORMATS)
+    return tuple(option for option in inspect.signature(_reader(format)).parameters if option != "gathered")
 
 
 def read_data(
@@ -61,11 +71,9 @@ def read_data(
         DataError: Something in it is not as the format says; the message has the first five places.
         MissingExtraError: A document is a PDF file, and what reads it is not installed.
     """
-    check_choice("format", format, _FORMATS)
+    allowed = format_options(format)
     check_text("name", name, optional=True)
     place = _path("path", path)
-    read = import_module(f"oprag.compare.data.formats.{_FORMATS[format]}").read
-    allowed = [option for option in inspect.signature(read).parameters if option != "gathered"]
     if documents is not None:
         if "documents" not in allowed:
             raise OptionError(
@@ -80,8 +88,12 @@ def read_data(
     if format == "narrativeqa" and not place.is_dir():
         raise InputFileError(f"{place} is a file; the format 'narrativeqa' is read from a folder", str(place))
     gathered = Gathered(place)
-    read(gathered, **options)
+    _reader(format)(gathered, **options)
     return gathered.data_set(name or _name(place))
+
+
+def _reader(format: str) -> Any:  # noqa: A002
+    return import_module(f"oprag.compare.data.formats.{_FORMATS[format]}").read
 
 
 def _path(option: str, path: Any) -> Path:

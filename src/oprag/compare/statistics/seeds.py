@@ -48,10 +48,9 @@ def mean_over(values_by_seed: Sequence[Mapping[Key, float]]) -> dict[Key, float]
         raise OptionError(
             f"each question needs a score under every seed, missing: {named}{more}; leave these questions out", missing
         )
-    return {
-        key: fsum(
-            finite(values[key], f"{key!r} under seed number {place}") for place, values in enumerate(values_by_seed)
-        )
-        / len(values_by_seed)
+    scores = {
+        key: [finite(values[key], f"{key!r} under seed number {place}") for place, values in enumerate(values_by_seed)]
         for key in keys
     }
+    # From the first on, so that equal scores have exactly their own mean, and make no difference of rounding alone.
+    return {key: first[0] + fsum(one - first[0] for one in first) / len(first) for key, first in scores.items()}

@@ -1,0 +1,242 @@
+"""What a results file says about an experiment, as plain values."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from oprag.compare.axes import axes
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.schema import CELL_COLUMNS
+from oprag.errors import ExperimentError, ResultsFileError
+
+__all__ = ["CellAnswers", "Failure", "KeptAnswer", "Results", "as_results", "read_failures", "read_results"]
+
+_DOCUMENTS = 10
+"""An interval that is drawn from fewer is too narrow by far: two documents with like scores would settle everything."""
+
+_OF_EXPERIMENT = (
+    "JOIN experiment_cells ON experiment_cells.cell = answers.cell AND experiment_cells.experiment = ? "
+    "JOIN experiment_questions ON experiment_questions.question = answers.question "
+    "AND experiment_questions.experiment = experiment_cells.experiment"
+)
+
+
+class KeptAnswer(NamedTuple):
+    """An answer as it is in the file, without its text.
+
+    Attributes:
+        failed: Whether there is none.
+        calls: How many replies it is made of, as are the following as if its cell were alone.
+        input_tokens: The tokens that models read.
+        output_tokens: The tokens that models wrote.
+        cached_tokens: Those of the tokens read that a model had read before.
+        embedded_tokens: The tokens that were embedded, in the embedder's unit.
+        context_tokens: The tokens of the context; None without one.
+        scores: The value of each metric that applies.
+    """
+
+    failed: bool
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    embedded_tokens: int
+    context_tokens: int | None
+    scores: dict[str, float]
+
+
+@dataclass(frozen=True)
+class CellAnswers:
+    """A cell and its answers.
+
+    Attributes:
+        key: Its content address.
+        values: Its value on every axis.
+        asked: How many questions it is about.
+        answers: The answers that there are, by the key of the question.
+    """
+
+    key: str
+    values: Mapping[str, Any]
+    asked: int
+    answers: Mapping[str, KeptAnswer] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What there is of an experiment.
+
+    Attributes:
+        experiment: Its name.
+        described: What the file says about it: its grid, models, embedders and metrics.
+        cells: Its cells, in the sequence of the values of its grid.
+        clusters: What each question belongs to, by its key: its document, where it has one and its data set has ten
+            or more; else the question stands for itself, and what follows holds for these documents alone.
+    """
+
+    experiment: str
+    described: Mapping[str, Any]
+    cells: Sequence[CellAnswers] = field(repr=False)
+    clusters: Mapping[str, Hashable] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why questions have no answer.
+
+    Attributes:
+        error: The class of the error.
+        message: What it says most often.
+        count: How many questions in cells it cost.
+    """
+
+    error: str
+    message: str
+    count: int
+
+
+def as_results(given: Results | ResultsFile | str | os.PathLike[str], experiment: str | None = None) -> Results:
+    """Results as they are, or read from a file.
+
+    Raises:
+        ExperimentError: There is no such experiment in the file, or several where none is named.
+        ResultsFileError: There is no such file, or it is damaged or another one.
+    """
+    return given if isinstance(given, Results) else read_results(given, experiment)
+
+
+def read_results(file: ResultsFile | str | os.PathLike[str], experiment: str | None = None) -> Results:
+    """Read what there is of an experiment.
+
+    Args:
+        file: The results file.
+        experiment: The name of the experiment; not needed where the file has one alone.
+
+    Raises:
+        ExperimentError: There is no such experiment in the file, or several where none is named.
+        ResultsFileError: There is no such file, or it is damaged or another one.
+    """
+    file = _opened(file)
+    with file.reading() as connection:
+        number, name, described = _experiment(connection, file, experiment)
+        questions = connection.execute(
+            "SELECT id, key, data, documents FROM questions JOIN experiment_questions AS ours "
+            "ON ours.question = questions.id WHERE ours.experiment = ?",
+            [number],
+        ).fetchall()
+        columns = ", ".join(f'"{column}"' for column in CELL_COLUMNS)
+        cells = connection.execute(
+            f"SELECT cells.id, key, options, {columns} FROM cells JOIN experiment_cells ON cell = cells.id "
+            "WHERE experiment = ? ORDER BY cells.id",
+            [number],
+        ).fetchall()
+        answers = _answers(connection, number, {row[0]: row[1] for row in questions})
+    asked = Counter(row[2] for row in questions)
+    read = [_cell(row, asked, answers.get(row[0], {})) for row in cells]
+    return Results(name, described, _in_sequence(read, described), _clusters([row[1:] for row in questions]))
+
+
+def read_failures(file: ResultsFile | str | os.PathLike[str], experiment: str) -> list[Failure]:
+    """Why questions of an experiment have no answer, the commonest cause first.
+
+    Raises:
+        ExperimentError: There is no such experiment in the file.
+        ResultsFileError: There is no such file, or it is damaged or another one.
+    """
+    file = _opened(file)
+    with file.reading() as connection:
+        number, _, _ = _experiment(connection, file, experiment)
+        rows = connection.execute(
+            f"SELECT error, message, count(*) FROM answers {_OF_EXPERIMENT} WHERE status = 'failed' "
+            "GROUP BY error, message ORDER BY count(*) DESC, error, message",
+            [number],
+        ).fetchall()
+    counts: Counter[str] = Counter()
+    messages: dict[str, str] = {}
+    for error, message, count in rows:
+        counts[error] += count
+        messages.setdefault(error, message or "")
+    return [Failure(error, messages[error], count) for error, count in counts.most_common()]
+
+
+def _opened(file: ResultsFile | str | os.PathLike[str]) -> ResultsFile:
+    opened = file if isinstance(file, ResultsFile) else ResultsFile(file)
+    if not opened.path.is_file():  # to open it would make it
+        raise ResultsFileError(f"there is no results file {opened.path}", opened.path)
+    return opened
+
+
+def _experiment(
+    connection: sqlite3.Connection, file: ResultsFile, name: str | None
+) -> tuple[int, str, Mapping[str, Any]]:
+    rows = connection.execute("SELECT id, name, described FROM experiments ORDER BY id").fetchall()
+    found = [row for row in rows if name is None or row[1] == name]
+    if len(found) != 1:
+        what = f"no experiment {name!r}" if name is not None else "no experiment" if not rows else "several experiments"
+        known = f"; there are: {', '.join(row[1] for row in rows)}" if rows else ""
+        raise ExperimentError(f"{file.path} has {what}{known}", name)
+    number, name, described = found[0]
+    return int(number), str(name), json.loads(described)
+
+
+def _answers(
+    connection: sqlite3.Connection, number: int, questions: Mapping[int, str]
+) -> dict[int, dict[str, KeptAnswer]]:
+    found: dict[int, dict[str, KeptAnswer]] = {}
+    by_id: dict[int, KeptAnswer] = {}
+    for row in connection.execute(
+        "SELECT answers.id, answers.cell, answers.question, status = 'failed', calls, input_tokens, output_tokens, "
+        f"cached_tokens, embedded_tokens, context_tokens FROM answers {_OF_EXPERIMENT}",
+        [number],
+    ):
+        by_id[row[0]] = KeptAnswer._make((bool(row[3]), *row[4:], {}))
+        found.setdefault(row[1], {})[questions[row[2]]] = by_id[row[0]]
+    for answer, metric, value in connection.execute(
+        f"SELECT scores.answer, metric, value FROM answers {_OF_EXPERIMENT} JOIN scores ON answer = answers.id",
+        [number],
+    ):
+        by_id[answer].scores[metric] = value
+    return found
+
+
+def _cell(row: Sequence[Any], asked: Mapping[str, int], answers: Mapping[str, KeptAnswer]) -> CellAnswers:
+    _, key, options, *columns = row
+    known = dict(zip(CELL_COLUMNS, columns, strict=True)) | json.loads(options)
+    values = {name: known.get(name, axis.default) for name, axis in axes().items()}
+    return CellAnswers(key, values, asked[values["data"]], answers)
+
+
+def _in_sequence(cells: Sequence[CellAnswers], described: Mapping[str, Any]) -> list[CellAnswers]:
+    """The cells as the grid has them now; a file has them as they came."""
+    places: dict[str, list[Any]] = {name: [] for name in axes()}
+    for grid in described.get("grid", ()):
+        for name, values in grid.items():
+            places.setdefault(name, []).extend(values)
+    for name, part in (("data", "data"), ("embedder", "embedders"), ("model", "models")):
+        places[name] = places[name] or list(described.get(part, ()))
+
+    def place(cell: CellAnswers) -> list[int]:
+        return [
+            listed.index(cell.values[name]) if cell.values[name] in listed else -1
+            for name, listed in places.items()
+            if name in cell.values
+        ]
+
+    return sorted(cells, key=place)
+
+
+def _clusters(questions: Sequence[Sequence[Any]]) -> dict[str, Hashable]:
+    """What each question belongs to."""
+    documents: dict[str, set[str]] = {}
+    for _, data, names in questions:
+        documents.setdefault(data, set()).add(names)
+    return {
+        key: (data, names) if len(documents[data]) >= _DOCUMENTS and len(json.loads(names)) == 1 else key
+        for key, data, names in questions
+    }

@@ -1,0 +1,94 @@
+"""Cells that are one setting: they differ in nothing but the seed of a random order, or the attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from oprag.compare.axes import METHOD_AXES, axes
+from oprag.compare.cell import ALONE, CLOSED, CONTROLS
+from oprag.compare.reading import CellAnswers
+from oprag.compare.statistics import mean_over
+from oprag.methods.registry import OUR_METHODS
+
+__all__ = ["AVERAGED", "HasValues", "Setting", "settings_of", "varying_axes"]
+
+AVERAGED = ("seed", "repeat")
+"""The axes that make no setting: the scores of a question are averaged over them first."""
+
+
+class HasValues(Protocol):
+    """Something with values on axes."""
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The values of the axes that have an effect."""
+        ...
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Cells that are one setting.
+
+    Attributes:
+        values: The values of the axes that have an effect, but for the seed and the repeat.
+        cells: The cells.
+    """
+
+    values: Mapping[str, Any]
+    cells: Sequence[CellAnswers] = field(repr=False)
+
+    def scores(self, metric: str) -> dict[str, float]:
+        """The score of each question by its key, averaged over the cells, where all of them have one."""
+        by_cell = [
+            {question: answer.scores[metric] for question, answer in cell.answers.items() if metric in answer.scores}
+            for cell in self.cells
+        ]
+        in_all = [question for question in by_cell[0] if all(question in scores for scores in by_cell)]
+        return mean_over([{question: scores[question] for question in in_all} for scores in by_cell])
+
+
+def settings_of(cells: Iterable[CellAnswers]) -> list[Setting]:
+    """The settings of cells, in their sequence."""
+    found: dict[Hashable, tuple[Mapping[str, Any], list[CellAnswers]]] = {}
+    for cell in cells:
+        values = _effective(cell.values)
+        found.setdefault(tuple(values.items()), (values, []))[1].append(cell)
+    return [Setting(values, members) for values, members in found.values()]
+
+
+def varying_axes(settings: Sequence[HasValues]) -> tuple[list[str], dict[str, Any]]:
+    """The axes in which settings differ, and the values of the others.
+
+    An axis that has no effect in some of them differs where the others have several values.
+    """
+    differ: list[str] = []
+    same: dict[str, Any] = {}
+    for name in axes():
+        values = [setting.values[name] for setting in settings if name in setting.values]
+        if any(value != values[0] or type(value) is not type(values[0]) for value in values):
+            differ.append(name)
+        elif values:
+            same[name] = values[0]
+    return differ, same
+
+
+def _effective(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values without those that mean nothing to this method and this order; see `Cell.normal`."""
+    method = values["method"]
+    if method in CLOSED:
+        return {name: values[name] for name in ("data", "method", "model")}
+    without = set(AVERAGED)
+    used = {method}
+    if used & METHOD_AXES["inner_method"]:
+        used.add(values["inner_method"])
+    if used.issubset((*OUR_METHODS, *CONTROLS)):
+        without |= {name for name, methods in METHOD_AXES.items() if not used & methods}
+    if values["order"] != "source":
+        without.add("source_order")
+    if values["similarity_threshold"] is None and values["redundancy_threshold"] is None:
+        without.add("min_keep")
+    if method in ALONE:
+        without.add("model")
+    return {name: value for name, value in values.items() if name not in without}

@@ -1,0 +1,117 @@
+"""The table of an experiment: what each setting scored, and what it took."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import fsum
+from typing import Any
+
+from oprag.compare.reading import KeptAnswer, Results, as_results
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.scoring import METRICS
+from oprag.compare.setting import Setting, settings_of
+from oprag.compare.statistics import Summary, summarise
+
+__all__ = ["CellSummary", "cell_table", "metrics_of"]
+
+_TAKEN = ("calls", "input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellSummary:
+    """What one setting scored, and what it took.
+
+    Attributes:
+        values: The values of the axes that have an effect, but for the seed and the repeat.
+        cells: How many cells it is: one for each seed of a random order, and each repeat.
+        asked: How many questions its cells ask, together.
+        answered: How many of them have an answer.
+        failed: How many failed. They have no score, and no part in any mean.
+        scores: A summary of the score of each metric, over questions; where there are several cells, the score of a
+            question is the mean over them, and one that lacks in any of them is left out.
+        per_answer: The mean of calls and of tokens of the answers, as if each cell were alone: calls, input_tokens,
+            output_tokens, cached_tokens, embedded_tokens and context_tokens.
+    """
+
+    values: Mapping[str, Any]
+    cells: int
+    asked: int
+    answered: int
+    failed: int
+    scores: Mapping[str, Summary]
+    per_answer: Mapping[str, float]
+
+    @property
+    def left(self) -> int:
+        """How many questions were not tried."""
+        return self.asked - self.answered - self.failed
+
+
+def cell_table(
+    results: Results | ResultsFile | str | os.PathLike[str],
+    experiment: str | None = None,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2_000,
+) -> list[CellSummary]:
+    """A row for each setting, in the sequence of the grid.
+
+    Intervals are drawn from documents where a data set has questions about several, else from questions
+    (`oprag.compare.statistics.summarise`).
+
+    Args:
+        results: The results, or the file that has them.
+        experiment: The name of the experiment; not needed where the file has one alone.
+        confidence: How often such an interval holds the truth.
+        resamples: How many samples are drawn.
+
+    Raises:
+        ExperimentError: There is no such experiment in the file, or several where none is named.
+        ResultsFileError: There is no such file, or it is damaged or another one.
+        OptionError: The confidence or the resamples cannot be.
+    """
+    results = as_results(results, experiment)
+    names = metrics_of(results)
+    return [
+        _summary(setting, results, names, confidence=confidence, resamples=resamples)
+        for setting in settings_of(results.cells)
+    ]
+
+
+def metrics_of(results: Results) -> list[str]:
+    """The metrics that some answer has a score of, in our sequence."""
+    there = {name for cell in results.cells for answer in cell.answers.values() for name in answer.scores}
+    return [*(name for name in METRICS if name in there), *sorted(there - METRICS.keys())]
+
+
+def _summary(
+    setting: Setting, results: Results, metrics: Iterable[str], *, confidence: float, resamples: int
+) -> CellSummary:
+    answers = [answer for cell in setting.cells for answer in cell.answers.values()]
+    answered = [answer for answer in answers if not answer.failed]
+    scores: dict[str, Summary] = {}
+    for metric in metrics:
+        values = setting.scores(metric)
+        if values:
+            clusters = [results.clusters[question] for question in values]
+            scores[metric] = summarise(values.values(), clusters=clusters, confidence=confidence, resamples=resamples)
+    return CellSummary(
+        values=setting.values,
+        cells=len(setting.cells),
+        asked=sum(cell.asked for cell in setting.cells),
+        answered=len(answered),
+        failed=len(answers) - len(answered),
+        scores=scores,
+        per_answer=_per_answer(answered),
+    )
+
+
+def _per_answer(answers: list[KeptAnswer]) -> dict[str, float]:
+    means: dict[str, float] = {}
+    for name in _TAKEN:
+        known = [value for answer in answers if (value := getattr(answer, name)) is not None]
+        if known:
+            means[name] = fsum(known) / len(known)
+    return means
