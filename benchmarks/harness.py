@@ -87,11 +87,13 @@ def _resumed() -> Figure:
     with TemporaryDirectory() as folder:
         path = Path(folder, "results.db")
         first = run_experiment(recorded(), path)
-        code = f"from benchmarks.harness import *; report = run_experiment(recorded(), {str(path)!r}); print(report.seconds, report.complete)"
+        code = (
+            "from benchmarks.harness import recorded, run_experiment; "
+            f"report = run_experiment(recorded(), {str(path)!r}); print(report.seconds, report.complete)"
+        )
+        command = [sys.executable, "-c", code]
         started = time.perf_counter()
-        printed = subprocess.run(
-            [sys.executable, "-c", code], check=True, capture_output=True, text=True
-        ).stdout.split()
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
         seconds = time.perf_counter() - started
     return Figure(
         f"{first.spent.calls:,} recorded calls, gone on with in a new process",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from oprag.compare.content import digest
 from oprag.compare.records import AnswerRecord, Measurement
 from oprag.compare.schema import CELL_COLUMNS
+from oprag.compare.storable import storable
 
 __all__ = [
     "CHECKED",
@@ -30,6 +31,13 @@ __all__ = [
 
 CHECKED = "key, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason"
 """The columns of a reply that its digest covers."""
+
+
+_ANSWER = (
+    "status, text, error, message, notes, route, calls, input_tokens, output_tokens, cached_tokens, estimated, "
+    "embedded_tokens, context_tokens, context_embedder_tokens, context_chunks, context"
+)
+"""The columns of an answer that its digest covers, beside its replies and its scores."""
 
 
 class CellRow(NamedTuple):
@@ -115,8 +123,13 @@ def write_experiment(
         ),
     )
     connection.executemany(
-        "INSERT OR IGNORE INTO questions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        ([value if isinstance(value, str | int | None) else _json(value) for value in one] for one in questions),
+        # What else a set says of a question changes no answer, so it is not a part of the key.
+        "INSERT INTO questions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (key) DO UPDATE SET about = excluded.about",
+        (
+            [storable(value) if isinstance(value, str | int | None) else _json(value) for value in one]
+            for one in questions
+        ),
     )
     for what, rows in (("cell", cells), ("question", questions)):
         connection.execute(f"DELETE FROM experiment_{what}s WHERE experiment = ?", [number])
@@ -179,11 +192,11 @@ def write_answers(connection: sqlite3.Connection, answers: Sequence[AnswerRecord
         ).fetchone()
         _forget(connection, place)
         usage = answer.usage
-        values = {
+        values: dict[str, Any] = {
             "status": answer.status,
-            "text": answer.text,
+            "text": storable(answer.text),
             "error": answer.error,
-            "message": answer.message,
+            "message": storable(answer.message),
             "notes": _json(answer.notes),
             "route": answer.route,
             "calls": len(answer.calls),
@@ -196,53 +209,49 @@ def write_answers(connection: sqlite3.Connection, answers: Sequence[AnswerRecord
             "context_embedder_tokens": answer.context_embedder_tokens,
             "context_chunks": answer.context_chunks,
             "context": context,
-            "digest": _answer_digest(answer.status, answer.text, answer.error, [key for _, key in answer.calls]),
-            "run": run,
         }
-        marks = ", ".join("?" * (len(values) + 2))
+        scores = sorted((metric, float(value)) for metric, value in answer.scores.items())
+        check = _answer_digest(values.values(), [key for _, key in answer.calls], scores)
+        marks = ", ".join("?" * (len(values) + 4))
         cursor = connection.execute(
-            f"INSERT INTO answers (cell, question, {', '.join(values)}) VALUES ({marks})",
-            [*place, *values.values()],
+            f"INSERT INTO answers (cell, question, {_ANSWER}, digest, run) VALUES ({marks})",
+            [*place, *values.values(), check, run],
         )
         connection.executemany(
             "INSERT INTO calls VALUES (?, ?, ?, ?)",
             ((cursor.lastrowid, number, *call) for number, call in enumerate(answer.calls)),
         )
-        connection.executemany(
-            "INSERT INTO scores VALUES (?, ?, ?)", ((cursor.lastrowid, *score) for score in answer.scores.items())
-        )
+        connection.executemany("INSERT INTO scores VALUES (?, ?, ?)", ((cursor.lastrowid, *score) for score in scores))
 
 
 def found(connection: sqlite3.Connection, experiment: str) -> Found:
     """The answers of an experiment, each held against the replies that it was made of."""
+    columns = ", ".join(f"answers.{column}" for column in _ANSWER.split(", "))
     answers = connection.execute(
-        "SELECT answers.id, cells.key, questions.key, answers.status, answers.text, answers.error, answers.digest "
+        f"SELECT answers.id, cells.key, questions.key, answers.digest, {columns} "
         "FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question "
         "JOIN experiment_cells ON experiment_cells.cell = cells.id "
         "JOIN experiment_questions ON experiment_questions.question = questions.id "
         "AND experiment_questions.experiment = experiment_cells.experiment "
-        "JOIN experiments ON experiments.id = experiment_cells.experiment WHERE experiments.name = ?",
+        "JOIN experiments ON experiments.id = experiment_cells.experiment WHERE experiments.name = ? "
+        "ORDER BY answers.id",
         [experiment],
-    ).fetchall()
-    wanted = {row[0] for row in answers}
-    replies: dict[int, list[str]] = {}
-    for answer, reply in connection.execute("SELECT answer, reply FROM calls ORDER BY answer, number"):
-        if answer in wanted:
-            replies.setdefault(answer, []).append(reply)
-    held = {key for keys in replies.values() for key in keys}
+    )
+    replies = _Following(connection.execute("SELECT answer, reply FROM calls ORDER BY answer, number"))
+    scores = _Following(connection.execute("SELECT answer, metric, value FROM scores ORDER BY answer, metric"))
     good = {
         key
         for key, *others, check in connection.execute(f"SELECT {CHECKED}, digest FROM replies")
-        if key in held and reply_digest(key, *others) == check
+        if reply_digest(key, *others) == check
     }
     result = Found(set(), {}, 0)
     broken = 0
-    for number, cell, question, status, text, error, check in answers:
-        made_of = replies.get(number, [])
-        if check != _answer_digest(status, text, error, made_of):
+    for number, cell, question, check, *values in answers:
+        made_of = [reply for (reply,) in replies.of(number)]
+        if check != _answer_digest(values, made_of, scores.of(number)):
             broken += 1
-        elif status == "failed":
-            result.failed[cell, question] = error
+        elif values[0] == "failed":
+            result.failed[cell, question] = values[2]
         elif good.issuperset(made_of):
             result.answered.add((cell, question))
         else:
@@ -272,8 +281,25 @@ def write_measurements(
     connection.execute("INSERT INTO measured_calls SELECT ?, id, ?, ?, ? FROM cells WHERE key = ?", [run, *spent, cell])
 
 
-def _answer_digest(status: str, text: str | None, error: str | None, replies: Sequence[str]) -> str:
-    return digest(status, text, error, *replies)
+class _Following:
+    """Rows that belong to answers, in the sequence of these; read once, whatever their number."""
+
+    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
+        self._rows = iter(rows)
+        self._next = next(self._rows, None)
+
+    def of(self, answer: int) -> list[Sequence[Any]]:
+        """The rows of an answer, which must not be before the last one that was asked for."""
+        found: list[Sequence[Any]] = []
+        while self._next is not None and self._next[0] <= answer:
+            if self._next[0] == answer:
+                found.append(self._next[1:])
+            self._next = next(self._rows, None)
+        return found
+
+
+def _answer_digest(values: Iterable[Any], replies: Sequence[str], scores: Iterable[Sequence[Any]]) -> str:
+    return digest(json.dumps([list(values), list(replies), list(scores)]))
 
 
 def _forget(connection: sqlite3.Connection, place: Sequence[int]) -> None:
@@ -285,4 +311,4 @@ def _forget(connection: sqlite3.Connection, place: Sequence[int]) -> None:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=dict)
+    return storable(json.dumps(value, ensure_ascii=False, default=dict))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from oprag.compare.answer_tables import Spent
 from oprag.compare.engine import Call, Made
 from oprag.compare.models import Model
 from oprag.compare.money import Price
 from oprag.compare.records import FailedCall, Keeper, Reply
+from oprag.compare.storable import storable
 from oprag.compare.workers import Workers
+from oprag.errors import ModelError
 from oprag.methods.completion import Completion, Usage
 from oprag.tokens import TokenCounter, count
 
@@ -80,23 +84,22 @@ class ModelCaller:
         model = self._models[call.model]
         started = time.perf_counter()
         try:
-            completion = model.complete(call.prompt)
+            completion = _checked(model.complete(call.prompt))
         except Exception as error:  # noqa: BLE001 - a model of the user's own that raises has failed
             completion = Completion(error=error)
         seconds = completion.seconds or time.perf_counter() - started
         step = call.prompt.step
         if completion.error is not None:
-            message = " ".join(str(completion.error).split())
+            message = storable(" ".join(str(completion.error).split()))
             kind = type(completion.error).__name__
             self._keeper.keep_failed_call(FailedCall(call.key, model.identity, step, kind, message, seconds))
             return Made(call, completion, Spent(1))
         usage = completion.usage or self._estimated(call, completion)
         money = self._cost(call.model, usage)
-        self._keeper.keep_reply(
+        # As it will come from the file the next time, so that a run and its repetition are the same.
+        kept = self._keeper.keep_reply(
             Reply(call.key, model.identity, step, completion.text, usage, completion.finish_reason, seconds, money)
         )
-        # As it will come from the file the next time, so that a run and its repetition are the same.
-        kept = Completion(completion.text, usage=usage, seconds=seconds, finish_reason=completion.finish_reason)
         return Made(call, kept, Spent(1, usage.input_tokens + usage.output_tokens, money or 0.0))
 
     def _estimated(self, call: Call, completion: Completion) -> Usage:
@@ -105,3 +108,26 @@ class ModelCaller:
     def _cost(self, model: str, usage: Usage) -> float | None:
         price = self._prices.get(model)
         return None if price is None else price.of(usage)
+
+
+def _checked(completion: Any) -> Completion:
+    """A reply as it will come from the file: models of the user's own may give anything.
+
+    Raises:
+        ModelError: It is no completion, or its text is no string, or its tokens are no numbers.
+    """
+    if not isinstance(completion, Completion):
+        raise ModelError(f"a model must give a Completion, got {completion!r}", completion)
+    if completion.error is not None:
+        return completion
+    if not isinstance(completion.text, str):
+        raise ModelError(f"the text of a reply must be a string, got {completion.text!r}", completion)
+    usage, reason = completion.usage, completion.finish_reason
+    if usage is not None:
+        try:
+            read, written, cached = (int(tokens) for tokens in usage[:3])
+            usage = Usage(read, written, cached, bool(usage[3]))
+        except (TypeError, ValueError, IndexError) as error:
+            raise ModelError(f"the usage of a reply must have numbers of tokens, got {usage!r}", completion) from error
+    reason = None if reason is None else storable(str(reason))
+    return replace(completion, text=storable(str(completion.text)), usage=usage, finish_reason=reason)

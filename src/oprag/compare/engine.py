@@ -15,7 +15,7 @@ from oprag.compare.content import prompt_address
 from oprag.compare.library import Library
 from oprag.compare.records import Keeper
 from oprag.compare.work import Outcome, Unit, Work
-from oprag.errors import MissingExtraError, ResultsFileError
+from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
 from oprag.methods.completion import Completion
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
@@ -103,7 +103,7 @@ class Engine:
         meter: Says when no more calls may be made.
         model_identity: The identity of a model by its name in the experiment.
         max_concurrency: The most calls at the same time.
-        give_up_after: How many calls in a row may fail.
+        give_up_after: How many calls, or searches, in a row may fail.
     """
 
     def __init__(
@@ -125,6 +125,7 @@ class Engine:
         self._most = max_concurrency
         self._give_up_after = give_up_after
         self._failures = 0
+        self._unfound = 0
         self._ready: deque[tuple[Work, object]] = deque()
         self._calls: deque[Call] = deque()
         self._reserved: dict[str, Spent] = {}
@@ -134,17 +135,19 @@ class Engine:
         self.stopped: str | None = None
 
     def stop(self, reason: str) -> None:
-        """Make no more calls, and begin nothing; what is on its way still comes in."""
+        """Make no more calls, and begin nothing; what is on its way still comes in.
+
+        A signal may say so between any two steps of the engine, so nothing but the reason is changed.
+        """
         if self.stopped is None:
             self.stopped = reason
-        self._calls.clear()
 
     def run(self, units: Iterable[Unit]) -> Iterator[Outcome]:
         """What comes of each unit, as they are done; after a stop of those alone that need nothing more.
 
         Raises:
             ResultsFileError: A reply could not be kept.
-            MissingExtraError: Something that all of them need is not installed.
+            MissingExtraError: Something that all of them need is not installed, or the model of a call.
         """
         waiting = iter(units)
         while True:
@@ -155,8 +158,9 @@ class Engine:
                     yield outcome
             self._begin_calls()
             if self._wants_more and (unit := next(waiting, None)) is not None:
-                self._works += 1
-                self._ready.append((Work.begun(unit), None))
+                outcome = self._begun(unit)
+                if outcome is not None:
+                    yield outcome
             elif self._caller.running:
                 self._take(self._caller.take())
             else:
@@ -169,6 +173,16 @@ class Engine:
     def _wants_more(self) -> bool:
         """Whether other units are begun, so that no thread is without a call."""
         return self.stopped is None and len(self._calls) < self._most and self._works < _MOST_WAITING
+
+    def _begun(self, unit: Unit) -> Outcome | None:
+        """Begin a unit; what came of it where that is impossible."""
+        try:
+            work = Work.begun(unit)
+        except OpragError as error:
+            return Outcome(unit, None, error, (), ())
+        self._works += 1
+        self._ready.append((work, None))
+        return None
 
     def _advance(self, work: Work, reply: object) -> Outcome | None:
         """Give a method what it asked for, and then what it asks for as long as that is there; None if it waits."""
@@ -188,9 +202,23 @@ class Engine:
         except (ResultsFileError, MissingExtraError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to this unit, and is written down
+            if not isinstance(error, OpragError) or isinstance(error, EmbeddingError):
+                self._note_unfound(error)
             return work.outcome(None, error)
 
+    def _note_unfound(self, error: Exception) -> None:
+        """Count failures that have nothing to do with the unit, such as those of an embedder that is not there."""
+        self._unfound += 1
+        if self._unfound >= self._give_up_after:
+            self.stop(f"the last {self._unfound} searches failed, the last one with {_named(error)}")
+
     def _fetched(self, work: Work, request: Request) -> object:
+        """What the library gives."""
+        found = self._looked_up(work, request)
+        self._unfound = 0
+        return found
+
+    def _looked_up(self, work: Work, request: Request) -> object:
         unit = work.unit
         if isinstance(request, Retrieve):
             work.embedded += self._library.embeds(unit.cell, request.questions)
@@ -244,12 +272,15 @@ class Engine:
     def _begin_calls(self) -> None:
         while self._calls and self.stopped is None and self._caller.running < self._most:
             call = self._calls[0]
-            at_most = self._caller.at_most(call)
+            if call.key not in self._reserved:
+                self._reserved[call.key] = self._caller.at_most(call)
+            at_most = self._reserved[call.key]
             if (reason := self._meter.refusal(at_most)) is not None:
-                self.stop(reason)
+                # Calls on their way may take less than they might; only what is spent is final.
+                if not self._caller.running:
+                    self.stop(reason)
                 return
             self._calls.popleft()
-            self._reserved[call.key] = at_most
             self._meter.reserve(at_most)
             self._caller.begin(call)
 
@@ -257,6 +288,8 @@ class Engine:
         """Hand a reply on to all that wait for it."""
         call, completion, spent = made
         self._meter.settle(self._reserved.pop(call.key), spent)
+        if isinstance(completion.error, MissingExtraError):
+            raise completion.error
         self._failures = self._failures + 1 if completion.error is not None else 0
         if self._failures >= self._give_up_after:
             self.stop(f"the last {self._failures} calls failed, the last one with {_named(completion.error)}")

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oprag.checks import check_count
+from oprag.compare.data.check import check_data_set
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.grid import Cells, Fixed, Grid, as_grids, cells_of
 from oprag.compare.models import ModelSpec
 from oprag.compare.money import as_limits, as_price
 from oprag.compare.scoring import METRICS, check_metrics
+from oprag.compare.storable import storable
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.tokenizing import counter_of
 from oprag.errors import ExperimentError, OptionError
@@ -92,6 +94,7 @@ class Experiment:
         for name in self.stores:
             if name in STORE_NAMES:
                 raise ExperimentError(f"there is a store {name!r} already; call yours otherwise", name)
+        _ = self.store_identities
 
     @property
     def fixed(self) -> Fixed:
@@ -106,6 +109,15 @@ class Experiment:
             approximate_tokens if counter.identity == "approximate" else counter,
             self.prompts,
         )
+
+    @property
+    def store_identities(self) -> Mapping[str, str]:
+        """What the stores of one's own are, the same in every process: MODULE:FUNCTION.
+
+        Raises:
+            ExperimentError: One is a function without a name.
+        """
+        return {name: _function_name(name, store) for name, store in self.stores.items()}
 
     def cells(self) -> Cells:
         """Its cells, and what became of the other combinations.
@@ -128,8 +140,19 @@ class Experiment:
             )
 
 
+def _function_name(name: str, store: Any) -> str:
+    if isinstance(store, str):
+        return store
+    named = store if hasattr(store, "__qualname__") else type(store)
+    if "<lambda>" in named.__qualname__:
+        raise ExperimentError(
+            f"the store {name!r} is a lambda; give it a name, under which its results are kept", store
+        )
+    return f"{named.__module__}:{named.__qualname__}"
+
+
 def _check_name(name: Any) -> None:
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str) or not name.strip() or storable(name) != name:
         raise ExperimentError(f"an experiment must have a name, got {name!r}", name)
 
 
@@ -137,8 +160,7 @@ def _check_data(data: Any) -> None:
     if not isinstance(data, Mapping) or not data or not all(isinstance(one, DataSet) for one in data.values()):
         raise ExperimentError(f"data must map names to data sets, as read_data() reads them, got {data!r}", data)
     for name, data_set in data.items():
-        if not data_set.questions:
-            raise ExperimentError(f"the data set {name!r} has no questions", data_set)
+        check_data_set(name, data_set)
 
 
 def as_spec(kind: Any, name: str | None, given: Any) -> Any:

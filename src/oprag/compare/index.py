@@ -84,6 +84,7 @@ class Index:
         keeper: Where work is kept that is done once.
         open_store: Opens an empty store by its name.
         searches: Every search that will be asked for, so that the exact index is searched once for all depths.
+        store_identities: What stores are whose names do not say it.
     """
 
     def __init__(
@@ -95,12 +96,14 @@ class Index:
         *,
         open_store: StoreOpener,
         searches: Iterable[Search] = (),
+        store_identities: Mapping[str, str] | None = None,
     ) -> None:
         self._documents = documents
         self._splitting = splitting._replace(split=splitting.split.complete())
         self._source = vectors
         self._keeper = keeper
         self._open_store = open_store
+        self._store_identities = store_identities or {}
         self._stores: dict[str, Store] = {}
         self._deepest = _deepest(searches)
         self._hits: dict[tuple[str, Search], Sequence[Hit]] = {}
@@ -276,7 +279,8 @@ class Index:
 
     def _address(self, question: str, search: Search) -> str:
         embedder = None if search.retriever == "bm25" else self._source.name
-        return address("retrieval", self.key, embedder, list(search), question)
+        identity = self._store_identities.get(search.store, search.store)
+        return address("retrieval", self.key, embedder, list(search), identity, question)
 
     def _record(self, question: str, search: Search, hits: Sequence[Hit]) -> Hits:
         embedder = None if search.retriever == "bm25" else self._source.name

@@ -38,6 +38,7 @@ class Library:
         keeper: Where work is kept that is done once.
         open_store: Opens an empty store by its name, for an embedder.
         together: Whether all questions about the same documents are searched for at once, when the first one is.
+        store_identities: What stores are whose names do not say it.
     """
 
     def __init__(
@@ -49,12 +50,14 @@ class Library:
         open_store: Callable[[str, ExperimentEmbedder], Any],
         *,
         together: bool = True,
+        store_identities: Mapping[str, str] | None = None,
     ) -> None:
         self._data = data
         self._embedders = embedders
         self._vectors = {name: VectorSource(embedder, keeper) for name, embedder in embedders.items()}
         self._keeper = keeper
         self._open_store = open_store
+        self._store_identities = store_identities or {}
         self._searches: dict[tuple[str, Split, str], dict[Search, None]] = {}
         for cell in cells:
             if cell.embedder:
@@ -114,6 +117,7 @@ class Library:
                 self._keeper,
                 open_store=open_store,
                 searches=searches,
+                store_identities=self._store_identities,
             )
             index.prepare(self._questions.get((cell.data, documents), []), searches)
             return index

@@ -36,9 +36,9 @@ class MemoryKeeper:
         known = self._replies.get(key)
         return known if known is not None or self._below is None else self._below.reply(key)
 
-    def keep_reply(self, reply: Reply) -> None:
-        """Keep a reply."""
-        self._replies[reply.key] = reply.completion
+    def keep_reply(self, reply: Reply) -> Completion:
+        """Keep a reply, and give the one that is kept."""
+        return self._replies.setdefault(reply.key, reply.completion)
 
     def keep_failed_call(self, call: FailedCall) -> None:
         """A call that failed is known by whoever made it, and by nobody else."""

@@ -20,8 +20,9 @@ class KeepsNothing:
         """No reply is known."""
         return None
 
-    def keep_reply(self, reply: Reply) -> None:
+    def keep_reply(self, reply: Reply) -> Completion:
         """Forget it."""
+        return reply.completion
 
     def keep_failed_call(self, call: FailedCall) -> None:
         """Forget it."""

@@ -84,7 +84,7 @@ def run_on_ray(
         if mine:
             ray.init(address=address, log_to_driver=False)
         try:
-            outcome, spent = _spread(ray, opened, file, tally, spent, watch)
+            outcome, spent = _spread(ray, opened, file, tally=tally, spent=spent, watch=watch)
         except BaseException as error:
             file.end(f"{type(error).__name__}: {error}")
             raise
@@ -106,7 +106,7 @@ def run_on_ray(
 
 
 def _spread(
-    ray: Any, opened: Opened, file: ResultsFile, tally: Tally, spent: Spent, watch: Watch | None
+    ray: Any, opened: Opened, file: ResultsFile, *, tally: Tally, spent: Spent, watch: Watch | None
 ) -> tuple[str, Spent]:
     """Hand out shares, and wait for them; how it ended, and what was spent."""
     experiment = opened.experiment
@@ -252,8 +252,9 @@ class _AtDesk:
         found: Completion | None = self._do("reply", key)
         return found
 
-    def keep_reply(self, reply: Reply) -> None:
-        self._do("keep_reply", reply)
+    def keep_reply(self, reply: Reply) -> Completion:
+        kept: Completion = self._do("keep_reply", reply)
+        return kept
 
     def keep_failed_call(self, call: FailedCall) -> None:
         self._do("keep_failed_call", call)

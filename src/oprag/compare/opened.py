@@ -18,6 +18,7 @@ from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
 from oprag.compare.models import Model
 from oprag.compare.schema import CELL_COLUMNS
+from oprag.compare.scoring import COSINE
 from oprag.compare.tokenizing import counter_of
 from oprag.compare.work import Unit
 from oprag.methods.prompts import STEPS, Prompts
@@ -53,6 +54,14 @@ class Opened:
         """The embedders that a cell uses, by their names in the experiment."""
         used = dict.fromkeys(cell.embedder for cell in self.cells.cells if cell.embedder)
         return {name: self.experiment.embedders[name].open() for name in used}
+
+    @cached_property
+    def score_embedder(self) -> Any:
+        """What embeds answers for their cosine; None where no cosine is wanted, or nothing can have one."""
+        asked = (question for data_set in self.experiment.data.values() for question in data_set.questions)
+        if COSINE not in self.experiment.metrics or not any(question.answers for question in asked):
+            return None
+        return self.experiment.score_embedder.open()
 
     @cached_property
     def keys(self) -> dict[Cell, str]:
@@ -106,6 +115,7 @@ class Opened:
             "models": {name: model.identity for name, model in self.models.items()},
             "embedders": {name: embedder.name for name, embedder in self.embedders.items()},
             "metrics": list(experiment.metrics),
+            "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
             "count_tokens": counter_of(experiment.count_tokens).name,
             "limits": vars(experiment.limits),
             "prices": {name: vars(price) for name, price in experiment.prices.items()},
@@ -117,6 +127,9 @@ class Opened:
         return {
             "count_tokens": counter_of(self.experiment.count_tokens).identity,
             "prompts": _prompts_address(self.experiment.prompts),
+            # An answer is written with its scores, so others make another cell; its replies are shared all the same.
+            "metrics": sorted(self.experiment.metrics),
+            "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
         }
 
     def _cell_row(self, cell: Cell) -> CellRow:
@@ -128,7 +141,7 @@ class Opened:
         if embedder is not None:
             identity |= {"embedder": embedder.name, "tokenizer": embedder.named_tokenizer.identity}
         if cell.store in self.experiment.stores:
-            identity["store"] = str(self.experiment.stores[cell.store])
+            identity["store"] = self.experiment.store_identities[cell.store]
         # Names are for people; two names for one model make two cells that share all replies.
         key = address("cell", values, identity)
         defaults = {name: axis.default for name, axis in axes().items()}

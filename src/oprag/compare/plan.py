@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from oprag.compare.answer_tables import Spent
-from oprag.compare.controls import LIKELIHOOD
-from oprag.compare.embedders import EmbedderSpec
-from oprag.compare.engine import Call, Made
+from oprag.compare.answer_tables import Found, Spent
+from oprag.compare.dry_run import Asked, DryRun
 from oprag.compare.experiment import Experiment
-from oprag.compare.memory import MemoryKeeper
-from oprag.compare.money import Limits, Meter
+from oprag.compare.money import Limits, Price
 from oprag.compare.opened import Opened
-from oprag.compare.records import Reply
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.run import longest_replies, make_engine, make_library
 from oprag.compare.work import Unit
-from oprag.methods.completion import Usage
-from oprag.providers import LOCAL
-from oprag.tokens import count
 
 __all__ = ["Plan", "make_plan"]
-
-_REPLY = 100
-"""The tokens that a reply is taken to have, where its model was told no limit."""
-
-_QUESTIONS = 32  # lines of a reply that asks for other questions; the method takes as many as it wants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,16 +119,19 @@ def make_plan(
     """
     opened = Opened(experiment)
     file = None if path is None else ResultsFile(path)
-    units = list(opened.units())
-    done: set[tuple[str, str]] = set()
-    failed: dict[tuple[str, str], str] = {}
-    if file is not None and file.path.exists():
-        done, failed, _ = file.found(experiment.name)
+    found = Found(set(), {}, 0) if file is None else file.found(experiment.name)
     spent = Spent() if file is None else file.spent(experiment.name)
-    ended = done if retry_failed else done | failed.keys()
-    left = [unit for unit in units if (unit.cell_key, unit.question_key) not in ended]
+    units = done = failed = 0
+    left: list[Unit] = []
+    for unit in opened.units():
+        units += 1
+        place = unit.cell_key, unit.question_key
+        done += place in found.answered
+        failed += place in found.failed
+        if place not in found.answered and (retry_failed or place not in found.failed):
+            left.append(unit)
     costly = tuple(name for name, embedder in opened.embedders.items() if embedder.spends)
-    dry = _DryRun(opened, file, costly)
+    dry = DryRun(opened, file, costly)
     calls_unshared, failures = dry.run(left, watch)
     if file is not None:
         file.close()
@@ -152,11 +141,11 @@ def make_plan(
         impossible=opened.cells.impossible,
         repeated=opened.cells.repeated,
         questions=len(opened.question_rows),
-        units=len(units),
-        done=len(done),
-        failed=len(failed),
+        units=units,
+        done=done,
+        failed=failed,
         calls_unshared=calls_unshared,
-        models=dry.models(),
+        models={name: _model_plan(asked, experiment.prices.get(name)) for name, asked in dry.asked.items()},
         failures=failures,
         stand_in=costly,
         limits=experiment.limits,
@@ -164,93 +153,10 @@ def make_plan(
     )
 
 
-class _DryRun:
-    """A run that asks nobody."""
-
-    def __init__(self, opened: Opened, file: ResultsFile | None, costly: tuple[str, ...]) -> None:
-        self._opened = opened
-        experiment = opened.experiment
-        # What a stand-in has found is no result.
-        self._keeper = MemoryKeeper(file, passing_on=file is not None and not costly)
-        embedders = dict(opened.embedders)
-        if costly:
-            embedders |= dict.fromkeys(costly, EmbedderSpec(LOCAL).open())
-        self._library = make_library(opened, self._keeper, embedders)
-        self._caller = _Placeholders(self._keeper, experiment, longest_replies(experiment))
-
-    def run(self, units: list[Unit], watch: Callable[[int, int], None] | None) -> tuple[int, dict[str, int]]:
-        """The calls that all units together would make by themselves, and why some of them cannot be answered."""
-        engine = make_engine(self._opened, self._library, self._caller, self._keeper, Meter(Limits(), Spent()))
-        unshared = 0
-        failures: Counter[str] = Counter()
-        try:
-            for number, outcome in enumerate(engine.run(units), 1):
-                if outcome.error is not None:
-                    failures[f"{type(outcome.error).__name__}: {outcome.error}"] += 1
-                unshared += len(outcome.calls)
-                if watch is not None:
-                    watch(number, len(units))
-        finally:
-            self._library.close()
-        return unshared, dict(failures)
-
-    def models(self) -> dict[str, ModelPlan]:
-        """What will be asked, by model."""
-        plans: dict[str, ModelPlan] = {}
-        for name, usages in self._caller.asked.items():
-            usage = Usage()
-            for one in usages:
-                usage = usage.plus(one)
-            price = self._opened.experiment.prices.get(name)
-            money = None if price is None else price.of(usage)
-            plans[name] = ModelPlan(
-                calls=len(usages), input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, money=money
-            )
-        return plans
-
-
-class _Placeholders:
-    """Writes a reply that is as long as it may be, and another one for each prompt; a `Caller`."""
-
-    def __init__(self, keeper: MemoryKeeper, experiment: Experiment, longest: Mapping[str, int]) -> None:
-        self._keeper = keeper
-        self._count = experiment.fixed.count_tokens
-        self._longest = longest
-        self._made: deque[Made] = deque()
-        self.asked: dict[str, list[Usage]] = {}
-
-    @property
-    def running(self) -> int:
-        return len(self._made)
-
-    def begin(self, call: Call) -> None:
-        longest = self._longest.get(call.model, _REPLY)
-        if call.prompt.step == LIKELIHOOD:
-            text, longest = "0", 0
-        else:
-            text = _placeholder(call, longest)
-        usage = Usage(count(call.prompt.text, self._count), longest, 0, estimated=True)
-        self.asked.setdefault(call.model, []).append(usage)
-        reply = Reply(call.key, "", call.prompt.step, text, usage, None, 0.0)
-        self._keeper.keep_reply(reply)
-        self._made.append(Made(call, reply.completion, Spent()))
-
-    def take(self) -> Made:
-        return self._made.popleft()
-
-    def at_most(self, call: Call) -> Spent:  # noqa: ARG002
-        return Spent()
-
-
-def _placeholder(call: Call, tokens: int) -> str:
-    """A reply in the form that the step is read in; with the address of the call in it, so that none equals another."""
-    step = call.prompt.step
-    if step == "route":
-        return "unanswerable"
-    if step == "variants":
-        return "\n".join(f"What is {call.key} {number}?" for number in range(1, _QUESTIONS + 1))
-    text = f"{call.key} {'word ' * max(0, tokens - 8)}".rstrip()
-    return f"{text}\nConfidence: 50" if step == "rerank" else text
+def _model_plan(asked: Asked, price: Price | None) -> ModelPlan:
+    usage = asked.usage
+    money = None if price is None else price.of(usage)
+    return ModelPlan(calls=asked.calls, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, money=money)
 
 
 def _lines(plan: Plan) -> Iterator[str]:

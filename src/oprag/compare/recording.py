@@ -12,6 +12,7 @@ from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.library import Library
 from oprag.compare.records import AnswerRecord, ContextRecord
 from oprag.compare.scoring import COSINE, Scored, cosines, scores_of, spans_of
+from oprag.compare.storable import storable
 from oprag.compare.work import Outcome
 from oprag.context import Context
 from oprag.embed import Embedder
@@ -100,7 +101,7 @@ class Recorder:
             question=outcome.unit.question_key,
             status="failed",
             error=type(cause).__name__,
-            message=" ".join(str(error).split())[:_LONGEST],
+            message=storable(" ".join(str(error).split())[:_LONGEST]),
             calls=outcome.calls,
         )
 

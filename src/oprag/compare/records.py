@@ -251,8 +251,12 @@ class Keeper(Protocol):
         """The reply with this address, if it is known."""
         ...
 
-    def keep_reply(self, reply: Reply) -> None:
-        """Keep a reply; when this returns, it outlives the process."""
+    def keep_reply(self, reply: Reply) -> Completion:
+        """Keep a reply; when this returns, it outlives the process.
+
+        Returns:
+            The reply that is kept: of two processes that ask the same at the same time both get the first one.
+        """
         ...
 
     def keep_failed_call(self, call: FailedCall) -> None:

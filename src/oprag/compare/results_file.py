@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from oprag.compare import answer_tables
 from oprag.compare.records import AnswerRecord, FailedCall, Hit, Hits, IndexRecord, Measurement, Piece, Reply
 from oprag.compare.schema import RESULTS
+from oprag.compare.storable import storable
 from oprag.database import Database
 from oprag.errors import ResultsFileError
 from oprag.methods.completion import Completion, Usage
@@ -119,9 +120,18 @@ class ResultsFile:
             return answer_tables.found(connection, experiment)
 
     def keep_answers(self, answers: Sequence[AnswerRecord]) -> None:
-        """Write answers; one that is there, such as a failed one, is replaced."""
+        """Write answers; one that is there, such as a failed one, is replaced.
+
+        Raises:
+            ResultsFileError: The file is not the one that the run began with, or cannot be written.
+        """
         if answers:
             with self._database.writing() as connection:
+                if not connection.execute("SELECT 1 FROM runs WHERE id = ?", [self._run]).fetchone():
+                    raise ResultsFileError(
+                        f"the results file {self.path} was deleted or replaced while the run went on; start it again",
+                        self.path,
+                    )
                 answer_tables.write_answers(connection, answers, self._run)
 
     def measured(self) -> set[tuple[str, str, int]]:
@@ -141,22 +151,11 @@ class ResultsFile:
         if not self.path.exists():
             return None
         with self._database.reading() as connection:
-            row = connection.execute(
-                f"SELECT {answer_tables.CHECKED}, digest, seconds FROM replies WHERE key = ?",
-                [key],
-            ).fetchone()
-        if row is None:
-            return None
-        *checked, check, seconds = row
-        if answer_tables.reply_digest(*checked) != check:
-            return None
-        _, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason = checked
-        usage = Usage(input_tokens, output_tokens, cached_tokens, bool(estimated))
-        return Completion(text, usage=usage, seconds=seconds, finish_reason=finish_reason)
+            return _reply(connection, key)
 
-    def keep_reply(self, reply: Reply) -> None:
-        """Write a reply."""
-        checked = (reply.key, reply.text, *reply.usage[:3], int(reply.usage.estimated), reply.finish_reason)
+    def keep_reply(self, reply: Reply) -> Completion:
+        """Write a reply, unless another process was faster; give the one that is there."""
+        checked = (reply.key, storable(reply.text), *reply.usage[:3], int(reply.usage.estimated), reply.finish_reason)
         others = {
             "model": reply.model,
             "step": reply.step,
@@ -169,14 +168,17 @@ class ResultsFile:
         values = [*checked, *others.values()]
         columns = f"{answer_tables.CHECKED}, {', '.join(others)}"
         with self._database.writing() as connection:
-            connection.execute(f"INSERT OR REPLACE INTO replies ({columns}) VALUES ({_marks(len(values))})", values)
+            known = _reply(connection, reply.key)
+            if known is None:
+                connection.execute(f"INSERT OR REPLACE INTO replies ({columns}) VALUES ({_marks(len(values))})", values)
+        return reply.completion if known is None else known
 
     def keep_failed_call(self, call: FailedCall) -> None:
         """Write why a call failed."""
         with self._database.writing() as connection:
             connection.execute(
                 f"INSERT INTO failed_calls VALUES (NULL, {_marks(8)})",
-                [*call, self._run, _now()],
+                [*map(storable, call), self._run, _now()],
             )
 
     def index(self, key: str) -> Sequence[Piece] | None:
@@ -199,7 +201,7 @@ class ResultsFile:
         with self._database.writing() as connection:
             connection.execute(
                 f"INSERT OR IGNORE INTO indexes VALUES (NULL, {_marks(8)})",
-                [index.key, json.dumps(list(index.documents), ensure_ascii=False), *about, tokens],
+                [index.key, storable(json.dumps(list(index.documents), ensure_ascii=False)), *about, tokens],
             )
             (number,) = connection.execute("SELECT id FROM indexes WHERE key = ?", [index.key]).fetchone()
             connection.executemany(
@@ -222,7 +224,7 @@ class ResultsFile:
         """Write what was found for questions."""
         with self._database.writing() as connection:
             for one in found:
-                about = (one.key, one.embedder, one.retriever, one.store, one.question, one.depth)
+                about = (one.key, one.embedder, one.retriever, one.store, storable(one.question), one.depth)
                 connection.execute(
                     "INSERT OR REPLACE INTO retrievals SELECT ?, id, ?, ?, ?, ?, ?, ? FROM indexes WHERE key = ?",
                     (*about, json.dumps(one.hits), one.index),
@@ -252,6 +254,20 @@ class ResultsFile:
                     f"{vectors.shape[1]}; give another model another name",
                     self.path,
                 )
+
+
+def _reply(connection: sqlite3.Connection, key: str) -> Completion | None:
+    row = connection.execute(
+        f"SELECT {answer_tables.CHECKED}, digest, seconds FROM replies WHERE key = ?", [key]
+    ).fetchone()
+    if row is None:
+        return None
+    *checked, check, seconds = row
+    if answer_tables.reply_digest(*checked) != check:
+        return None
+    _, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason = checked
+    usage = Usage(input_tokens, output_tokens, cached_tokens, bool(estimated))
+    return Completion(text, usage=usage, seconds=seconds, finish_reason=finish_reason)
 
 
 def _marks(count: int) -> str:

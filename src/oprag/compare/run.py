@@ -25,7 +25,6 @@ from oprag.compare.progress import Progress, Watch
 from oprag.compare.recording import Recorder
 from oprag.compare.records import AnswerRecord, Keeper
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.scoring import COSINE
 from oprag.compare.stores import open_store
 from oprag.compare.vector_source import VectorSource
 from oprag.compare.work import Outcome, Unit
@@ -206,16 +205,28 @@ def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: 
 
 
 def make_library(
-    opened: Opened, keeper: Keeper, embedders: Mapping[str, Any] | None = None, *, together: bool = True
+    opened: Opened,
+    keeper: Keeper,
+    embedders: Mapping[str, Any] | None = None,
+    *,
+    kind: type[Library] = Library,
+    together: bool = True,
 ) -> Library:
-    """The library of an experiment; with other embedders in place of its own."""
+    """The library of an experiment; with other embedders in place of its own, or of another kind."""
     stores = opened.experiment.stores
 
     def open_one(name: str, embedder: Any) -> Any:
-        return open_store(stores.get(name, name), embedder.name)
+        return open_store(stores.get(name, name), embedder.name, name=name)
 
-    cells = opened.cells.cells
-    return Library(opened.experiment.data, embedders or opened.embedders, cells, keeper, open_one, together=together)
+    return kind(
+        opened.experiment.data,
+        embedders or opened.embedders,
+        opened.cells.cells,
+        keeper,
+        open_one,
+        together=together,
+        store_identities=opened.experiment.store_identities,
+    )
 
 
 def make_engine(
@@ -226,10 +237,11 @@ def make_engine(
     meter: Allowance,
     *,
     max_concurrency: int | None = None,
+    kind: type[Engine] = Engine,
 ) -> Engine:
-    """The engine of an experiment; with another number of calls at the same time."""
+    """The engine of an experiment; with another number of calls at the same time, or of another kind."""
     experiment = opened.experiment
-    return Engine(
+    return kind(
         library,
         caller,
         keeper,
@@ -244,8 +256,8 @@ def make_recorder(opened: Opened, library: Library, keeper: Keeper) -> Recorder:
     """The recorder of an experiment."""
     experiment = opened.experiment
     embedder = None
-    if COSINE in experiment.metrics and any(data.questions[0].answers for data in experiment.data.values()):
-        embedder = VectorSource(experiment.score_embedder.open(), keeper)
+    if opened.score_embedder is not None:
+        embedder = VectorSource(opened.score_embedder, keeper)
     return Recorder(experiment.data, library, experiment.metrics, embedder)
 
 
@@ -308,4 +320,5 @@ def _stopped_by_signals(engine: Engine, stop: threading.Event) -> Iterator[None]
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # A handler that was not set by Python cannot be put back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

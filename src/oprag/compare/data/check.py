@@ -1,0 +1,63 @@
+"""What holds for every data set of an experiment, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any
+
+from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.storable import storable
+from oprag.errors import ExperimentError
+
+__all__ = ["check_data_set"]
+
+
+def check_data_set(name: str, data_set: DataSet) -> None:
+    """Refuse questions that could not be told apart, or not be asked.
+
+    Args:
+        name: The name of the set in the experiment.
+        data_set: The set.
+
+    Raises:
+        ExperimentError: It has no questions, or one of them is empty, has the id of another one, names a document that
+            is not there, or has choices that cannot be; or a document is no text, or has a name that cannot be written.
+    """
+    what = f"the data set {name!r}"
+    if not data_set.questions:
+        raise ExperimentError(f"{what} has no questions", data_set)
+    documents: Mapping[Any, Any] = data_set.documents
+    for document, text in documents.items():
+        if not isinstance(document, str) or not document.strip() or storable(document) != document:
+            raise ExperimentError(f"{what}: {document!r} is no name of a document; give it another one", document)
+        if not _is_text(text):
+            raise ExperimentError(f"{what}: the document {document!r} must be a text, or a list of pages", text)
+    ids: set[str] = set()
+    for question in data_set.questions:
+        problem = _problem(question, data_set)
+        if problem is None and question.id in ids:
+            problem = "another one has the same id"
+        if problem is not None:
+            raise ExperimentError(f"{what}: the question {question.id!r}: {problem}", question)
+        ids.add(question.id)
+
+
+def _problem(question: Question, data_set: DataSet) -> str | None:
+    """What is wrong with a question, if anything is."""
+    text: Any = question.text
+    if not isinstance(text, str) or not text.strip():
+        return f"its text must not be empty, got {text!r}"
+    missing = [document for document in question.documents if document not in data_set.documents]
+    if missing:
+        return f"there is no document {missing[0]!r}"
+    if len(question.choices) > len(ascii_uppercase):
+        return f"there can be at most {len(ascii_uppercase)} choices, got {len(question.choices)}"
+    right = question.right_choice
+    if right is not None and not 0 <= right < len(question.choices):
+        return f"the right choice is number {right} of {len(question.choices)}, counted from 0"
+    return None
+
+
+def _is_text(text: Any) -> bool:
+    return isinstance(text, str) or (isinstance(text, Sequence) and all(isinstance(page, str) for page in text))

@@ -1,0 +1,191 @@
+"""A run that asks nobody: what is read is real, what is written are placeholders."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oprag.compare.answer_tables import Spent
+from oprag.compare.cell import Cell
+from oprag.compare.content import address
+from oprag.compare.controls import LIKELIHOOD
+from oprag.compare.data.data_set import Question
+from oprag.compare.embedders import EmbedderSpec
+from oprag.compare.engine import Call, Engine, Made
+from oprag.compare.library import Library, search_of
+from oprag.compare.memory import MemoryKeeper
+from oprag.compare.money import Limits, Meter
+from oprag.compare.opened import Opened
+from oprag.compare.records import Keeper
+from oprag.compare.run import longest_replies, make_engine, make_library
+from oprag.compare.work import Unit, Work
+from oprag.context import Context
+from oprag.methods.completion import Completion, Usage
+from oprag.providers import LOCAL
+from oprag.tokens import TokenCounter, count
+
+__all__ = ["Asked", "DryRun"]
+
+_REPLY = 100
+"""The tokens that a reply is taken to have, where its model was told no limit."""
+
+_VARIANTS = "variants"
+_QUESTIONS = 32  # lines of a reply that asks for other questions; the method takes as many as it wants
+_CELL = "-cell-"  # stands where the reply to one prompt is told apart by cells
+
+
+class Asked(NamedTuple):
+    """What a model would be asked.
+
+    Attributes:
+        calls: How many calls.
+        usage: Their tokens.
+    """
+
+    calls: int = 0
+    usage: Usage = Usage()
+
+
+class DryRun:
+    """Finds out what units would ask.
+
+    Args:
+        opened: The experiment.
+        keeper: What earlier runs have kept; what is split, embedded and found for the questions is kept there as well.
+        costly: The embedders that cost money, in whose place the packaged one is asked. What it finds is no result, and
+            is kept nowhere.
+    """
+
+    def __init__(self, opened: Opened, keeper: Keeper | None, costly: Sequence[str]) -> None:
+        self._opened = opened
+        embedders = dict(opened.embedders)
+        if costly:
+            embedders |= dict.fromkeys(costly, EmbedderSpec(LOCAL).open())
+        passing_on = keeper is not None and not costly
+        self._keeper = _Placeholders(keeper, opened.experiment.fixed.count_tokens, passing_on=passing_on)
+        self._library = make_library(opened, self._keeper, embedders, kind=_DryLibrary)
+        self._caller = _Nobody(self._keeper, longest_replies(opened.experiment))
+
+    @property
+    def asked(self) -> Mapping[str, Asked]:
+        """What would be asked, by model."""
+        return self._caller.asked
+
+    def run(self, units: Sequence[Unit], watch: Callable[[int, int], None] | None) -> tuple[int, dict[str, int]]:
+        """The calls that all units together would make by themselves, and why some of them cannot be answered."""
+        meter = Meter(Limits(), Spent())
+        engine = make_engine(self._opened, self._library, self._caller, self._keeper, meter, kind=_DryEngine)
+        unshared = 0
+        failures: Counter[str] = Counter()
+        try:
+            for number, outcome in enumerate(engine.run(units), 1):
+                if outcome.error is not None:
+                    failures[f"{type(outcome.error).__name__}: {outcome.error}"] += 1
+                unshared += len(outcome.calls)
+                if watch is not None:
+                    watch(number, len(units))
+        finally:
+            self._library.close()
+        return unshared, dict(failures)
+
+
+class _DryLibrary(Library):
+    """Gives what a plan can know: other questions than those of the set, and answers, are placeholders.
+
+    So they are neither embedded nor searched for. Their contexts are taken to be as long as those of the question that
+    they come from, and all answers to be as near to it as can be.
+    """
+
+    def contexts(self, cell: Cell, question: Question, asked: Sequence[str]) -> list[Context]:
+        """The context of the question, for all that are asked in its place."""
+        return super().contexts(cell, question, [question.text]) * len(asked)
+
+    def vectors(self, cell: Cell, questions: Sequence[str], texts: Sequence[str]) -> tuple[Any, Any]:  # noqa: ARG002
+        """Equal vectors, of shape (number of texts, 1)."""
+        return np.ones((len(questions), 1), np.float32), np.ones((len(texts), 1), np.float32)
+
+
+class _DryEngine(Engine):
+    """Lets cells ask other questions of their own where they search in another way.
+
+    They find other contexts then, at least for some questions. So no fewer calls are planned than will be made.
+    """
+
+    def _taken(self, work: Work) -> tuple[Completion | None, ...]:
+        replies = super()._taken(work)
+        cell = work.unit.cell
+        options = {name: value for name, value in vars(cell.assembly).items() if name != "count_tokens"}
+        found = address("found", list(cell.split), cell.embedder, list(search_of(cell)), options)
+        return tuple(
+            replace(reply, text=reply.text.replace(_CELL, found)) if reply is not None and step == _VARIANTS else reply
+            for (step, _), reply in zip(work.wanted, replies, strict=True)
+        )
+
+
+class _Placeholders(MemoryKeeper):
+    """Knows which replies would be there, and writes each when it is asked for, so that it keeps no texts."""
+
+    def __init__(self, below: Keeper | None, count_tokens: TokenCounter, *, passing_on: bool) -> None:
+        super().__init__(below, passing_on=passing_on)
+        self._count = count_tokens
+        self._begun: dict[str, tuple[str, int, int]] = {}
+
+    def begin(self, call: Call, longest: int | None) -> Usage:
+        """Take in a call, and say what it takes."""
+        likely = call.prompt.step == LIKELIHOOD
+        output = 0 if likely else _REPLY if longest is None else longest
+        self._begun[call.key] = call.prompt.step, count(call.prompt.text, self._count), output
+        return self._usage(call.key)
+
+    def reply(self, key: str) -> Completion | None:
+        """The reply with this address, or what stands in its place."""
+        if key not in self._begun:
+            return super().reply(key)
+        step, _, output = self._begun[key]
+        return Completion(_placeholder(key, step, output), usage=self._usage(key))
+
+    def _usage(self, key: str) -> Usage:
+        _, read, written = self._begun[key]
+        return Usage(read, written, 0, estimated=True)
+
+
+class _Nobody:
+    """Answers each call with a placeholder; a `Caller`."""
+
+    def __init__(self, keeper: _Placeholders, longest: Mapping[str, int]) -> None:
+        self._keeper = keeper
+        self._longest = longest
+        self._made: deque[Made] = deque()
+        self.asked: dict[str, Asked] = {}
+
+    @property
+    def running(self) -> int:
+        return len(self._made)
+
+    def begin(self, call: Call) -> None:
+        usage = self._keeper.begin(call, self._longest.get(call.model))
+        calls, total = self.asked.get(call.model, Asked())
+        self.asked[call.model] = Asked(calls + 1, total.plus(usage))
+        self._made.append(Made(call, self._keeper.reply(call.key) or Completion(), Spent()))
+
+    def take(self) -> Made:
+        return self._made.popleft()
+
+    def at_most(self, call: Call) -> Spent:  # noqa: ARG002
+        return Spent()
+
+
+def _placeholder(key: str, step: str, tokens: int) -> str:
+    """A reply in the form that the step is read in; with the address of the call in it, so that none equals another."""
+    if step == LIKELIHOOD:
+        return "0"
+    if step == "route":
+        return "unanswerable"
+    if step == _VARIANTS:
+        return "\n".join(f"What is {key}{_CELL}{number}?" for number in range(1, _QUESTIONS + 1))
+    text = f"{key} {'word ' * max(0, tokens - 8)}".rstrip()
+    return f"{text}\nConfidence: 50" if step == "rerank" else text

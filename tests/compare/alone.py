@@ -1,0 +1,76 @@
+"""One question in one cell by itself: nothing is shared, so what a run gives must be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from oprag import Context, build_context
+from oprag.compare.cell import CONTROLS, Cell
+from oprag.compare.controls import GOLD, control
+from oprag.compare.data.data_set import Question
+from oprag.methods.answer import Answer
+from oprag.methods.answering import answering
+from oprag.methods.completion import Completion
+from oprag.methods.drive import drive
+from oprag.methods.message import Prompt
+from oprag.methods.task import Task
+from oprag.retrieval.index import DocumentIndex
+from oprag.side_by_side import Limit
+
+__all__ = ["answer_alone"]
+
+
+class _Alone:
+    """A driver's backend over the public index; a `Backend`."""
+
+    def __init__(self, cell: Cell, documents: Mapping[str, Any], embedder: Any, model: Callable[[str], Any]) -> None:
+        self.known: dict[Prompt, Completion] = {}
+        self._cell = cell
+        self._documents = documents
+        self._embedder = embedder
+        self._model = model
+        self._index = DocumentIndex.from_texts(
+            documents,
+            embedder,
+            embedder.tokenizer,
+            splitter=cell.split.splitter,
+            size=cell.split.size,
+            overlap=cell.split.overlap,
+        )
+
+    def retrieve(self, question: str) -> Context:
+        assembly = self._cell.assembly
+        depth = assembly.fetch_k or assembly.k or len(self._index)
+        return build_context(
+            self._index.search(question, depth, self._cell.retriever),
+            self._cell.options.numbered(assembly),
+            question_vector=self._index.question_vector(question),
+            read_neighbors=self._index.neighbors,
+        )
+
+    def complete(self, prompt: Prompt) -> Completion:
+        return Completion(self._model(prompt.text))
+
+    def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
+        yield self.complete(prompt)
+
+    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
+        return self._embedder.embed_questions(questions), self._embedder.embed_documents(texts)
+
+    def read(self, source: str) -> str:
+        text = self._documents[source]
+        return text if isinstance(text, str) else "\n\n".join(text)
+
+
+def answer_alone(
+    cell: Cell, question: Question, documents: Mapping[str, Any], embedder: Any, model: Callable[[str], Any]
+) -> Answer:
+    """The answer, with every call made for it alone."""
+    inputs = {GOLD: question.answers} if cell.method in CONTROLS else {}
+    task = Task(question.text, cell.options, cell.assembly, question.choices, inputs=inputs)
+    own = {name: documents[name] for name in question.documents}
+    backend = _Alone(cell, own, embedder, model)
+    *_, answer = drive(answering(task, control(cell.method)), backend, Limit(4))
+    assert isinstance(answer, Answer)
+    return answer

@@ -1,0 +1,178 @@
+"""A small experiment: questions about generated texts, an embedder of words, and models that keep a record."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.compare.data.data_set import DataSet, Evidence, Question
+from oprag.compare.embedders import EmbedderSpec
+from oprag.compare.experiment import Experiment
+from oprag.compare.models import ModelSpec
+from oprag.methods.completion import Completion
+from tests.helpers import WORDS, prose, word_offsets
+
+__all__ = [
+    "METHODS",
+    "RecordingModel",
+    "Words",
+    "experiment",
+    "keepers",
+    "reply_to",
+    "rows",
+    "text_of",
+]
+
+METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
+_DIMENSION = 48
+
+
+@cache
+def _vector(word: str) -> NDArray[np.float32]:
+    generator = np.random.default_rng(zlib.crc32(word.encode("utf-8", "surrogatepass")))
+    return generator.standard_normal(_DIMENSION).astype(np.float32)
+
+
+class Words:
+    """Texts with the same words are near each other; letters alone count, so that numbered words are the same.
+
+    It remembers what it was given.
+    """
+
+    def __init__(self, name: str = "words") -> None:
+        self.name = name
+        self.tokenizer = word_offsets
+        self.questions: list[str] = []
+        self.documents: list[str] = []
+
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.questions += texts
+        return self._embedded(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.documents += texts
+        return self._embedded(texts)
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = np.ones((len(texts), _DIMENSION), dtype=np.float32)
+        for number, text in enumerate(texts):
+            for word in text.lower().split():
+                vectors[number] += _vector("".join(filter(str.isalpha, word)))
+        return vectors
+
+
+def keepers(documents: int = 2, questions: int = 3, words: int = 400) -> DataSet:
+    """Who keeps what, in texts of made-up words; each answer stands in one place, which is the evidence."""
+    texts: dict[str, str] = {}
+    asked: list[Question] = []
+    for document in range(documents):
+        name = f"book {document}"
+        parts = prose(words, seed=document).split(" ")
+        for number in range(questions):
+            place = (number * 2 + 1) * len(parts) // (2 * questions)
+            parts.insert(place, f"The keeper of the {WORDS[number]} number {document} is {WORDS[-1 - number].title()}.")
+        text = texts[name] = " ".join(parts)
+        for number in range(questions):
+            fact = f"The keeper of the {WORDS[number]} number {document} is {WORDS[-1 - number].title()}."
+            start = text.index(fact)
+            asked.append(
+                Question(
+                    id=f"{document}-{number}",
+                    text=f"Who is the keeper of the {WORDS[number]} number {document}?",
+                    documents=(name,),
+                    answers=(WORDS[-1 - number].title(),),
+                    evidence=(Evidence(name, start, start + len(fact)),),
+                )
+            )
+    return DataSet(name="keepers", documents=texts, questions=tuple(asked))
+
+
+def reply_to(text: str) -> str:
+    """A reply that every step can read, another one for each prompt, and always the same."""
+    found = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    if "unanswerable" in text and int(found[0], 16) % 2:
+        return "unanswerable"
+    lines = [f"Who keeps the {WORDS[int(found[place], 16)]}?" for place in range(1, 5)]
+    return "\n".join([*lines, f"Answer {found[:12]}", f"Confidence: {int(found[:2], 16) % 100}"])
+
+
+class RecordingModel:
+    """A model that remembers what it was asked.
+
+    Args:
+        reply: What it says.
+        seconds: How long it takes.
+        fails: Whether it fails, told the prompt and how often that was asked before.
+    """
+
+    def __init__(
+        self,
+        reply: Callable[[str], Any] = reply_to,
+        *,
+        seconds: float = 0.0,
+        fails: Callable[[str, int], bool] = lambda text, before: False,
+    ) -> None:
+        self.calls: list[str] = []
+        self.most_at_once = 0
+        self._reply = reply
+        self._seconds = seconds
+        self._fails = fails
+        self._running = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, text: str) -> str | Completion:
+        with self._lock:
+            before = self.calls.count(text)
+            self.calls.append(text)
+            self._running += 1
+            self.most_at_once = max(self.most_at_once, self._running)
+        try:
+            if self._seconds:
+                time.sleep(self._seconds)
+            if self._fails(text, before):
+                raise ConnectionRefusedError(f"no reply for {len(text)} characters")
+            found: str | Completion = self._reply(text)
+            return found
+        finally:
+            with self._lock:
+                self._running -= 1
+
+
+def experiment(model: Any = None, *, grid: Any = None, data: DataSet | None = None, **options: Any) -> Experiment:
+    """An experiment with the model "m" and the embedder "words"; failed calls are not made again by themselves."""
+    models: Mapping[str, Any] = {} if model is None else {"m": ModelSpec(model, "model", retries=0)}
+    given: dict[str, Any] = {
+        "name": "small",
+        "data": {"keepers": keepers() if data is None else data},
+        "grid": {"k": 4, "chunk_size": 32} if grid is None else grid,
+        "models": models,
+        "embedders": {"words": EmbedderSpec(Words(), "words")},
+        "score_embedder": EmbedderSpec(Words(), "words"),
+        **options,
+    }
+    return Experiment(**given)
+
+
+def rows(path: Any, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """What plain SQLite finds in a results file."""
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(statement, values).fetchall()
+
+
+def text_of(report: Any) -> str:
+    """Why a run ended, with a message that tests can show."""
+    return f"{report.outcome}: {report.answered} of {report.total} answered, {report.failed} failed, {report.left} left"

@@ -1,0 +1,307 @@
+import json
+import threading
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from oprag.compare.embedders import EmbedderSpec
+from oprag.compare.models import ModelSpec
+from oprag.compare.opened import Opened
+from oprag.compare.run import run
+from tests.compare.alone import answer_alone
+from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
+
+ANSWERED = [*METHODS, "closed_book", "context_only"]
+
+
+def empty_store(embeddings):
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    return InMemoryVectorStore(embeddings)
+
+
+GRIDS = {
+    "orders": {
+        "k": [3, 9],
+        "chunk_size": 32,
+        "method": ANSWERED,
+        "order": ["source", "rank", "edges", "random"],
+        "seed": [0, 1],
+    },
+    "thresholds": {
+        "k": 6,
+        "fetch_k": 12,
+        "chunk_size": 32,
+        "method": ANSWERED,
+        "similarity_threshold": ["none", 0.5],
+        "redundancy_threshold": ["none", 0.9],
+        "inner_method": ["stuff", "map_rerank"],
+        "passage_tokens": 60,
+    },
+    "retrievers": {
+        "k": 5,
+        "splitter": ["words", "tokens"],
+        "chunk_size": 40,
+        "chunk_overlap": [0, 8],
+        "retriever": ["dense", "bm25", "hybrid"],
+        "method": ["stuff", "map_reduce", "refine"],
+        "similarity_threshold": ["none", 0.4],
+        "neighbors": [0, 1],
+    },
+    "stores": {"k": 5, "chunk_size": 32, "store": ["index", "mine"], "method": ANSWERED, "cite": [False, True]},
+    "budgets": {
+        "token_budget": [100, 400],
+        "chunk_size": 32,
+        "method": ANSWERED,
+        "collapse_tokens": 60,
+        "source_token_budget": 500,
+        "overflow": ["truncate_middle", "truncate_end"],
+        "score": ["confidence", "cosine"],
+        "variants": [1, 2],
+    },
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
+    model = RecordingModel()
+    small = experiment(model, grid=GRIDS[name], stores={"mine": empty_store}, metrics=("token_f1", "inverted_pairs"))
+    report = run(small, tmp_path / "results.db")
+    assert report.complete, text_of(report)
+    # Equal work is done once.
+    assert len(model.calls) == len(set(model.calls)) == report.spent.calls
+
+    found = {
+        (cell, question): values
+        for cell, question, *values in rows(
+            tmp_path / "results.db",
+            "SELECT cells.key, questions.name, text, notes, route, calls, input_tokens, output_tokens, context_tokens "
+            "FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question",
+        )
+    }
+    opened = Opened(small)
+    data = small.data["keepers"]
+    asked = 0
+    for unit in opened.units():
+        answer = answer_alone(unit.cell, unit.question, data.documents, Words(), reply_to)
+        usage, context = answer.usage, answer.context
+        assert found.pop((unit.cell_key, unit.question.id)) == [
+            answer.text,
+            json.dumps(list(answer.notes)),
+            answer.route,
+            len(answer.calls),
+            usage.input_tokens,
+            usage.output_tokens,
+            None if context is None else context.tokens,
+        ], unit.cell.values()
+        asked += len(answer.calls)
+    assert not found
+    assert len(model.calls) < asked
+
+
+def test_a_second_run_asks_nothing_and_changes_nothing(tmp_path):
+    path = tmp_path / "results.db"
+    model = RecordingModel()
+    first = run(experiment(model, grid={**GRIDS["orders"], "k": 3}), path)
+    before = everything(path)
+    again = RecordingModel()
+    second = run(experiment(again, grid={**GRIDS["orders"], "k": 3}), path)
+    assert second.complete
+    assert not again.calls
+    assert (second.total, second.answered, second.spent) == (first.total, first.answered, first.spent)
+    assert everything(path) == before
+
+
+def everything(path):
+    """All rows but those about runs themselves."""
+    tables = ["cells", "questions", "experiment_cells", "experiment_questions", "replies", "failed_calls", "answers"]
+    tables += ["calls", "scores", "contexts", "indexes", "chunks", "retrievals", "embedders", "vectors"]
+    return {table: rows(path, f"SELECT * FROM {table}") for table in tables}
+
+
+def test_embeddings_are_made_once_in_all_runs(tmp_path):
+    small = experiment(RecordingModel(), grid={"k": [2, 4], "chunk_size": 32, "similarity_threshold": ["none", 0.2]})
+    run(small, tmp_path / "results.db")
+    embedder = small.embedders["words"].given
+    distinct = set(embedder.documents)
+    assert len(distinct) == len(embedder.documents) > 20
+    fresh = experiment(RecordingModel(), grid={"k": [2, 3, 4], "chunk_size": 32, "order": ["source", "rank"]})
+    run(fresh, tmp_path / "results.db")
+    # What is new is the cosine of new answers.
+    assert not set(fresh.embedders["words"].given.documents) & distinct
+
+
+def test_an_added_value_asks_only_what_is_new(tmp_path):
+    path = tmp_path / "results.db"
+    run(experiment(RecordingModel(), grid={"k": [3], "chunk_size": 32, "method": ["stuff", "refine"]}), path)
+    before = everything(path)
+    model = RecordingModel()
+    grid = {"k": [3, 5], "chunk_size": 32, "method": ["stuff", "refine"]}
+    report = run(experiment(model, grid=grid), path)
+    assert report.complete
+    after = everything(path)
+    for table, found in before.items():
+        assert set(found) <= set(after[table]), table
+    whole = RecordingModel()
+    run(experiment(whole, grid=grid), tmp_path / "other.db")
+    assert len(model.calls) == len(set(whole.calls)) - len(before["replies"])
+
+
+def test_another_text_is_another_answer_and_the_old_one_stays(tmp_path):
+    path = tmp_path / "results.db"
+    data = keepers()
+    run(experiment(RecordingModel(), data=data), path)
+    before = everything(path)
+    changed = replace(data, documents={**data.documents, "book 0": str(data.documents["book 0"]) + " The end."})
+    model = RecordingModel()
+    report = run(experiment(model, data=changed, grid={"k": 100, "chunk_size": 32}), path)
+    assert report.complete
+    # Three questions are about the changed book, and k is another one for all.
+    assert len(model.calls) == 6
+    model = RecordingModel()
+    report = run(experiment(model, data=changed), path)
+    assert report.complete
+    assert set(before["answers"]) <= set(everything(path)["answers"])
+    assert len(rows(path, "SELECT DISTINCT question_id FROM results")) == 6
+
+
+def test_another_model_is_asked_anew(tmp_path):
+    path = tmp_path / "results.db"
+    run(experiment(RecordingModel()), path)
+    model = RecordingModel(lambda text: "Another answer.")
+    spec = ModelSpec(model, name="another", retries=0)
+    report = run(experiment(None, models={"m": spec}), path)
+    assert report.complete
+    assert len(model.calls) == 6
+    assert rows(path, "SELECT DISTINCT answer FROM results") == [("Another answer.",)]
+    assert rows(path, "SELECT count(*) FROM answers") == [(12,)]
+
+
+def test_experiments_in_one_file_share_replies(tmp_path):
+    path = tmp_path / "results.db"
+    run(experiment(RecordingModel(), name="first"), path)
+    model = RecordingModel()
+    report = run(experiment(model, name="second", grid={"k": [4, 6], "chunk_size": 32}), path)
+    assert report.complete
+    assert len(model.calls) == 6
+    assert rows(path, "SELECT experiment, count(*) FROM results GROUP BY 1") == [("first", 6), ("second", 12)]
+    # Each has spent what it asked itself.
+    assert report.spent.calls == 6
+
+
+def test_two_names_of_one_model_share_replies(tmp_path):
+    model = RecordingModel()
+    spec = ModelSpec(model, "the same")
+    report = run(
+        experiment(None, models={"one": spec, "two": spec}, grid={"k": 4, "model": ["one", "two"]}), tmp_path / "r.db"
+    )
+    assert (report.answered, len(model.calls)) == (12, 6)
+
+
+def test_an_added_metric_is_scored_without_a_call(tmp_path):
+    path = tmp_path / "results.db"
+    run(experiment(RecordingModel(), metrics=["token_f1"]), path)
+    model = RecordingModel()
+    report = run(experiment(model, metrics=["rouge_l", "token_f1"]), path)
+    assert report.complete
+    assert not model.calls
+    assert {tuple(json.loads(scores)) for (scores,) in rows(path, "SELECT scores FROM results")} == {
+        ("rouge_l", "token_f1")
+    }
+    # Their sequence does not matter.
+    before = everything(path)
+    run(experiment(model, metrics=["token_f1", "rouge_l"]), path)
+    assert everything(path) == before
+
+
+def test_another_score_embedder_is_not_mixed_with_the_first(tmp_path):
+    path = tmp_path / "results.db"
+    metrics = ["answer_cosine"]
+    run(experiment(RecordingModel(), metrics=metrics), path)
+    first = rows(path, "SELECT question_id, scores FROM results ORDER BY 1")
+    shifted = Words("others")
+    shifted._embedded = lambda texts: Words()._embedded([f"{text} amber amber" for text in texts])  # type: ignore[method-assign]
+    run(experiment(RecordingModel(), metrics=metrics, score_embedder=EmbedderSpec(shifted, "others")), path)
+    second = rows(path, "SELECT question_id, scores FROM results ORDER BY 1")
+    assert len(first) == len(second) == 6
+    assert all(one != other for one, other in zip(first, second, strict=True))
+
+
+def test_repeats_ask_again_and_share_among_themselves(tmp_path):
+    path = tmp_path / "results.db"
+    count = iter(range(1_000))
+    model = RecordingModel(lambda text: f"Reply {next(count)}.")
+    grid = {"k": 4, "chunk_size": 32, "repeat": [1, 2], "order": ["source", "random"], "seed": [0, 1]}
+    report = run(experiment(model, grid=grid), path)
+    assert report.total == 36
+    found = rows(path, 'SELECT repeat, "order", seed, question_id, answer FROM results')
+    by_repeat = {repeat: {row[4] for row in found if row[0] == repeat} for repeat in (1, 2)}
+    assert not by_repeat[1] & by_repeat[2]
+    assert Counter(model.calls).most_common(1)[0][1] == 2
+    assert len(model.calls) == 2 * len(set(model.calls))
+    orders = {(row[1], row[2]): row[4] for row in found if row[0] == 1 and row[3] == "0-0"}
+    assert len(set(orders.values())) == 3
+
+
+def test_the_file_is_one_that_any_tool_reads(tmp_path):
+    path = tmp_path / "results.db"
+    run(experiment(RecordingModel(), grid={"k": 4, "chunk_size": 32, "method": ["stuff", "closed_book"]}), path)
+    found = rows(
+        path,
+        'SELECT experiment, data, splitter, chunk_size, embedder, retriever, store, "order", k, method, model, '
+        "repeat, options, question_id, question, status, answer, calls, context_tokens, scores FROM results "
+        "WHERE question_id = '1-2' ORDER BY method",
+    )
+    asked = "Who is the keeper of the cedar number 1?"
+    assert [row[:16] for row in found] == [
+        (
+            *("small", "keepers", "tokens", 128, "", "dense", "index", "source", None, "closed_book", "m", 1),
+            *("{}", "1-2", asked, "answered"),
+        ),
+        (
+            *("small", "keepers", "tokens", 32, "words", "dense", "index", "source", 4, "stuff", "m", 1),
+            *("{}", "1-2", asked, "answered"),
+        ),
+    ]
+    assert found[0][18] is None
+    assert found[1][18] > 50
+    assert "evidence_coverage" in json.loads(found[1][19])
+    assert "evidence_coverage" not in json.loads(found[0][19])
+    assert rows(path, "SELECT outcome FROM runs") == [("complete",)]
+
+
+def test_a_run_needs_no_main_thread(tmp_path):
+    reports = []
+    thread = threading.Thread(target=lambda: reports.append(run(experiment(RecordingModel()), tmp_path / "r.db")))
+    thread.start()
+    thread.join(60)
+    assert reports[0].complete
+
+
+def test_two_runs_at_a_time_in_one_file(tmp_path):
+    path = tmp_path / "results.db"
+    # Another reply at each call, so that mixing would be seen.
+    count = iter(range(10_000))
+    models = [RecordingModel(lambda text: f"{reply_to(text)}\n{next(count)}", seconds=0.002) for _ in range(2)]
+    grid = {"k": 4, "chunk_size": 32, "method": ["stuff", "map_reduce", "refine"], "order": ["source", "rank"]}
+    reports = []
+    threads = [
+        threading.Thread(target=lambda model=model: reports.append(run(experiment(model, grid=grid), path)))
+        for model in models
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert [report.complete for report in reports] == [True, True]
+    last = RecordingModel()
+    report = run(experiment(last, grid=grid), path)
+    assert (report.complete, report.broken, last.calls) == (True, 0, [])
+    # The reply of the last step is the answer.
+    for answer, reply in rows(
+        path,
+        "SELECT answers.text, replies.text FROM answers JOIN calls ON calls.answer = answers.id "
+        "JOIN replies ON replies.key = calls.reply WHERE calls.number = answers.calls - 1",
+    ):
+        assert answer == reply
