@@ -144,8 +144,8 @@ class EmbedderSpec:
         except OptionError as error:
             raise ExperimentError(f"{error}{no_function(self.given)}", error.value) from error
         prefixes = (self.question_prefix, self.document_prefix)
-        unit = self.tokenizer or loaded.tokenizer or LOCAL
-        note = "" if self.tokenizer or loaded.tokenizer else "documents are cut and counted by the packaged tokenizer"
+        own = self.tokenizer or loaded.tokenizer or _own_tokenizer(loaded.embedder)
+        note = "" if own else "documents are cut and counted by the packaged tokenizer"
         return ExperimentEmbedder(
             name=loaded.embedder.name + (f" prefixes {digest_of(prefixes)}" if self._prefixed else ""),
             label=self.label,
@@ -153,8 +153,14 @@ class EmbedderSpec:
             note=note,
             _embedder=loaded.embedder,
             _prefixes=prefixes,
-            _tokenizer=unit,
+            _tokenizer=own or LOCAL,
         )
+
+
+def _own_tokenizer(embedder: Any) -> NamedTokenizer | None:
+    """The tokenizer that an embedder brings, as `LocalEmbedder` does."""
+    tokenizer = getattr(embedder, "tokenizer", None)
+    return None if tokenizer is None else NamedTokenizer(f"of {embedder.name}", tokenizer)
 
 
 def _with(prefix: str, texts: Sequence[str]) -> Sequence[str]:

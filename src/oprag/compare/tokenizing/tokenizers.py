@@ -25,7 +25,8 @@ class NamedTokenizer:
 
     Attributes:
         identity: The same in every process; equal ones cut a text alike.
-        tokenizer: A `tokenizers.Tokenizer` without truncation and padding, or a tiktoken encoding; for `split_tokens`.
+        tokenizer: A `tokenizers.Tokenizer` without truncation and padding, a tiktoken encoding, or a function that
+            gives the offsets of the tokens; for `split_tokens`.
     """
 
     identity: str
@@ -37,6 +38,8 @@ class NamedTokenizer:
         whole = text.encode("utf-8", "replace").decode("utf-8")
         if hasattr(self.tokenizer, "encode_ordinary"):
             return len(self.tokenizer.encode_ordinary(whole))
+        if not hasattr(self.tokenizer, "encode"):
+            return sum(1 for _ in self.tokenizer(whole))
         return len(self.tokenizer.encode(whole, add_special_tokens=False).ids)
 
 
