@@ -12,13 +12,16 @@ from oprag.methods.registry import OUR_METHODS
 from oprag.retrieval.search import Retriever
 from oprag.retrieval.split_sources import Split
 
-__all__ = ["ALONE", "CLOSED", "CONTROLS", "Cell"]
+__all__ = ["ALONE", "CLOSED", "CONTROLS", "LIKELIHOODS", "Cell"]
 
 CLOSED = ("closed_book", "closed_book_likelihood")
 """The controls that read no context."""
 
 ALONE = ("context_only",)
 """The methods of the harness that ask no model."""
+
+LIKELIHOODS = ("answer_likelihood", "closed_book_likelihood")
+"""The methods that ask a likelihood model, and no other one can."""
 
 CONTROLS = (*CLOSED, *ALONE, "answer_likelihood")
 """The methods that there are in an experiment alone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oprag.compare.likelihood import likelihood_prompt
+from oprag.compare.models.likelihoods import LIKELIHOOD
 from oprag.methods.effects import Body, Generate, Retrieve
 from oprag.methods.message import Message, Prompt
 from oprag.methods.registry import MethodFunction
@@ -10,13 +11,10 @@ from oprag.methods.result import Result
 from oprag.methods.task import Task
 from oprag.methods.template import TextTemplate
 
-__all__ = ["GOLD", "LIKELIHOOD", "control"]
+__all__ = ["GOLD", "control"]
 
 GOLD = "gold_answers"
 """The input of a task that holds the gold answers, for the methods that may see them."""
-
-LIKELIHOOD = "likelihood"
-"""The step of a call that asks how likely an answer is: the user's message goes before, the assistant's is judged."""
 
 _CLOSED_BOOK = TextTemplate("Question: {question}\n{instruction}")
 

@@ -12,12 +12,12 @@ import numpy as np
 from oprag.compare.answer_tables import Spent
 from oprag.compare.cell import Cell
 from oprag.compare.content import address
-from oprag.compare.controls import LIKELIHOOD
 from oprag.compare.data.data_set import Question
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.engine import Call, Engine, Made
 from oprag.compare.library import Library, search_of
 from oprag.compare.memory import MemoryKeeper
+from oprag.compare.models.likelihoods import LIKELIHOOD
 from oprag.compare.money import Limits, Meter
 from oprag.compare.opened import Opened
 from oprag.compare.records import Keeper

@@ -104,6 +104,7 @@ class Experiment:
             tuple(self.data),
             tuple(self.embedders),
             tuple(self.models),
+            frozenset(name for name, model in self.models.items() if model.gives_likelihoods),
             (*STORE_NAMES, *self.stores),
             # The function itself, by which a context knows that its tokens are an approximation.
             approximate_tokens if counter.identity == "approximate" else counter,

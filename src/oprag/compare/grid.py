@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple, get_args
 
 from oprag.assembly import Assembly
 from oprag.checks import check_choice, check_count, check_names
 from oprag.compare.axes import axes, plain_value
-from oprag.compare.cell import ALONE, CLOSED, CONTROLS, Cell
+from oprag.compare.cell import ALONE, CLOSED, CONTROLS, LIKELIHOODS, Cell
 from oprag.errors import ExperimentError, OpragError, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
@@ -32,6 +32,7 @@ class Fixed(NamedTuple):
         data: The names of the data sets.
         embedders: The names of the embedders, the default first.
         models: The names of the models, the default first.
+        likelihood_models: Those of them that say how likely answers are, and write none.
         stores: The names of the stores.
         count_tokens: Counts the tokens of a context, in the reader's unit.
         prompts: The prompts of the methods.
@@ -40,6 +41,7 @@ class Fixed(NamedTuple):
     data: Sequence[str]
     embedders: Sequence[str]
     models: Sequence[str]
+    likelihood_models: Collection[str]
     stores: Sequence[str]
     count_tokens: TokenCounter
     prompts: Prompts
@@ -126,7 +128,7 @@ def cells_of(grids: Sequence[Grid], fixed: Fixed) -> Cells:
             except OptionError as error:
                 impossible[str(error)] += 1
                 continue
-            if reason := _impossible(cell):
+            if reason := _impossible(cell, fixed.likelihood_models):
                 impossible[reason] += 1
             else:
                 known = len(cells)
@@ -219,10 +221,10 @@ def _cell(values: Mapping[str, Any], fixed: Fixed) -> Cell:
     )
 
 
-def _impossible(cell: Cell) -> str | None:
+def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
     """Why a cell cannot be run; None where it can."""
-    if cell.model is None and cell.method not in ALONE:
-        return f"method={cell.method} needs a model"
+    if reason := _wrong_model(cell, likelihood_models):
+        return reason
     if cell.retriever != "dense" and cell.store != "index":
         return f"a vector store ranks by vectors, so retriever={cell.retriever} needs store=index"
     if cell.method not in CLOSED and cell.assembly.k is None and cell.assembly.token_budget is None:
@@ -234,4 +236,14 @@ def _impossible(cell: Cell) -> str | None:
         cell.options.numbered(cell.assembly)
     except OptionError as error:
         return str(error)
+    return None
+
+
+def _wrong_model(cell: Cell, likelihood_models: Collection[str]) -> str | None:
+    """Why the model of a cell cannot do what its method asks; None where it can."""
+    if cell.model is None and cell.method not in ALONE:
+        return f"method={cell.method} needs a model"
+    if cell.model is not None and (cell.model in likelihood_models) != (cell.method in LIKELIHOODS):
+        does = "says how likely answers are, and writes none" if cell.model in likelihood_models else "only writes"
+        return f"the model {cell.model!r} {does}, so it cannot do method={cell.method}"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from oprag.compare.cell import ALONE, CONTROLS
+from oprag.compare.cell import ALONE, LIKELIHOODS
 from oprag.compare.data.data_set import Question, page_starts
 from oprag.compare.index import Index
 from oprag.compare.metrics import (
@@ -27,7 +27,7 @@ __all__ = ["COSINE", "METRICS", "Scored", "check_metrics", "cosines", "scores_of
 
 COSINE = "answer_cosine"
 
-_SILENT = (*ALONE, "answer_likelihood", "closed_book_likelihood")
+_SILENT = (*ALONE, *LIKELIHOODS)
 """The methods whose text is no answer."""
 
 
@@ -83,7 +83,7 @@ def _inversions(given: Scored) -> float | None:
 
 
 def _likelihood(given: Scored) -> float | None:
-    return float(given.text) if given.method in CONTROLS and given.method.endswith("likelihood") else None
+    return float(given.text) if given.method in LIKELIHOODS else None
 
 
 def _paper_tokens(given: Scored) -> float | None:

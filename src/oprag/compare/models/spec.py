@@ -11,6 +11,7 @@ from oprag.checks import check_count, check_text
 from oprag.compare.functions import function_named, no_function
 from oprag.compare.models.asking import Ask, asking, asking_local, retries_itself, window_of
 from oprag.compare.models.identity import model_name_of, naming_part, plain_settings, told_by
+from oprag.compare.models.likelihoods import AskedForLikelihoods, gives_likelihoods, load_likelihood_model
 from oprag.compare.models.retrying import RETRIES, Retrying
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.completion import Completion
@@ -61,7 +62,9 @@ class ModelSpec:
     Attributes:
         given: "local", for the packaged model; PROVIDER:MODEL, as LangChain's `init_chat_model` takes it;
             MODULE:FUNCTION, for a function that gives a model; a chat model, LLM or runnable of LangChain; an LLM of
-            LlamaIndex; or a function of the text of a prompt that gives a text or a `Completion`.
+            LlamaIndex; or a function of the text of a prompt that gives a text or a `Completion`. For
+            `answer_likelihood` "gguf:FILE", "transformers:FOLDER" (or the name of a model in the hub), or a
+            `LikelihoodModel`.
         name: What it is called in tables; by default after what is given. It is needed for a model that does not say
             which one it is, as functions do not, and replies are then kept under it: another model must have another.
         settings: Of a model that is given by a name: `base_url`, `temperature`, `max_tokens` and whatever else it
@@ -111,6 +114,11 @@ class ModelSpec:
         others = {name: value for name, value in relevant.items() if name not in _SHOWN and value is not None}
         return ", ".join([self.given, *shown, *([f"#{digest_of(others)[:_SHORT]}"] if others else [])])
 
+    @property
+    def gives_likelihoods(self) -> bool:
+        """Whether it says how likely answers are, and writes none."""
+        return gives_likelihoods(self.given)
+
     def open(self, stop: Event | None = None) -> Model:
         """The model; the packaged one is not started before its first call.
 
@@ -121,6 +129,9 @@ class ModelSpec:
             ExperimentError: There is no such model, it knows no such setting, or needs a name.
             MissingExtraError: What it needs is not installed.
         """
+        if self.gives_likelihoods:
+            likely = load_likelihood_model(self.given, self.settings)
+            return AskedForLikelihoods(self.label, likely.name, self.window or likely.window, likely)
         if self.given == LOCAL:
             return self._opened_local(stop)
         model = self._loaded() if isinstance(self.given, str) else self.given

@@ -1,0 +1,77 @@
+"""Likelihood models as models of an experiment: their reply is a figure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from oprag.compare.likelihood import LikelihoodModel
+from oprag.errors import ExperimentError, ModelError, OptionError
+from oprag.methods.completion import Completion, Usage
+from oprag.methods.message import Prompt
+
+__all__ = ["LIKELIHOOD", "AskedForLikelihoods", "gives_likelihoods", "load_likelihood_model"]
+
+LIKELIHOOD = "likelihood"
+"""The step of a call that asks how likely an answer is: the user's message goes before, the assistant's is judged."""
+
+_KINDS = ("gguf", "transformers")
+
+
+def gives_likelihoods(given: Any) -> bool:
+    """Whether what is given for a model says how likely answers are, and writes none."""
+    if isinstance(given, str):
+        kind, _, path = given.partition(":")
+        return kind in _KINDS and bool(path.strip())
+    return isinstance(given, LikelihoodModel) and not isinstance(given, type)
+
+
+def load_likelihood_model(given: Any, settings: Mapping[str, Any]) -> LikelihoodModel:
+    """The model: "gguf:FILE", "transformers:FOLDER", the name of a model in the hub after the latter, or one itself.
+
+    Raises:
+        ExperimentError: It cannot be loaded, or knows no such setting.
+        MissingExtraError: What runs it is not installed.
+    """
+    if not isinstance(given, str):
+        model: LikelihoodModel = given
+        return model
+    from oprag.compare.likelihood import GgufLikelihood, HuggingFaceLikelihood
+
+    kind, _, path = given.partition(":")
+    try:
+        return GgufLikelihood(path, **settings) if kind == "gguf" else HuggingFaceLikelihood(path, **settings)
+    except (TypeError, OptionError, ModelError) as error:
+        raise ExperimentError(f"cannot use the model {given!r}: {error}", given) from error
+
+
+@dataclass(frozen=True, eq=False)
+class AskedForLikelihoods:
+    """A likelihood model that can be called; a `Model`.
+
+    Attributes:
+        name: What it is called in tables.
+        identity: What it is.
+        window: How many tokens it can read.
+    """
+
+    name: str
+    identity: str
+    window: int | None
+    _model: LikelihoodModel = field(repr=False)
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """The mean log-probability of a token of the answer, in nats, as a text; or why there is none."""
+        if prompt.step != LIKELIHOOD:
+            error = ModelError(f"the model {self.name!r} says how likely answers are, and writes none", prompt)
+            return Completion(error=error)
+        before, answer = (message.content for message in prompt.messages)
+        started = time.perf_counter()
+        try:
+            figure = self._model.answer_likelihood(before, answer)
+            tokens = self._model.count_tokens(before) + self._model.count_tokens(answer)
+        except Exception as error:  # noqa: BLE001 - whatever it raises is recorded
+            return Completion(error=error, seconds=time.perf_counter() - started)
+        return Completion(repr(figure), usage=Usage(tokens, 0), seconds=time.perf_counter() - started)
