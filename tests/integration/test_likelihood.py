@@ -18,7 +18,8 @@ TEXT = topics["while"] + topics["for"] + topics["try"]
 SHORT = likelihood_prompt(topics["break"][:300], "How do I leave a loop?")
 LONG = likelihood_prompt(TEXT[:2_100], "How do I leave a loop?")
 ALSO_LONG = likelihood_prompt(TEXT[:2_100], "Where may it stand?")
-ANSWERS = ["with break", "it terminates the nearest enclosing loop", "x"]
+# The last one has characters of several tokens each.
+ANSWERS = ["with break", "it terminates the nearest enclosing loop", "x", "Ünïcode 漢字 \U0001f600"]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def model(tokenizer):
 
 @pytest.fixture(scope="module")
 def huggingface(model, tokenizer):
-    return HuggingFaceLikelihood(model, tokenizer)
+    return HuggingFaceLikelihood(model, tokenizer, name="tiny")
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,7 @@ def test_both_count_the_same_tokens(huggingface, gguf, tokenizer):
 def test_both_are_likelihood_models_with_a_name_that_lasts(huggingface, gguf, gguf_file):
     assert isinstance(huggingface, LikelihoodModel)
     assert isinstance(gguf, LikelihoodModel)
+    assert huggingface.name == "huggingface:tiny float32"
     assert gguf.name == GgufLikelihood(gguf_file, threads=1).name
     assert gguf.name.startswith("gguf:tiny.gguf@")
     assert gguf.name != GgufLikelihood(gguf_file, parse_special_tokens=True).name
@@ -104,10 +106,40 @@ def test_written_special_tokens_are_text_unless_they_are_asked_for(huggingface, 
     text = "one</s>two"
     plain = huggingface.count_tokens(text)
     assert gguf.count_tokens(text) == plain
-    parsing = HuggingFaceLikelihood(model, tokenizer, parse_special_tokens=True)
+    parsing = HuggingFaceLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)
     parsed = len(tokenizer(text, add_special_tokens=False)["input_ids"])
     assert parsing.count_tokens(text) == parsed < plain
     assert GgufLikelihood(gguf_file, parse_special_tokens=True).count_tokens(text) == parsed
+
+
+def test_the_token_that_begins_every_text_is_there_once(huggingface, gguf, gguf_file, model, tokenizer):
+    written = f"<s>{SHORT}"
+    for plain, parsing in (
+        (huggingface, HuggingFaceLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)),
+        (gguf, GgufLikelihood(gguf_file, parse_special_tokens=True)),
+    ):
+        expected = plain.answer_likelihood(SHORT, ANSWERS[0])
+        assert parsing.answer_likelihood(written, ANSWERS[0]) == expected
+        assert plain.answer_likelihood(written, ANSWERS[0]) != expected
+
+
+def test_what_is_too_unlikely_for_single_precision(model, tokenizer, tmp_path):
+    import copy
+
+    extreme = copy.deepcopy(model)
+    extreme.lm_head.weight.data *= 200
+    write_gguf(extreme, tokenizer, tmp_path / "extreme.gguf")
+    plain = HuggingFaceLikelihood(extreme, tokenizer, name="extreme").answer_likelihood(SHORT, "x")
+    assert plain < -200
+    assert GgufLikelihood(tmp_path / "extreme.gguf").answer_likelihood(SHORT, "x") == -104
+
+
+def test_the_end_of_a_text_can_be_scored(gguf_file, model, tokenizer):
+    huggingface = HuggingFaceLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)
+    gguf = GgufLikelihood(gguf_file, parse_special_tokens=True)
+    expected = huggingface.answer_likelihood(SHORT, "x</s>")
+    assert expected != huggingface.answer_likelihood(SHORT, "x")
+    assert gguf.answer_likelihood(SHORT, "x</s>") == pytest.approx(expected, abs=0.03)
 
 
 def test_a_folder_with_a_model(model, tokenizer, tmp_path):
@@ -117,7 +149,7 @@ def test_a_folder_with_a_model(model, tokenizer, tmp_path):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     loaded = HuggingFaceLikelihood(str(folder))
-    given = HuggingFaceLikelihood(model, AutoTokenizer.from_pretrained(folder))
+    given = HuggingFaceLikelihood(model, AutoTokenizer.from_pretrained(folder), name="tiny")
     assert loaded.answer_likelihood(SHORT, ANSWERS[0]) == given.answer_likelihood(SHORT, ANSWERS[0])
     assert loaded.name.startswith("huggingface:tiny@")
     assert loaded.name.endswith(" float32")
@@ -165,6 +197,7 @@ def test_a_common_beginning_is_not_read_again(packaged):
         counts = []
         for prompt, answer in [(SHORT, "no"), (LONG, "no"), (LONG, "yes"), (ALSO_LONG, "no")]:
             packaged.answer_likelihood(prompt, answer)
+            assert packaged.count_tokens(f" {answer}") == 1
             counts.append(sum(read))
             read.clear()
     finally:
@@ -224,7 +257,10 @@ def test_what_has_no_likelihood(request, engine):
 
 
 def test_a_window_of_ones_own(gguf_file, model, tokenizer):
-    for narrow in (GgufLikelihood(gguf_file, window=300), HuggingFaceLikelihood(model, tokenizer, window=300)):
+    for narrow in (
+        GgufLikelihood(gguf_file, window=300),
+        HuggingFaceLikelihood(model, tokenizer, name="tiny", window=300),
+    ):
         assert narrow.window == 300
         with pytest.raises(LikelihoodError, match="the window is 300"):
             narrow.answer_likelihood("x " * 400, "x")
@@ -244,6 +280,9 @@ def test_options_that_cannot_be(gguf_file, model, tokenizer):
     with pytest.raises(OptionError, match="threads must be a whole number"):
         GgufLikelihood(gguf_file, threads=0)
     with pytest.raises(OptionError, match="window must be a whole number"):
-        HuggingFaceLikelihood(model, tokenizer, window=1.5)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="a loaded model needs its tokenizer"):
-        HuggingFaceLikelihood(model)
+        HuggingFaceLikelihood(model, tokenizer, name="tiny", window=1.5)  # type: ignore[arg-type]
+    for missing in ({"name": "tiny"}, {"tokenizer": tokenizer}, {"tokenizer": tokenizer, "name": ""}):
+        with pytest.raises(OptionError, match="a loaded model needs its tokenizer and a name"):
+            HuggingFaceLikelihood(model, **missing)
+    with pytest.raises(OptionError, match="brings its tokenizer"):
+        HuggingFaceLikelihood("a/model", tokenizer)

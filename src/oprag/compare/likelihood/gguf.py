@@ -10,18 +10,23 @@ from pathlib import Path
 
 from oprag.checks import check_bool, check_count
 from oprag.compare.likelihood.gguf_server import BLOCK, GgufServer
-from oprag.compare.likelihood.split_answer import common_beginning, split_answer
+from oprag.compare.likelihood.split_answer import begun, common_beginning, split_answer
 from oprag.compare.measuring.cores import usable_cores
 from oprag.errors import ModelError
 
 __all__ = ["GgufLikelihood"]
 
+BIAS = 1e6  # above all differences of logits
+LISTED = (1_000, 1_000_000)  # tokens; the last is more than any vocabulary has
+LEAST = -104.0  # nats; single precision ends at e^-103.3, and the server's logarithm of 0 is a huge number
+
 
 class GgufLikelihood:
     """Makes a llama.cpp server write the given answer, and reads how likely each token was.
 
-    A grammar that allows the answer's tokens and no others decides what is written. The probabilities that the server
-    reports are those of the model before that: the softmax of its logits over the whole vocabulary.
+    One token after the other is written, with a bias that lets no other one be chosen. The probability that the server
+    reports is that of the model, without the bias: the softmax of its logits over the whole vocabulary, as a number of
+    single precision. So a token that is less likely than e^-103 counts as e^-104.
 
     What is shared from one call to the next: a prompt that was scored last is not read again for another answer, and
     of a prompt that begins as the last one did, the common beginning is not read again, in blocks of 512 tokens. A
@@ -32,7 +37,7 @@ class GgufLikelihood:
     Calls from several threads wait for each other.
 
     Args:
-        path: The model file; a first file of several parts brings the others.
+        path: The model file.
         window: The most tokens of prompt and answer; None for the window that the model was trained with, which can
             need much memory.
         threads: How many threads compute; None for one less than the usable cores. Threads wait for each other at
@@ -67,6 +72,8 @@ class GgufLikelihood:
         self.window = window or self._server.window
         # Where two tokens are put around a text, the second ends it.
         self._first = self._server.tokenize("", first=True, parse_special_tokens=False)[:1]
+        # A token that is a whole character.
+        self._whole = self._tokens("a")[-1]
         self._lock = threading.Lock()
         self._read: list[int] = []
 
@@ -90,26 +97,39 @@ class GgufLikelihood:
             LikelihoodError: The answer is empty, or does not fit the window together with the prompt.
             ModelError: The model failed.
         """
-        given, scored = split_answer(prompt, answer, lambda text: self._first + self._tokens(text), self.window)
+        given, scored = split_answer(prompt, answer, lambda text: begun(self._first, self._tokens(text)), self.window)
         with self._lock:
             if given != self._read:
                 self._prepare(given)
             # Nothing is counted on if the server fails now.
             self._read = []
-            # In llama.cpp's grammars, <[7]> is the token with the number 7.
-            grammar = "root ::= " + " ".join(f"<[{token}]>" for token in scored)
-            reply = self._server.complete(
-                given, n_predict=len(scored), grammar=grammar, n_probs=1, post_sampling_probs=False, temperature=0
-            )
+            # A grammar of token numbers would need one request, and fails at a token that ends inside a character.
+            likelihoods = [
+                self._token_likelihood(given + scored[:number], token) for number, token in enumerate(scored)
+            ]
             self._read = given
-        written = reply.get("completion_probabilities", [])
-        if [token["id"] for token in written] != scored:
-            raise ModelError(
-                f"{self._path.name} did not write the {len(scored)} tokens of the answer, but {len(written)}; "
-                "a newer xllamacpp may help",
-                answer,
-            )
-        return fsum(token["logprob"] for token in written) / len(scored)
+        return fsum(likelihoods) / len(scored)
+
+    def _token_likelihood(self, before: list[int], token: int) -> float:
+        """The log-probability of one token after others. But for the last one, the server has read those."""
+        likelihood = self._likelihoods(before, token, 1).get(token)
+        if likelihood is not None:
+            return max(LEAST, likelihood)
+        # The server says nothing of a token that ends inside a character. It is in the list of another one.
+        for listed in LISTED:
+            likelihood = self._likelihoods(before, self._whole, listed).get(token)
+            if likelihood is not None:
+                return max(LEAST, likelihood)
+        raise ModelError(f"{self._path.name} does not tell the probability of the token {token}", token)
+
+    def _likelihoods(self, before: list[int], token: int, listed: int) -> dict[int, float]:
+        """The log-probabilities of a token, that is made to be written, and of the likeliest ones, by their numbers."""
+        reply = self._server.complete(before, n_predict=1, n_probs=listed, logit_bias=[[token, BIAS]], temperature=0)
+        return {
+            one["id"]: one["logprob"]
+            for written in reply.get("completion_probabilities", [])
+            for one in (written, *written["top_logprobs"])
+        }
 
     def _prepare(self, given: list[int]) -> None:
         """Let the server read all but the last token, in blocks that begin at multiples of their size.

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from oprag.checks import check_bool, check_count
-from oprag.compare.likelihood.split_answer import split_answer
+from oprag.checks import check_bool, check_count, check_text
+from oprag.compare.likelihood.split_answer import begun, split_answer
 from oprag.errors import MissingExtraError, ModelError, OptionError
 
 __all__ = ["HuggingFaceLikelihood"]
@@ -26,6 +26,8 @@ class HuggingFaceLikelihood:
         model: The name of a model on the hub, the folder of one, or a loaded model (`transformers.PreTrainedModel`)
             with its tokenizer.
         tokenizer: The tokenizer of a loaded model, else None.
+        name: What tells a loaded model from others; needed for one, since its weights may have been changed. None for
+            a model by its name: the hub's commit or a digest of the folder's files.
         window: The most tokens of prompt and answer; None for what the model's configuration says.
         dtype: The type of the weights: "auto" for that of the files, or "float32", "bfloat16", "float16".
         device: Where it runs, such as "cuda"; None for where a loaded model is, else the processor.
@@ -47,6 +49,7 @@ class HuggingFaceLikelihood:
         model: Any,
         tokenizer: Any = None,
         *,
+        name: str | None = None,
         window: int | None = None,
         dtype: str = "auto",
         device: str | None = None,
@@ -55,10 +58,16 @@ class HuggingFaceLikelihood:
     ) -> None:
         check_count("window", window)
         check_bool("parse_special_tokens", parse_special_tokens)
+        check_text("name", name, optional=True)
         named = isinstance(model, str | Path)
-        if named == (tokenizer is not None):
-            raise OptionError("a loaded model needs its tokenizer, and the name of a model brings it", tokenizer)
-        self._source = str(model) if named else None
+        if not named and (tokenizer is None or not name):
+            raise OptionError("a loaded model needs its tokenizer and a name that tells it from others", model)
+        if named and tokenizer is not None:
+            raise OptionError(
+                "a model that is loaded by its name brings its tokenizer; give the loaded model", tokenizer
+            )
+        self._source = str(model) if named else ""
+        self._given_name = name
         self._parse_special_tokens = parse_special_tokens
         if named:
             model, tokenizer = _load(str(model), dtype, revision)
@@ -72,14 +81,13 @@ class HuggingFaceLikelihood:
 
     @cached_property
     def name(self) -> str:
-        """The name on the hub with the commit, or a digest of the folder's files; with the type of the weights."""
-        config = self._model.config
-        if self._source is None:
-            source = f"{config.name_or_path or type(self._model).__name__}"
+        """The given name, or that of the model with what its weights are known by; and the type of the weights."""
+        if self._given_name:
+            source = self._given_name
         elif Path(self._source).is_dir():
             source = f"{Path(self._source).resolve().name}@{_digest(Path(self._source))}"
         else:
-            source = f"{self._source}@{getattr(config, '_commit_hash', None)}"
+            source = f"{self._source}@{getattr(self._model.config, '_commit_hash', None)}"
         special = ", special tokens parsed" if self._parse_special_tokens else ""
         return f"huggingface:{source} {str(self._model.dtype).removeprefix('torch.')}{special}"
 
@@ -97,7 +105,7 @@ class HuggingFaceLikelihood:
         """
         import torch
 
-        given, scored = split_answer(prompt, answer, lambda text: self._first + self._tokens(text), self.window)
+        given, scored = split_answer(prompt, answer, lambda text: begun(self._first, self._tokens(text)), self.window)
         # The last token is only scored, not read; the logits behind each token are those of the next one.
         ids = torch.tensor([given + scored[:-1]], device=self._model.device)
         keep = {"logits_to_keep": len(scored)} if self._keeps else {}

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from oprag.errors import LikelihoodError, OptionError
 
-__all__ = ["SplitAnswer", "common_beginning", "split_answer"]
+__all__ = ["SplitAnswer", "begun", "common_beginning", "split_answer"]
 
 
 class SplitAnswer(NamedTuple):
@@ -68,3 +68,8 @@ def common_beginning(one: Sequence[int], other: Sequence[int]) -> int:
     """How many tokens two lists have in common before they part."""
     differ = (number for number, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
     return next(differ, min(len(one), len(other)))
+
+
+def begun(first: list[int], tokens: list[int]) -> list[int]:
+    """The tokens behind the one that begins every text, unless the text has that in writing, as chat templates do."""
+    return tokens if tokens[: len(first)] == first else first + tokens
