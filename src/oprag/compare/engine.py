@@ -155,6 +155,8 @@ class Engine:
                 outcome = self._advance(*self._ready.popleft())
                 if outcome is not None:
                     self._works -= 1
+                    # Whoever takes it writes it down, and no thread is without a call meanwhile.
+                    self._begin_calls()
                     yield outcome
             self._begin_calls()
             if self._wants_more and (unit := next(waiting, None)) is not None:

@@ -25,6 +25,7 @@ from oprag.compare.progress import Progress, Watch
 from oprag.compare.recording import Recorder
 from oprag.compare.records import AnswerRecord, Keeper
 from oprag.compare.results_file import ResultsFile
+from oprag.compare.scoring import load_metrics
 from oprag.compare.stores import open_store
 from oprag.compare.vector_source import VectorSource
 from oprag.compare.work import Outcome, Unit
@@ -255,6 +256,7 @@ def make_engine(
 def make_recorder(opened: Opened, library: Library, keeper: Keeper) -> Recorder:
     """The recorder of an experiment."""
     experiment = opened.experiment
+    load_metrics(experiment.metrics)
     embedder = None
     if opened.score_embedder is not None:
         embedder = VectorSource(opened.score_embedder, keeper)

@@ -23,7 +23,7 @@ from oprag.context import Context
 from oprag.embed import Embedder
 from oprag.errors import OptionError
 
-__all__ = ["COSINE", "METRICS", "Scored", "check_metrics", "cosines", "scores_of", "spans_of"]
+__all__ = ["COSINE", "METRICS", "Scored", "check_metrics", "cosines", "load_metrics", "scores_of", "spans_of"]
 
 COSINE = "answer_cosine"
 
@@ -121,6 +121,16 @@ def check_metrics(names: Sequence[str]) -> tuple[str, ...]:
     if unknown:
         raise OptionError(f"there is no metric {unknown[0]!r}; there are {', '.join(METRICS)}", unknown[0])
     return tuple(dict.fromkeys(names))
+
+
+def load_metrics(names: Sequence[str]) -> None:
+    """Load what metrics need, before anything is spent on answers that could not be scored.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    if "rouge_l" in names:
+        rouge_l("", ("",))
 
 
 def scores_of(given: Scored, names: Sequence[str]) -> tuple[dict[str, float], list[str]]:

@@ -1,0 +1,292 @@
+import random
+import threading
+import time
+
+import pytest
+
+from oprag.compare.embedders import EmbedderSpec
+from oprag.compare.models import ModelSpec
+from oprag.compare.run import run
+from oprag.errors import MissingExtraError
+from oprag.methods.completion import Completion, Usage
+from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
+
+ALL = {"k": 4, "chunk_size": 32, "method": METHODS, "order": ["source", "rank"]}
+
+
+@pytest.mark.parametrize("most", [1, 8, 64])
+def test_calls_run_together_up_to_the_limit(most, tmp_path):
+    data = keepers(documents=8, questions=6)
+    model = RecordingModel(seconds=0.02)
+    started = time.perf_counter()
+    grid = {"k": 4, "chunk_size": 32, "repeat": [1, 2]}
+    small = experiment(model, data=data, grid=grid, max_concurrency=most, metrics=["token_f1"])
+    report = run(small, tmp_path / "results.db")
+    seconds = time.perf_counter() - started
+    assert report.complete
+    assert len(model.calls) == 96
+    assert model.most_at_once <= most
+    if most > 1:
+        assert model.most_at_once >= min(most, 8)
+    # Not one question or one cell after the other; the rest is what the run itself takes.
+    assert seconds < 96 * 0.02 / most + 2.0
+
+
+def test_steps_of_one_question_run_together(tmp_path):
+    data = keepers(documents=1, questions=1)
+    model = RecordingModel(seconds=0.05)
+    grid = {"k": 8, "chunk_size": 16, "method": "map_reduce", "passage_tokens": 30}
+    assert run(experiment(model, data=data, grid=grid, max_concurrency=64), tmp_path / "r.db").complete
+    assert model.most_at_once == len(model.calls) - 1 >= 8
+
+
+def test_failures_are_recorded_and_tried_again_on_request(tmp_path):
+    path = tmp_path / "results.db"
+    generator = random.Random(1)
+    lock = threading.Lock()
+
+    def fails(text, before):
+        with lock:
+            return generator.random() < 0.2
+
+    model = RecordingModel(fails=fails)
+    report = run(experiment(model, grid=ALL), path)
+    assert report.outcome == "complete", text_of(report)
+    assert report.answered + sum(report.failed.values()) == report.total
+    assert report.left == 0
+    assert set(report.failed) == {"ConnectionRefusedError"}
+    failed = rows(path, "SELECT status, error, message, answer, scores FROM results WHERE status != 'answered'")
+    assert len(failed) == sum(report.failed.values()) > 10
+    for status, error, message, answer, scores in failed:
+        assert (status, error, answer, scores) == ("failed", "ConnectionRefusedError", None, "{}")
+        assert message.startswith("the model call '")
+        assert "no reply for" in message
+    calls = rows(path, "SELECT key, step, error, message FROM failed_calls")
+    assert len(calls) + rows(path, "SELECT count(*) FROM replies")[0][0] == len(model.calls) == report.spent.calls
+    assert {error for _, _, error, _ in calls} == {"ConnectionRefusedError"}
+
+    # Without being asked to, nothing is tried again.
+    quiet = RecordingModel()
+    assert run(experiment(quiet, grid=ALL), path).failed == report.failed
+    assert not quiet.calls
+
+    whole = RecordingModel()
+    complete = run(experiment(whole, grid=ALL), path, retry_failed=True)
+    assert complete.complete
+    undisturbed = RecordingModel()
+    run(experiment(undisturbed, grid=ALL), tmp_path / "other.db")
+    select = (
+        'SELECT question_id, method, "order", status, answer, calls, input_tokens, scores FROM results ORDER BY 1, 2, 3'
+    )
+    assert rows(path, select) == rows(tmp_path / "other.db", select)
+    assert set(whole.calls) <= set(undisturbed.calls)
+    known = {key for (key,) in rows(path, "SELECT key FROM replies")}
+    assert {key for key, *_ in calls} <= known
+
+
+def test_a_failing_step_holds_nobody_up(tmp_path):
+    """Cells wait for the same partial answers, of which one fails for ever."""
+    broken: list[str] = []
+
+    def fails(text, before):
+        if not broken and "Passage" not in text:
+            broken.append(text)
+        return text in broken
+
+    grid = {"k": 6, "chunk_size": 32, "method": ["map_reduce", "map_rerank"], "passage_tokens": 20, "seed": [0, 1]}
+    model = RecordingModel(fails=fails, seconds=0.005)
+    report = run(experiment(model, grid={**grid, "order": ["source", "random"]}), tmp_path / "r.db")
+    assert report.outcome == "complete"
+    assert report.left == 0
+    assert 0 < sum(report.failed.values()) < report.total
+    assert report.answered > 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (None, "ModelError"),
+        (7, "ModelError"),
+        (Completion(text=None), "ModelError"),  # type: ignore[arg-type]
+        (Completion("yes", usage=Usage("many", 1)), "ModelError"),  # type: ignore[arg-type]
+        (Completion(error=TimeoutError("too slow")), "TimeoutError"),
+    ],
+)
+def test_what_is_no_reply_is_a_failed_call(reply, error, tmp_path):
+    report = run(experiment(RecordingModel(lambda text: reply)), tmp_path / "results.db")
+    assert report.failed == {error: 6}
+    assert rows(tmp_path / "results.db", "SELECT count(*), error FROM failed_calls") == [(6, error)]
+
+
+def test_numbers_and_reasons_of_any_kind_are_kept(tmp_path):
+    """Clients give NumPy integers, floats and enumerations; what was written must hold at the next start."""
+    import numpy as np
+
+    usage = Usage(np.int64(7), 3.0, np.int32(0))  # type: ignore[arg-type]
+    path = tmp_path / "results.db"
+    model = RecordingModel(lambda text: Completion("yes", usage=usage, finish_reason=ValueError))  # type: ignore[arg-type]
+    assert run(experiment(model), path).complete
+    again = RecordingModel()
+    assert run(experiment(again), path).broken == 0
+    assert not again.calls
+    assert rows(path, "SELECT DISTINCT input_tokens, output_tokens, estimated FROM answers") == [(7, 3, 0)]
+
+
+def test_an_empty_reply_is_an_answer_that_scores_nothing(tmp_path):
+    report = run(experiment(RecordingModel(lambda text: ""), metrics=["token_f1", "answer_cosine"]), tmp_path / "r.db")
+    assert report.complete
+    found = rows(tmp_path / "r.db", "SELECT DISTINCT answer, scores FROM results")
+    assert found == [("", '{"answer_cosine":0.0,"token_f1":0.0}')]
+
+
+def test_a_dead_server_ends_the_run(tmp_path):
+    path = tmp_path / "results.db"
+    data = keepers(documents=6, questions=8)
+    dead = RecordingModel(fails=lambda text, before: True)
+    report = run(experiment(dead, data=data, give_up_after=10, max_concurrency=4), path)
+    assert report.outcome == (
+        f"the last 10 calls failed, the last one with ConnectionRefusedError: {report.outcome.partition('Error: ')[2]}"
+    )
+    assert 10 <= len(dead.calls) < 10 + 4
+    assert report.left >= 48 - 14
+    # Those that were not tried are not failed ones.
+    alive = RecordingModel()
+    report = run(experiment(alive, data=data), path)
+    assert report.left == 0
+    assert report.answered >= 34
+    assert run(experiment(alive, data=data), path, retry_failed=True).complete
+
+
+def test_failures_with_successes_between_them_end_nothing(tmp_path):
+    model = RecordingModel(fails=lambda text, before: len(text) % 2 == 0)
+    report = run(experiment(model, data=keepers(6, 8), give_up_after=30), tmp_path / "r.db")
+    assert report.outcome == "complete"
+    assert report.failed
+
+
+class Unreachable(Words):
+    def embed_documents(self, texts):
+        self.documents += texts
+        raise ConnectionError("no embedder at this address")
+
+
+def test_an_embedder_that_is_not_there_ends_the_run(tmp_path):
+    embedder = Unreachable()
+    small = experiment(
+        RecordingModel(),
+        data=keepers(documents=6, questions=8),
+        embedders={"words": EmbedderSpec(embedder, "words")},
+        metrics=["token_f1"],
+        give_up_after=5,
+    )
+    report = run(small, tmp_path / "results.db")
+    assert "the last 5 searches failed, the last one with" in report.outcome
+    assert "no embedder at this address" in report.outcome
+    assert (sum(report.failed.values()), report.left) == (5, 43)
+    back = experiment(RecordingModel(), data=keepers(documents=6, questions=8), metrics=["token_f1"])
+    assert run(back, tmp_path / "results.db", retry_failed=True).complete
+
+
+def test_where_nothing_fits_the_cell_fails_and_no_other(tmp_path):
+    grid = [
+        {"token_budget": 3, "chunk_size": 32, "k": 4, "header": "A long header above each passage."},
+        {"token_budget": 200, "chunk_size": 32, "k": 4},
+    ]
+    data = keepers(documents=5, questions=6)
+    report = run(experiment(RecordingModel(), data=data, grid=grid, give_up_after=5), tmp_path / "r.db")
+    assert report.outcome == "complete"
+    assert report.failed == {"BudgetError": 30}
+    assert report.answered == 30
+    for (message,) in rows(tmp_path / "r.db", "SELECT message FROM results WHERE status = 'failed'"):
+        assert "token_budget" in message
+
+
+def test_what_is_not_installed_ends_the_run_at_once(tmp_path):
+    def needs_more(text):
+        raise MissingExtraError("The model", "openai")
+
+    with pytest.raises(MissingExtraError, match="openai"):
+        run(experiment(needs_more, max_concurrency=1), tmp_path / "results.db")
+    ((outcome,),) = rows(tmp_path / "results.db", "SELECT outcome FROM runs")
+    assert "MissingExtraError" in outcome
+
+
+def test_equal_prompts_in_one_request_are_one_call(tmp_path):
+    from oprag.compare.data.data_set import DataSet, Question
+
+    # The same words in each window of the text.
+    data = DataSet(
+        name="same",
+        documents={"text": "one two three four " * 20},
+        questions=[Question(id="1", text="How many?", documents=("text",), answers=("four",))],
+    )
+    model = RecordingModel()
+    grid = {"k": 5, "chunk_size": 4, "splitter": "words", "method": "map_reduce", "passage_tokens": 1, "stitch": False}
+    assert run(experiment(model, data=data, grid=grid), tmp_path / "r.db").complete
+    assert len(model.calls) == len(set(model.calls))
+    ((calls,),) = rows(tmp_path / "r.db", "SELECT calls FROM answers")
+    # As if the cell were alone, each of them counts.
+    assert calls > len(model.calls)
+
+
+def test_a_model_of_ten_million_characters(tmp_path):
+    long = "x" * 10_000_000
+    path = tmp_path / "results.db"
+    data = keepers(documents=1, questions=2)
+    small = experiment(RecordingModel(lambda text: long), data=data, metrics=["inverted_pairs"])
+    assert run(small, path).complete
+    assert rows(path, "SELECT DISTINCT length(answer) FROM results") == [(10_000_000,)]
+    assert run(small, path).broken == 0
+
+
+HALF = "half \ud83d of a pair"
+
+
+def test_halves_of_characters_are_no_obstacle(tmp_path):
+    from oprag.compare.data.data_set import DataSet, Question
+
+    data = DataSet(
+        name="halves",
+        documents={"text": f"The answer is {HALF}. " + "Other words stand here. " * 30},
+        questions=[
+            Question(id=f'an \'"id"\n{HALF}', text=f"What is {HALF}?", documents=("text",), answers=(HALF,)),
+            Question(id="2", text=f"What is {HALF}?", documents=("text",), choices=(HALF, "none"), right_choice=0),
+        ],
+    )
+    path = tmp_path / "results.db"
+    model = RecordingModel(lambda text: f"It is {HALF}, {reply_to(text)}")
+    grid = {"k": 3, "splitter": "words", "chunk_size": 20, "method": [*METHODS, "closed_book"]}
+    assert run(experiment(model, data=data, grid=grid), path).complete
+    assert "It is half � of a pair" in rows(path, "SELECT answer FROM results WHERE method = 'stuff'")[0][0]
+    again = RecordingModel()
+    report = run(experiment(again, data=data, grid=grid), path)
+    assert (report.complete, report.broken, again.calls) == (True, 0, [])
+
+
+def test_a_failure_in_halves_of_characters_is_recorded(tmp_path):
+    def fails(text):
+        raise ValueError(HALF)
+
+    report = run(experiment(fails), tmp_path / "r.db")
+    assert report.failed == {"ValueError": 6}
+
+
+def test_equal_questions_under_other_ids_are_answered_by_one_call(tmp_path):
+    from dataclasses import replace
+
+    data = keepers(documents=1, questions=1)
+    twins = [replace(data.questions[0], id=name) for name in ("a", "b'; DROP TABLE answers; --", "c\nd")]
+    model = RecordingModel()
+    report = run(experiment(model, data=replace(data, questions=twins)), tmp_path / "r.db")
+    assert (report.answered, len(model.calls)) == (3, 1)
+    assert [name for (name,) in rows(tmp_path / "r.db", "SELECT question_id FROM results")] == [one.id for one in twins]
+
+
+def test_a_model_is_told_apart_by_its_identity_alone(tmp_path):
+    path = tmp_path / "results.db"
+    first = RecordingModel()
+    run(experiment(None, models={"first": ModelSpec(first, "model")}), path)
+    second = RecordingModel()
+    report = run(experiment(None, models={"renamed": ModelSpec(second, "model")}), path)
+    assert report.complete
+    assert not second.calls

@@ -1,0 +1,123 @@
+import pytest
+
+from oprag.compare.answer_tables import Spent
+from oprag.compare.money import Limits, Meter, Price, as_limits, as_price
+from oprag.compare.run import run
+from oprag.errors import ExperimentError
+from oprag.methods.completion import Completion, Usage
+from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
+
+GRID = {"k": 4, "chunk_size": 32, "method": METHODS}
+USAGE = Usage(300, 20, 100)
+PRICE = {"input": 2.0, "output": 10.0, "cached": 0.5}
+COST = (200 * 2.0 + 100 * 0.5 + 20 * 10.0) / 1_000_000
+
+
+def counted(text):
+    from tests.compare.helpers import reply_to
+
+    # As many tokens as the experiment counts beforehand, or fewer.
+    return Completion(reply_to(text), usage=Usage(max(1, len(text.encode()) // 8), 20, 5))
+
+
+def test_prices_are_for_a_million_tokens():
+    assert as_price(PRICE).of(USAGE) == pytest.approx(COST)
+    assert Price(input=2, output=10).of(USAGE) == pytest.approx((300 * 2 + 20 * 10) / 1_000_000)
+
+
+@pytest.mark.parametrize("wrong", [{"input": -1, "output": 1}, {"input": "1", "output": 1}, {"input": 1}, {"in": 1}, 7])
+def test_wrong_prices_are_refused(wrong):
+    with pytest.raises(ExperimentError, match="price"):
+        as_price(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"calls": -1}, {"tokens": 1.5}, {"money": float("nan")}, {"money": True}, {"dollars": 1}, [1]]
+)
+def test_wrong_limits_are_refused(wrong):
+    with pytest.raises(ExperimentError, match="limit"):
+        as_limits(wrong)
+
+
+def test_a_limit_of_money_needs_prices():
+    with pytest.raises(ExperimentError, match="no price for the model 'm'"):
+        experiment(RecordingModel(), limits={"money": 1})
+    with pytest.raises(ExperimentError, match="no such model"):
+        experiment(RecordingModel(), prices={"n": PRICE})
+
+
+def test_what_is_reserved_comes_back():
+    meter = Meter(Limits(calls=10, tokens=1_000), Spent(1, 100))
+    call = Spent(1, 400)
+    assert meter.refusal(call) is None
+    meter.reserve(call)
+    meter.reserve(call)
+    assert "1,000 tokens" in (meter.refusal(call) or "")
+    meter.settle(call, Spent(1, 50))
+    assert meter.refusal(call) is None
+    meter.settle(call, Spent(1, 50))
+    assert meter.spent == Spent(3, 200)
+
+
+@pytest.mark.parametrize("most", [1, 8, 64])
+@pytest.mark.parametrize("limit", [{"calls": 30}, {"tokens": 9_000}, {"money": 0.06}])
+def test_no_limit_is_passed_and_raising_it_completes(most, limit, tmp_path):
+    path = tmp_path / "results.db"
+    model = RecordingModel(counted, seconds=0.001, fails=lambda text, before: before == 0 and len(text) % 5 == 0)
+    options = {
+        "grid": GRID,
+        "prices": {"m": PRICE},
+        "max_concurrency": most,
+        "metrics": ["token_f1"],
+        "data": keepers(documents=3, questions=5),
+    }
+    report = run(experiment(model, limits=limit, **options), path)
+    ((name, most_of_it),) = limit.items()
+    assert f"limit of {most_of_it:,} {name} is reached" in report.outcome
+    assert getattr(report.spent, name) <= most_of_it
+    assert report.left > 0
+    # Not left half unused, whatever the calls on their way might have taken.
+    assert getattr(report.spent, name) > 0.6 * most_of_it
+    ((calls, tokens, money),) = rows(
+        path, "SELECT count(*), sum(input_tokens + output_tokens), sum(money) FROM replies"
+    )
+    ((failed,),) = rows(path, "SELECT count(*) FROM failed_calls")
+    assert len(model.calls) == calls + failed == report.spent.calls
+    assert report.spent.tokens == tokens
+    assert report.spent.money == pytest.approx(money)
+
+    # All runs together count.
+    before = len(model.calls)
+    again = run(experiment(model, limits=limit, **options), path)
+    assert getattr(again.spent, name) <= most_of_it
+    assert len(model.calls) - before <= 2
+
+    complete = run(experiment(model, limits={name: most_of_it * 1_000}, **options), path, retry_failed=True)
+    assert complete.answered + sum(complete.failed.values()) == complete.total
+    assert complete.outcome == "complete"
+
+
+def test_a_limit_of_nothing_asks_nothing(tmp_path):
+    model = RecordingModel()
+    grid = {"k": 4, "chunk_size": 32, "method": ["stuff", "context_only"]}
+    report = run(experiment(model, grid=grid, limits={"calls": 0}), tmp_path / "results.db")
+    assert not model.calls
+    # What needs no call is done.
+    assert report.answered <= 6
+    assert "the limit of 0 calls is reached: 0 are spent" in report.outcome
+
+
+def test_failed_calls_count(tmp_path):
+    model = RecordingModel(fails=lambda text, before: True)
+    report = run(experiment(model, limits={"calls": 4}, max_concurrency=2), tmp_path / "results.db")
+    assert len(model.calls) == report.spent.calls == 4
+    report = run(experiment(model, limits={"calls": 4}), tmp_path / "results.db", retry_failed=True)
+    assert len(model.calls) == 4
+
+
+def test_replies_that_are_shared_cost_nothing(tmp_path):
+    path = tmp_path / "results.db"
+    run(experiment(RecordingModel(), name="first"), path)
+    report = run(experiment(RecordingModel(), name="second", limits={"calls": 0}), path)
+    assert report.complete
+    assert report.spent == Spent()
