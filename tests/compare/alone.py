@@ -24,7 +24,9 @@ __all__ = ["answer_alone"]
 class _Alone:
     """A driver's backend over the public index; a `Backend`."""
 
-    def __init__(self, cell: Cell, documents: Mapping[str, Any], embedder: Any, model: Callable[[str], Any]) -> None:
+    def __init__(
+        self, cell: Cell, documents: Mapping[str, Any], embedder: Any, tokenizer: Any, model: Callable[[str], Any]
+    ) -> None:
         self.known: dict[Prompt, Completion] = {}
         self._cell = cell
         self._documents = documents
@@ -33,7 +35,7 @@ class _Alone:
         self._index = DocumentIndex.from_texts(
             documents,
             embedder,
-            embedder.tokenizer,
+            tokenizer,
             splitter=cell.split.splitter,
             size=cell.split.size,
             overlap=cell.split.overlap,
@@ -64,13 +66,18 @@ class _Alone:
 
 
 def answer_alone(
-    cell: Cell, question: Question, documents: Mapping[str, Any], embedder: Any, model: Callable[[str], Any]
+    cell: Cell,
+    question: Question,
+    documents: Mapping[str, Any],
+    embedder: Any,
+    tokenizer: Any,
+    model: Callable[[str], Any],
 ) -> Answer:
     """The answer, with every call made for it alone."""
     inputs = {GOLD: question.answers} if cell.method in CONTROLS else {}
     task = Task(question.text, cell.options, cell.assembly, question.choices, inputs=inputs)
     own = {name: documents[name] for name in question.documents}
-    backend = _Alone(cell, own, embedder, model)
+    backend = _Alone(cell, own, embedder, tokenizer, model)
     *_, answer = drive(answering(task, control(cell.method)), backend, Limit(4))
     assert isinstance(answer, Answer)
     return answer

@@ -18,7 +18,7 @@ from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment
 from oprag.compare.models import ModelSpec
 from oprag.methods.completion import Completion
-from tests.helpers import WORDS, prose, word_offsets
+from tests.helpers import WORDS, prose
 
 __all__ = [
     "METHODS",
@@ -49,7 +49,6 @@ class Words:
 
     def __init__(self, name: str = "words") -> None:
         self.name = name
-        self.tokenizer = word_offsets
         self.questions: list[str] = []
         self.documents: list[str] = []
 
@@ -60,9 +59,6 @@ class Words:
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.documents += texts
         return self._embedded(texts)
-
-    def count_tokens(self, text: str) -> int:
-        return len(text.split())
 
     def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = np.ones((len(texts), _DIMENSION), dtype=np.float32)

@@ -82,9 +82,10 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
     }
     opened = Opened(small)
     data = small.data["keepers"]
+    tokenizer = EmbedderSpec(Words(), "words").open().tokenizer
     asked = 0
     for unit in opened.units():
-        answer = answer_alone(unit.cell, unit.question, data.documents, Words(), reply_to)
+        answer = answer_alone(unit.cell, unit.question, data.documents, Words(), tokenizer, reply_to)
         usage, context = answer.usage, answer.context
         assert found.pop((unit.cell_key, unit.question.id)) == [
             answer.text,

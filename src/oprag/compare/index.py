@@ -18,7 +18,7 @@ from oprag.given import Given
 from oprag.neighbors import NeighborReader
 from oprag.retrieval.index import DocumentIndex
 from oprag.retrieval.search import Retriever
-from oprag.retrieval.split import offsets_of
+from oprag.retrieval.split import LONE_SURROGATE, offsets_of
 from oprag.retrieval.split_sources import Split, pieces_of
 
 __all__ = ["Index", "Search", "Splitting", "Store", "StoreOpener"]
@@ -124,7 +124,7 @@ class Index:
                 place.get("page"),
                 window.start,
                 window.end,
-                window.tokens if count is None else sum(1 for _ in count(window.text)),
+                window.tokens if count is None else sum(1 for _ in count(LONE_SURROGATE.sub("\ufffd", window.text))),
             )
             for window, place in pieces_of(self._documents, tokenizer, split)
         ]

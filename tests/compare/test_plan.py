@@ -1,0 +1,161 @@
+import pytest
+
+from oprag.compare.embedders import EmbedderSpec
+from oprag.compare.plan import make_plan
+from oprag.compare.run import run
+from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows
+
+ALL = {
+    "k": [3, 6],
+    "chunk_size": 32,
+    "method": [*METHODS, "closed_book", "context_only"],
+    "order": ["source", "rank", "random"],
+    "similarity_threshold": ["none", 0.5],
+    "passage_tokens": 60,
+}
+STEADY = ["stuff", "refine", "map_reduce", "long_context", "map_rerank", "closed_book"]
+
+
+def refuse(text):
+    raise AssertionError("a model was asked")
+
+
+refuses = RecordingModel(refuse)
+
+
+def distinct(text):
+    """As long as the plan takes it to be, and another one for each prompt, without a refusal."""
+    return reply_to(text).replace("unanswerable", "nothing")
+
+
+@pytest.mark.parametrize("method", [*METHODS, "closed_book", "context_only", "all"])
+def test_no_more_calls_are_made_than_were_planned(method, tmp_path):
+    grid = ALL if method == "all" else {**ALL, "method": method}
+    plan = make_plan(experiment(refuses, grid=grid))
+    model = RecordingModel(distinct)
+    report = run(experiment(model, grid=grid), tmp_path / "results.db")
+    assert report.complete
+    assert plan.units == report.total
+    assert plan.calls >= len(model.calls)
+    if method in STEADY:
+        assert plan.calls == len(model.calls)
+        ((cell_calls,),) = rows(tmp_path / "results.db", "SELECT sum(calls) FROM answers")
+        assert plan.calls_unshared == cell_calls
+    if method == "context_only":
+        assert plan.calls == 0
+
+
+def test_the_tokens_of_prompts_that_read_no_replies_are_known(tmp_path):
+    grid = {**ALL, "method": ["stuff", "long_context", "map_rerank"]}
+    plan = make_plan(experiment(refuses, grid=grid, prices={"m": {"input": 1_000_000, "output": 0}}))
+    report = run(experiment(RecordingModel(), grid=grid), tmp_path / "results.db")
+    ((read,),) = rows(tmp_path / "results.db", "SELECT sum(input_tokens) FROM replies")
+    assert plan.models["m"].input_tokens == read
+    assert plan.money == read
+    assert plan.models["m"].output_tokens == 100 * report.spent.calls
+
+
+def test_what_is_done_is_not_planned(tmp_path):
+    path = tmp_path / "results.db"
+    small = experiment(RecordingModel(), grid=ALL)
+    run(small, path)
+    plan = make_plan(experiment(refuses, grid=ALL), path)
+    assert (plan.calls, plan.calls_unshared, plan.done, plan.units) == (0, 0, plan.units, plan.units)
+
+    # Of an experiment that has become smaller, what it still has.
+    less = {**ALL, "k": 3}
+    plan = make_plan(experiment(refuses, grid=less), path)
+    assert (plan.calls, plan.done) == (0, plan.units)
+
+    more = {**ALL, "k": [3, 6, 9]}
+    plan = make_plan(experiment(refuses, grid=more), path)
+    model = RecordingModel()
+    run(experiment(model, grid=more), path)
+    assert 0 < len(model.calls) <= plan.calls
+    assert plan.done < plan.units
+
+
+def test_failed_ones_are_planned_on_request(tmp_path):
+    path = tmp_path / "results.db"
+    run(experiment(RecordingModel(fails=lambda text, before: True), give_up_after=100), path)
+    plan = make_plan(experiment(refuses), path)
+    assert (plan.failed, plan.calls) == (6, 0)
+    plan = make_plan(experiment(refuses), path, retry_failed=True)
+    assert (plan.failed, plan.calls) == (6, 6)
+    assert "6 failed before" in plan.describe()
+
+
+def test_a_plan_without_a_file_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_plan(experiment(refuses, grid=ALL))
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_found_for_a_plan_is_not_done_again(tmp_path):
+    path = tmp_path / "results.db"
+    planned = experiment(refuses, grid=ALL)
+    make_plan(planned, path)
+    tables = ["indexes", "chunks", "retrievals", "vectors"]
+    before = {table: rows(path, f"SELECT * FROM {table}") for table in tables}
+    # The questions of the set, at one depth, and nothing that stands in the place of a reply.
+    assert len(before["retrievals"]) == 6
+    assert len(before["vectors"]) == 6 + len(before["chunks"])
+    assert not rows(path, "SELECT * FROM replies")
+    small = experiment(RecordingModel(), grid=ALL, metrics=["token_f1"])
+    run(small, path)
+    embedder = small.embedders["words"].given
+    assert not {text for text in embedder.documents if text in planned.embedders["words"].given.documents}
+
+
+class Costly(Words):
+    def embed_questions(self, texts):
+        raise AssertionError("an embedder that costs money was asked")
+
+    embed_documents = embed_questions
+
+
+def test_a_stand_in_is_asked_in_place_of_what_costs_money(tmp_path):
+    path = tmp_path / "results.db"
+    small = experiment(refuses, embedders={"costly": EmbedderSpec(Costly(), "costly", spends=True)}, data=keepers(1, 2))
+    plan = make_plan(small, path)
+    assert plan.calls == 2
+    assert plan.stand_in == ("costly",)
+    assert "in place of costly" in plan.describe()
+    assert not path.exists()
+
+
+def test_what_cannot_be_answered_is_said_beforehand():
+    grid = {"k": 4, "chunk_size": 32, "token_budget": [2, 300], "method": ["stuff", "long_context"]}
+    grid["source_token_budget"] = 10
+    plan = make_plan(experiment(refuses, grid=grid))
+    assert sum(number for reason, number in plan.failures.items() if reason.startswith("BudgetError")) == 12
+    assert sum(number for reason, number in plan.failures.items() if reason.startswith("SourceTooLongError")) == 6
+    assert "cannot be made: BudgetError" in plan.describe()
+
+
+def test_the_description_has_everything(tmp_path):
+    grid = {"k": 4, "chunk_size": [32, 8], "chunk_overlap": 16, "order": ["source", "rank"], "seed": [0, 1]}
+    plan = make_plan(
+        experiment(refuses, grid=grid, prices={"m": {"input": 1, "output": 1}}, limits={"calls": 100, "money": 5})
+    )
+    lines = plan.describe().splitlines()
+    assert lines[0] == "8 combinations: 2 cells"
+    assert lines[1].startswith("  2 do the same as another one")
+    assert lines[2] == "  4 skipped: chunk_overlap=16 is not less than chunk_size=8"
+    assert lines[3] == "6 questions: 12 answers"
+    assert lines[4] == "12 calls of models, of 12 that the cells need"
+    assert lines[5].startswith("  m: 12 calls, ")
+    assert lines[6] == "limits: 100 calls (0 spent), 5 money (0 spent)"
+
+
+def test_progress_of_a_plan_is_told():
+    seen = []
+    make_plan(experiment(refuses), watch=lambda done, total: seen.append((done, total)))
+    assert seen == [(number, 6) for number in range(1, 7)]
+
+
+def test_likelihoods_are_planned(tmp_path):
+    grid = {"k": 4, "chunk_size": 32, "method": ["answer_likelihood", "closed_book_likelihood"]}
+    plan = make_plan(experiment(refuses, grid=grid))
+    assert plan.calls == 12
+    assert plan.models["m"].output_tokens == 0
