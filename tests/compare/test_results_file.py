@@ -1,0 +1,374 @@
+import os
+import shutil
+import sqlite3
+import subprocess
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oprag.compare.plan import make_plan
+from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.run import run
+from oprag.errors import ResultsFileError
+from oprag.methods.completion import Completion, Usage
+from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, reply_to, rows
+
+GRID = {"k": 4, "chunk_size": 32, "method": METHODS}
+SELECT = "SELECT question_id, method, status, answer, calls, input_tokens, scores FROM results ORDER BY 1, 2"
+
+
+USAGE = Usage(7, 3, 2)
+
+
+def reply(key="a" * 32, text="yes", usage=USAGE, **others):
+    given = {"model": "m", "step": "answer", "finish_reason": "stop", "seconds": 0.5, "money": 0.25, **others}
+    return Reply(key=key, text=text, usage=usage, **given)
+
+
+@pytest.fixture
+def file(tmp_path):
+    file = ResultsFile(tmp_path / "results.db")
+    file.begin("small", {}, [], [], {})
+    yield file
+    file.close()
+
+
+def test_replies_come_back_as_they_were(file):
+    given = reply(text="with\0zero, ünïcode 🜚 and\nlines", usage=Usage(7, 3, 2, estimated=True))
+    kept = file.keep_reply(given)
+    assert kept == given.completion
+    found = ResultsFile(file.path).reply(given.key)
+    assert (found, found.seconds) == (given.completion, 0.5)
+    assert file.reply("b" * 32) is None
+    assert file.spent("small")[:2] == (1, 10)
+    assert file.spent("small").money == 0.25
+    assert file.spent("another").calls == 0
+
+
+def test_the_first_of_two_replies_is_kept(file):
+    file.keep_reply(reply(text="first"))
+    assert file.keep_reply(reply(text="second")) == reply(text="first").completion
+    assert file.reply("a" * 32).text == "first"
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["text = 'no'", "input_tokens = 8", "finish_reason = NULL", "key = '{}'".format("b" * 32), "estimated = 1"],
+)
+def test_a_reply_that_was_changed_is_none(file, change):
+    file.keep_reply(reply())
+    with closing(sqlite3.connect(file.path)) as connection, connection:
+        connection.execute(f"UPDATE replies SET {change}")
+    assert file.reply("a" * 32) is None
+    assert file.reply("b" * 32) is None
+    # It is made again, in its place.
+    file.keep_reply(reply(text="again"))
+    assert file.reply("a" * 32).text == "again"
+
+
+def test_failed_calls_count_and_are_kept_each(file):
+    for _ in range(2):
+        file.keep_failed_call(FailedCall("a" * 32, "m", "answer", "TimeoutError", "too slow", 1.5))
+    assert file.spent("small").calls == 2
+    assert (
+        rows(file.path, "SELECT error, message, seconds FROM failed_calls") == [("TimeoutError", "too slow", 1.5)] * 2
+    )
+
+
+def test_indexes_hits_and_vectors_come_back(file):
+    pieces = [Piece("a", None, 0, 10, 3), Piece("b", 2, 5, 9, 1)]
+    file.keep_index(IndexRecord("k1", ["a", "b"], "tokens", 128, 0, "words", pieces))
+    assert file.index("k1") == pieces
+    assert file.index("k2") is None
+    hits = [Hit(1, 0.1 + 0.2), Hit(0, None)]
+    file.keep_hits([Hits("h1", "k1", None, "bm25", "index", "What?", 2, hits)])
+    assert file.hits("h1") == hits
+    assert file.hits("h2") is None
+    vectors = np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32)
+    file.keep_vectors("words", [b"1", b"2", b"3"], vectors)
+    found = file.vectors("words", [b"3", b"4", b"1"])
+    assert found[1] is None
+    assert np.array_equal(found[0], vectors[2])
+    assert np.array_equal(found[2], vectors[0])
+    with pytest.raises(ResultsFileError, match="dimension 8 for the embedder 'words', got dimension 4"):
+        file.keep_vectors("words", [b"5"], vectors[:, :4])
+
+
+def test_an_index_with_missing_chunks_is_made_again(file):
+    pieces = [Piece("a", None, 0, 10, 3), Piece("a", None, 10, 19, 1)]
+    record = IndexRecord("k1", ["a"], "tokens", 128, 0, "words", pieces)
+    file.keep_index(record)
+    with closing(sqlite3.connect(file.path)) as connection, connection:
+        connection.execute("DELETE FROM chunks WHERE row = 1")
+    assert file.index("k1") is None
+    file.keep_index(record)
+    assert file.index("k1") == pieces
+
+
+def test_nothing_is_written_before_a_run(tmp_path):
+    file = ResultsFile(tmp_path / "results.db")
+    file.check()
+    assert file.reply("a") is None
+    assert file.index("a") is None
+    assert file.hits("a") is None
+    assert file.vectors("words", [b"1"]) == [None]
+    assert file.found("small").answered == set()
+    assert not list(tmp_path.iterdir())
+
+
+def complete(path):
+    """A results file of a whole run."""
+    assert run(experiment(RecordingModel(), grid=GRID), path).complete
+    return rows(path, SELECT)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE answers SET text = 'the gold answer' WHERE id = 5",
+        "UPDATE answers SET status = 'failed', error = 'TimeoutError' WHERE id = 5",
+        "UPDATE answers SET input_tokens = 0 WHERE id = 5",
+        "UPDATE answers SET context_tokens = context_tokens + 1 WHERE id = 5",
+        "UPDATE scores SET value = 1 WHERE answer = 5 AND metric = 'token_f1'",
+        "DELETE FROM scores WHERE answer = 5",
+        "UPDATE calls SET reply = (SELECT max(key) FROM replies) WHERE answer = 5 AND number = 0",
+        "DELETE FROM calls WHERE answer = 5",
+        "DELETE FROM answers WHERE id = 5",
+    ],
+)
+def test_a_changed_answer_is_made_again_without_a_call(statement, tmp_path):
+    path = tmp_path / "results.db"
+    before = complete(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        # One that read something, and has replies.
+        connection.execute("UPDATE scores SET value = value WHERE answer = 5")
+        assert connection.execute(statement).rowcount > 0
+    model = RecordingModel()
+    report = run(experiment(model, grid=GRID), path)
+    assert report.complete
+    assert report.broken == (0 if statement.startswith("DELETE FROM answers") else 1)
+    assert not model.calls
+    assert rows(path, SELECT) == before
+    assert run(experiment(model, grid=GRID), path).broken == 0
+
+
+def test_a_changed_reply_is_asked_for_again(tmp_path):
+    path = tmp_path / "results.db"
+    before = complete(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        ((key,),) = connection.execute("SELECT reply FROM calls WHERE answer = 5 AND number = 0").fetchall()
+        connection.execute("UPDATE replies SET text = 'changed' WHERE key = ?", [key])
+        ((users,),) = connection.execute("SELECT count(DISTINCT answer) FROM calls WHERE reply = ?", [key]).fetchall()
+    model = RecordingModel()
+    report = run(experiment(model, grid=GRID), path)
+    assert (report.complete, report.broken, len(model.calls)) == (True, users, 1)
+    assert rows(path, SELECT) == before
+
+
+def test_a_lost_reply_is_asked_for_again(tmp_path):
+    path = tmp_path / "results.db"
+    before = complete(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM replies WHERE key = (SELECT reply FROM calls WHERE answer = 5 AND number = 0)")
+    model = RecordingModel()
+    assert run(experiment(model, grid=GRID), path).complete
+    assert len(model.calls) == 1
+    assert rows(path, SELECT) == before
+
+
+def test_what_was_read_wrong_is_told(tmp_path):
+    for name, content in {
+        "text.db": b"no database at all, but a text that is long enough to be looked at" * 50,
+        "empty.db": b"",
+    }.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(ResultsFileError, match="is no results file, or is damaged"):
+        run(experiment(RecordingModel()), tmp_path / "text.db")
+    # An empty file is one that begins.
+    assert run(experiment(RecordingModel()), tmp_path / "empty.db").complete
+
+
+def test_another_programs_database_is_left_alone(tmp_path):
+    path = tmp_path / "mine.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE mine (a)")
+    before = path.read_bytes()
+    for attempt in (run, make_plan):
+        with pytest.raises(ResultsFileError, match="is no results file, but another SQLite database"):
+            attempt(experiment(RecordingModel()), path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path):
+    path = tmp_path / "results.db"
+    complete(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    model = RecordingModel()
+    with pytest.raises(ResultsFileError, match="has format 99, this version of oprag reads format"):
+        run(experiment(model, grid=GRID), path)
+    assert not model.calls
+
+
+@pytest.mark.parametrize("where", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_damage_is_told_or_mended(where, tmp_path):
+    """Bytes in the middle: either the file says so at the start, or what they hit is made again."""
+    path = tmp_path / "results.db"
+    before = complete(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    size = path.stat().st_size
+    with path.open("r+b") as opened:
+        opened.seek(int(size * where))
+        opened.write(b"\xa5" * 3_000)
+    model = RecordingModel()
+    try:
+        report = run(experiment(model, grid=GRID), path)
+    except ResultsFileError as error:
+        told = str(error)
+    else:
+        assert report.complete
+        assert rows(path, SELECT) == before
+        return
+    assert "damaged" in told
+    assert ".recover" in told
+    assert not model.calls
+
+
+def test_a_file_that_was_cut_off_is_told(tmp_path):
+    path = tmp_path / "results.db"
+    complete(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with path.open("r+b") as opened:
+        opened.truncate(path.stat().st_size * 2 // 3)
+    model = RecordingModel()
+    with pytest.raises(ResultsFileError, match="damaged"):
+        run(experiment(model, grid=GRID), path)
+    assert not model.calls
+
+
+def test_a_file_that_is_deleted_meanwhile_is_told(tmp_path):
+    path = tmp_path / "results.db"
+
+    def deletes(text):
+        for name in (path, path.with_name("results.db-wal"), path.with_name("results.db-shm")):
+            name.unlink(missing_ok=True)
+        return reply_to(text)
+
+    with pytest.raises(ResultsFileError, match="was deleted or replaced while the run went on; start it again"):
+        run(experiment(deletes, max_concurrency=1), path)
+    assert run(experiment(RecordingModel()), path).complete
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(ResultsFileError, match="its folder does not exist"):
+        run(experiment(RecordingModel()), tmp_path / "nowhere" / "results.db")
+    with pytest.raises(ResultsFileError, match="results file"):
+        run(experiment(RecordingModel()), tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+    folder = Path("/proc") if os.geteuid() == 0 else tmp_path
+    if folder is tmp_path:
+        tmp_path.chmod(0o555)
+    model = RecordingModel()
+    try:
+        with pytest.raises(ResultsFileError, match="cannot write the results file"):
+            run(experiment(model), folder / "results.db")
+    finally:
+        tmp_path.chmod(0o755)
+    assert not model.calls
+
+
+class Full(RecordingModel):
+    """Fills the disk after some calls."""
+
+    def __init__(self, file: Path, after: int) -> None:
+        super().__init__()
+        self._file = file
+        self._after = after
+        self._filling = threading.Lock()
+        self.filled = threading.Event()
+
+    def __call__(self, text):
+        with self._filling:
+            if len(self.calls) >= self._after and not self.filled.is_set():
+                fill(self._file)
+                self.filled.set()
+        return super().__call__(text)
+
+
+def fill(path: Path) -> None:
+    """Write until there is no room."""
+    with path.open("wb") as file:
+        try:
+            while True:
+                file.write(b"\0" * 4_096)
+                file.flush()
+        except OSError:
+            return
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of its own with little room; needs to be root."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root may make a disk")
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(folder)], check=False, capture_output=True
+    )
+    if made.returncode != 0:
+        pytest.skip("no disk can be made here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_loses_nothing_that_was_written(small_disk):
+    path = small_disk / "results.db"
+    data = keepers(documents=4, questions=6)
+    model = Full(small_disk / "rubbish", after=40)
+    options = {"grid": {"k": 4, "chunk_size": 32, "method": METHODS}, "data": data, "metrics": ["token_f1"]}
+    with pytest.raises(ResultsFileError, match=r"results file.*full"):
+        run(experiment(model, **options), path)
+    assert model.filled.wait(30)
+    (small_disk / "rubbish").unlink()
+    kept = {key for (key,) in rows(path, "SELECT key FROM replies")}
+    assert len(kept) >= 30
+    again = RecordingModel()
+    report = run(experiment(again, **options), path)
+    assert report.complete
+    assert report.broken == 0
+    assert len(again.calls) == rows(path, "SELECT count(*) FROM replies")[0][0] - len(kept)
+
+
+def test_a_file_that_must_not_grow_is_told(tmp_path):
+    """The same without a disk: SQLite refuses further pages."""
+    path = tmp_path / "results.db"
+    file = ResultsFile(path)
+    file.begin("small", {}, [], [], {})
+    with file.reading() as connection:
+        ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
+        connection.execute(f"PRAGMA max_page_count = {pages + 4}")
+    kept = []
+
+    def write():
+        for number in range(10_000):
+            key = f"{number:032}"
+            file.keep_reply(reply(key=key, text="x" * 1_000))
+            kept.append(key)
+
+    with pytest.raises(ResultsFileError, match=r"cannot write the results file .*full"):
+        write()
+    # The same again, and nothing about transactions that are left open.
+    with pytest.raises(ResultsFileError, match=r"cannot write the results file .*full"):
+        file.keep_reply(reply(key="f" * 32, text="x" * 10_000))
+    assert kept
+    assert all(file.reply(key) == reply(key=key, text="x" * 1_000).completion for key in kept)
+    assert isinstance(file.reply(kept[0]), Completion)
