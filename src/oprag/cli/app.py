@@ -9,6 +9,7 @@ import typer
 from oprag._version import __version__
 from oprag.assembly import OP_RAG_16K, Assembly
 from oprag.cli.ask import Model, make_chain, show_answer, show_comparison, stream_answer
+from oprag.cli.compare import compare
 from oprag.cli.demo import QUESTION, show_demo
 from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.map import check_svg, lengths_of, show_map, write_svg
@@ -159,6 +160,9 @@ def ask(
         show_answer(answer)
         if explain:
             typer.echo(f"\n{answer.explain()}")
+
+
+app.command()(compare)
 
 
 @app.command()

@@ -82,15 +82,15 @@ def _changed(given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
 
 
 @contextmanager
-def _at(place: str) -> Iterator[None]:
-    """Say where it was what is raised within."""
+def _at(place: str, known: str = "") -> Iterator[None]:
+    """Say where it was what is raised within; what is known of the place already is not said twice."""
     try:
         yield
     except MissingExtraError:
         raise
     except OpragError as error:
         kind = ExperimentError if isinstance(error, OptionError) else type(error)
-        raise kind(f"{place}: {error}", error.value) from error
+        raise kind(f"{place}: {str(error).removeprefix(known)}", error.value) from error
 
 
 def _check(given: Mapping[str, Any]) -> None:
@@ -128,8 +128,7 @@ def _made(given: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         for name, price in given["prices"].items():
             with _at(f"prices.{name}"):
                 made["prices"][name] = as_price(price)
-    with _at("limits"):
-        made["limits"] = as_limits(given.get("limits"))
+    made["limits"] = as_limits(given.get("limits"))
     # At last, since it takes longest.
     made["data"] = {name: _data(f"data.{name}", name, one, folder) for name, one in given["data"].items()}
     return made
@@ -142,7 +141,7 @@ def _spec(kind: Any, place: str, name: str | None, given: Any) -> Any:
             raise ExperimentError(f'{place} must say what to use, such as use = "local"', given)
         _check_kind(given["use"], str, f"{place}.use")
         _check_no_secrets(given, place)
-    with _at(place):
+    with _at(place, known=f"{name!r}: "):
         return as_spec(kind, name, given)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from oprag.errors import ExperimentError
+from oprag.errors import ExperimentError, OpragError
 from oprag.providers.reason import reason
 
-__all__ = ["function_named", "no_function", "required_function"]
+__all__ = ["function_named", "made_by", "no_function", "required_function"]
 
 
 def function_named(name: str) -> Callable[..., Any] | None:
@@ -70,3 +70,22 @@ def required_function(name: str) -> Callable[..., Any]:
             name,
         )
     return function
+
+
+def made_by(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    """What a function of the user's own makes.
+
+    Args:
+        name: The name that it was given by, for the message.
+        function: The function.
+        settings: Its arguments.
+
+    Raises:
+        ExperimentError: It raises.
+    """
+    try:
+        return function(**settings)
+    except OpragError:
+        raise
+    except Exception as error:
+        raise ExperimentError(f"{name!r} raises {type(error).__name__}: {reason(error)}", name) from error

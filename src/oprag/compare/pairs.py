@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,12 +11,13 @@ from oprag.checks import check_names
 from oprag.compare.axes import axes
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
+from oprag.compare.sequence import values_of
 from oprag.compare.setting import AVERAGED, Setting, settings_of
 from oprag.compare.statistics import Difference, holm, paired_difference
 from oprag.compare.table import metrics_of
 from oprag.errors import OptionError
 
-__all__ = ["CellDifference", "check_axis", "differences"]
+__all__ = ["CellDifference", "check_axis", "count_pairs", "differences"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +88,7 @@ def differences(
     check_axis(axis)
     results = as_results(results, experiment)
     names = [name for name in metrics_of(results) if metrics is None or name in metrics]
-    pairs = list(_pairs([setting for setting in settings_of(results.cells) if axis in setting.values], axis))
+    pairs = list(_pairs(results, axis))
     found: list[CellDifference] = []
     for metric in names:
         family: dict[int, CellDifference] = {}
@@ -113,11 +114,18 @@ def differences(
     return found
 
 
-def _pairs(settings: Sequence[Setting], axis: str) -> Iterator[tuple[Setting, Setting]]:
+def count_pairs(results: Results, *, axis: str = "order") -> int:
+    """How many pairs of settings `differences` looks at."""
+    return sum(1 for _ in _pairs(results, axis))
+
+
+def _pairs(results: Results, axis: str) -> Iterator[tuple[Setting, Setting]]:
     """Each setting with those of the first value that are like it, the setting that is compared last."""
+    settings = [setting for setting in settings_of(results.cells) if axis in setting.values]
     if not settings:
         return
-    first = settings[0].values[axis]
+    there = [setting.values[axis] for setting in settings]
+    first = next((value for value in values_of(results.described)[axis] if value in there), there[0])
     # By the axes that have an effect: there are few such sets, and within two of them equals are found by their values.
     baselines: dict[frozenset[str], list[Setting]] = {}
     for setting in settings:

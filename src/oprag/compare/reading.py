@@ -8,14 +8,26 @@ import sqlite3
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from oprag.compare.axes import axes
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.schema import CELL_COLUMNS
+from oprag.compare.schema import CELL_COLUMNS, RESULTS
+from oprag.compare.sequence import place_of, values_of
+from oprag.database import Database
 from oprag.errors import ExperimentError, ResultsFileError
 
-__all__ = ["CellAnswers", "Failure", "KeptAnswer", "Results", "as_results", "read_failures", "read_results"]
+__all__ = [
+    "CellAnswers",
+    "Failure",
+    "KeptAnswer",
+    "Results",
+    "as_results",
+    "opened_database",
+    "read_failures",
+    "read_results",
+]
 
 _DOCUMENTS = 10
 """An interval that is drawn from fewer is too narrow by far: two documents with like scores would settle everything."""
@@ -57,7 +69,7 @@ class CellAnswers:
 
     Attributes:
         key: Its content address.
-        values: Its value on every axis.
+        values: Its value on every axis, those of the grid first.
         asked: How many questions it is about.
         answers: The answers that there are, by the key of the question.
     """
@@ -75,7 +87,7 @@ class Results:
     Attributes:
         experiment: Its name.
         described: What the file says about it: its grid, models, embedders and metrics.
-        cells: Its cells, in the sequence of the values of its grid.
+        cells: Its cells, in the sequence of its grid as it is now; a file has them as they came.
         clusters: What each question belongs to, by its key: its document, where it has one and its data set has ten
             or more; else the question stands for itself, and what follows holds for these documents alone.
     """
@@ -102,12 +114,7 @@ class Failure:
 
 
 def as_results(given: Results | ResultsFile | str | os.PathLike[str], experiment: str | None = None) -> Results:
-    """Results as they are, or read from a file.
-
-    Raises:
-        ExperimentError: There is no such experiment in the file, or several where none is named.
-        ResultsFileError: There is no such file, or it is damaged or another one.
-    """
+    """Results as they are, or read from a file; raises what `read_results` raises."""
     return given if isinstance(given, Results) else read_results(given, experiment)
 
 
@@ -122,9 +129,9 @@ def read_results(file: ResultsFile | str | os.PathLike[str], experiment: str | N
         ExperimentError: There is no such experiment in the file, or several where none is named.
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
-    file = _opened(file)
-    with file.reading() as connection:
-        number, name, described = _experiment(connection, file, experiment)
+    database = opened_database(file)
+    with database.reading() as connection:
+        number, name, described = _experiment(connection, database.path, experiment)
         questions = connection.execute(
             "SELECT id, key, data, documents FROM questions JOIN experiment_questions AS ours "
             "ON ours.question = questions.id WHERE ours.experiment = ?",
@@ -138,8 +145,10 @@ def read_results(file: ResultsFile | str | os.PathLike[str], experiment: str | N
         ).fetchall()
         answers = _answers(connection, number, {row[0]: row[1] for row in questions})
     asked = Counter(row[2] for row in questions)
-    read = [_cell(row, asked, answers.get(row[0], {})) for row in cells]
-    return Results(name, described, _in_sequence(read, described), _clusters([row[1:] for row in questions]))
+    listed = values_of(described)
+    read = [_cell(row, asked, answers.get(row[0], {}), list(listed)) for row in cells]
+    read.sort(key=lambda cell: place_of(cell.values, listed))
+    return Results(name, described, read, _clusters([row[1:] for row in questions]))
 
 
 def read_failures(file: ResultsFile | str | os.PathLike[str], experiment: str) -> list[Failure]:
@@ -149,9 +158,9 @@ def read_failures(file: ResultsFile | str | os.PathLike[str], experiment: str) -
         ExperimentError: There is no such experiment in the file.
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
-    file = _opened(file)
-    with file.reading() as connection:
-        number, _, _ = _experiment(connection, file, experiment)
+    database = opened_database(file)
+    with database.reading() as connection:
+        number, _, _ = _experiment(connection, database.path, experiment)
         rows = connection.execute(
             f"SELECT error, message, count(*) FROM answers {_OF_EXPERIMENT} WHERE status = 'failed' "
             "GROUP BY error, message ORDER BY count(*) DESC, error, message",
@@ -165,22 +174,21 @@ def read_failures(file: ResultsFile | str | os.PathLike[str], experiment: str) -
     return [Failure(error, messages[error], count) for error, count in counts.most_common()]
 
 
-def _opened(file: ResultsFile | str | os.PathLike[str]) -> ResultsFile:
-    opened = file if isinstance(file, ResultsFile) else ResultsFile(file)
-    if not opened.path.is_file():  # to open it would make it
-        raise ResultsFileError(f"there is no results file {opened.path}", opened.path)
-    return opened
+def opened_database(file: ResultsFile | str | os.PathLike[str]) -> Database:
+    """The database of a results file, to read from; a `ResultsFileError` where there is none."""
+    path = file.path if isinstance(file, ResultsFile) else Path(file)
+    if not path.is_file():  # to open it would make it
+        raise ResultsFileError(f"there is no results file {path}", path)
+    return Database(path, RESULTS)
 
 
-def _experiment(
-    connection: sqlite3.Connection, file: ResultsFile, name: str | None
-) -> tuple[int, str, Mapping[str, Any]]:
+def _experiment(connection: sqlite3.Connection, path: Path, name: str | None) -> tuple[int, str, Mapping[str, Any]]:
     rows = connection.execute("SELECT id, name, described FROM experiments ORDER BY id").fetchall()
     found = [row for row in rows if name is None or row[1] == name]
     if len(found) != 1:
         what = f"no experiment {name!r}" if name is not None else "no experiment" if not rows else "several experiments"
         known = f"; there are: {', '.join(row[1] for row in rows)}" if rows else ""
-        raise ExperimentError(f"{file.path} has {what}{known}", name)
+        raise ExperimentError(f"{path} has {what}{known}", name)
     number, name, described = found[0]
     return int(number), str(name), json.loads(described)
 
@@ -205,30 +213,13 @@ def _answers(
     return found
 
 
-def _cell(row: Sequence[Any], asked: Mapping[str, int], answers: Mapping[str, KeptAnswer]) -> CellAnswers:
+def _cell(
+    row: Sequence[Any], asked: Mapping[str, int], answers: Mapping[str, KeptAnswer], names: Sequence[str]
+) -> CellAnswers:
     _, key, options, *columns = row
     known = dict(zip(CELL_COLUMNS, columns, strict=True)) | json.loads(options)
-    values = {name: known.get(name, axis.default) for name, axis in axes().items()}
+    values = {name: known.get(name, axes()[name].default) for name in names}
     return CellAnswers(key, values, asked[values["data"]], answers)
-
-
-def _in_sequence(cells: Sequence[CellAnswers], described: Mapping[str, Any]) -> list[CellAnswers]:
-    """The cells as the grid has them now; a file has them as they came."""
-    places: dict[str, list[Any]] = {name: [] for name in axes()}
-    for grid in described.get("grid", ()):
-        for name, values in grid.items():
-            places.setdefault(name, []).extend(values)
-    for name, part in (("data", "data"), ("embedder", "embedders"), ("model", "models")):
-        places[name] = places[name] or list(described.get(part, ()))
-
-    def place(cell: CellAnswers) -> list[int]:
-        return [
-            listed.index(cell.values[name]) if cell.values[name] in listed else -1
-            for name, listed in places.items()
-            if name in cell.values
-        ]
-
-    return sorted(cells, key=place)
 
 
 def _clusters(questions: Sequence[Sequence[Any]]) -> dict[str, Hashable]:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from oprag.compare.axes import METHOD_AXES, axes
+from oprag.compare.axes import METHOD_AXES
 from oprag.compare.cell import ALONE, CLOSED, CONTROLS
 from oprag.compare.reading import CellAnswers
 from oprag.compare.statistics import mean_over
@@ -54,7 +54,8 @@ def settings_of(cells: Iterable[CellAnswers]) -> list[Setting]:
     found: dict[Hashable, tuple[Mapping[str, Any], list[CellAnswers]]] = {}
     for cell in cells:
         values = _effective(cell.values)
-        found.setdefault(tuple(values.items()), (values, []))[1].append(cell)
+        place = tuple((name, type(value), value) for name, value in values.items())
+        found.setdefault(place, (values, []))[1].append(cell)
     return [Setting(values, members) for values, members in found.values()]
 
 
@@ -65,7 +66,8 @@ def varying_axes(settings: Sequence[HasValues]) -> tuple[list[str], dict[str, An
     """
     differ: list[str] = []
     same: dict[str, Any] = {}
-    for name in axes():
+    names = dict.fromkeys(name for one in sorted(settings, key=lambda one: -len(one.values)) for name in one.values)
+    for name in names:
         values = [setting.values[name] for setting in settings if name in setting.values]
         if any(value != values[0] or type(value) is not type(values[0]) for value in values):
             differ.append(name)
@@ -78,7 +80,7 @@ def _effective(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values without those that mean nothing to this method and this order; see `Cell.normal`."""
     method = values["method"]
     if method in CLOSED:
-        return {name: values[name] for name in ("data", "method", "model")}
+        return {name: value for name, value in values.items() if name in ("data", "method", "model")}
     without = set(AVERAGED)
     used = {method}
     if used & METHOD_AXES["inner_method"]:

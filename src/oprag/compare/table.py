@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -55,6 +55,7 @@ def cell_table(
     *,
     confidence: float = 0.95,
     resamples: int = 2_000,
+    watch: Callable[[int, int], None] | None = None,
 ) -> list[CellSummary]:
     """A row for each setting, in the sequence of the grid.
 
@@ -66,6 +67,7 @@ def cell_table(
         experiment: The name of the experiment; not needed where the file has one alone.
         confidence: How often such an interval holds the truth.
         resamples: How many samples are drawn.
+        watch: Told how many rows are made, and how many there are.
 
     Raises:
         ExperimentError: There is no such experiment in the file, or several where none is named.
@@ -74,10 +76,13 @@ def cell_table(
     """
     results = as_results(results, experiment)
     names = metrics_of(results)
-    return [
-        _summary(setting, results, names, confidence=confidence, resamples=resamples)
-        for setting in settings_of(results.cells)
-    ]
+    settings = settings_of(results.cells)
+    rows: list[CellSummary] = []
+    for setting in settings:
+        rows.append(_summary(setting, results, names, confidence=confidence, resamples=resamples))
+        if watch is not None:
+            watch(len(rows), len(settings))
+    return rows
 
 
 def metrics_of(results: Results) -> list[str]:

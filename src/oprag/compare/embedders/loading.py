@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from oprag.compare.embedders.huggingface import HuggingFaceEmbedder
 from oprag.compare.embedders.spending import runs_here
-from oprag.compare.functions import function_named
+from oprag.compare.functions import function_named, made_by
 from oprag.compare.kinds import descends
 from oprag.compare.models.identity import plain_settings
 from oprag.compare.tokenizing.tokenizers import HUGGINGFACE
@@ -59,7 +59,7 @@ def load_embedder(given: Any, name: str | None, settings: Mapping[str, Any]) -> 
         return LoadedEmbedder(HuggingFaceEmbedder(model, settings), spends=False, tokenizer=given)
     function = function_named(given)
     if function is not None:
-        return _of_object(function(**settings), name, settings)
+        return _of_object(made_by(given, function, settings), name, settings)
     from oprag.providers.embedders import ProviderEmbedder
 
     embedder = ProviderEmbedder(given, f"The embedder {given!r}", **settings)

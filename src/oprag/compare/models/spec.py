@@ -8,7 +8,7 @@ from threading import Event
 from typing import Any, Protocol, runtime_checkable
 
 from oprag.checks import check_count, check_text
-from oprag.compare.functions import function_named, no_function
+from oprag.compare.functions import function_named, made_by, no_function
 from oprag.compare.models.asking import Ask, asking, asking_local, retries_itself, window_of
 from oprag.compare.models.identity import model_name_of, naming_part, plain_settings, told_by
 from oprag.compare.models.likelihoods import AskedForLikelihoods, gives_likelihoods, load_likelihood_model
@@ -164,7 +164,7 @@ class ModelSpec:
 
         function = function_named(self.given)
         if function is not None:
-            return function(**self.settings)
+            return made_by(self.given, function, self.settings)
         try:
             return load_chat_model(self.given, self.settings, feature=f"The model {self.given!r}", defaults=_CLIENT)
         except OptionError as error:

@@ -1,0 +1,245 @@
+"""Running an experiment from the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oprag.cli.late_progress import LateProgress
+from oprag.cli.telling import clear_errors, echo_json, tell
+from oprag.errors import OptionError
+
+if TYPE_CHECKING:
+    from oprag.compare.experiment import Experiment
+    from oprag.compare.plan import Plan
+    from oprag.compare.progress import Watch
+    from oprag.compare.run import Report
+
+__all__ = ["compare"]
+
+_INTERRUPTED = 130  # as a shell has it, 128 and the number of the signal
+_MOST_SHOWN = 100  # rows of a table on a terminal
+_MOST_COMPUTED = 1_000  # differences, in each metric
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is to be run, and how."""
+
+    results: Path
+    retry_failed: bool
+    measure: bool
+    ray: str | None
+
+    def __call__(self, experiment: Experiment, watch: Watch) -> Report:
+        run: Callable[..., Report]
+        if self.measure:
+            from oprag.compare.measured import measure_cells
+
+            return measure_cells(experiment, self.results, watch=watch)
+        if self.ray is not None:
+            from oprag.compare.on_ray import run_on_ray
+
+            run = partial(run_on_ray, address=self.ray)
+        else:
+            from oprag.compare.run import run
+        return run(experiment, self.results, retry_failed=self.retry_failed, watch=watch)
+
+
+def compare(
+    file: Annotated[str, typer.Argument(help="A TOML file that says what is compared.")],
+    results: Annotated[str | None, typer.Option(help="The results file; by default FILE with the ending .db.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print what would be done, and stop.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Spend money without a question.")] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")
+    ] = False,
+    max_concurrency: Annotated[
+        int | None, typer.Option(min=1, help="How many calls of models at the same time, in place of the file's.")
+    ] = None,
+    limit_calls: Annotated[
+        int | None, typer.Option(min=0, help="The most calls of models, in place of the file's.")
+    ] = None,
+    limit_tokens: Annotated[
+        int | None, typer.Option(min=0, help="The most tokens that models read and write, in place of the file's.")
+    ] = None,
+    limit_money: Annotated[
+        float | None, typer.Option(min=0, help="The most that models may cost, in place of the file's.")
+    ] = None,
+    compare_axis: Annotated[
+        str, typer.Option(help="The axis whose values are compared, each with the first.")
+    ] = "order",
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure",
+            help="Measure time, processor and memory: cells one at a time, in fresh processes, nothing shared.",
+        ),
+    ] = False,
+    ray: Annotated[
+        str | None, typer.Option(help="The address of a Ray cluster to run on; local starts one here.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
+) -> None:
+    """Run the experiment that FILE describes, from where earlier runs left it, and print its table.
+
+    Ends with 0 when every question in every cell has an answer, with 1 when some have none, and with 130 after Ctrl-C;
+    the same command goes on then.
+    """
+    path = Path(results) if results is not None else Path(file).with_suffix(".db")
+    limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
+    changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
+    if max_concurrency is not None:
+        changes["max_concurrency"] = max_concurrency
+    try:
+        with clear_errors():
+            _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
+            from oprag.compare.experiment_file import read_experiment
+
+            experiment = read_experiment(file, changes=changes)
+            planned = _planned(experiment, path, retry_failed=retry_failed)
+            if plan:
+                _show_plan(planned, as_json=as_json)
+                return
+            tell(f"{planned.describe()}\nresults file: {path}")
+            _agree(planned, yes=yes)
+            report = _ran(_Run(path, retry_failed, measure, ray), experiment)
+            _show(experiment, path, planned, report, compare_axis, as_json=as_json)
+            _tell_what_next(experiment.name, path, report)
+    except KeyboardInterrupt:
+        tell(f"Interrupted. What was paid for is in {path}; the same command goes on.", "yellow")
+        raise typer.Exit(_INTERRUPTED) from None
+    if report.outcome == "interrupted":
+        raise typer.Exit(_INTERRUPTED)
+    if not report.complete:
+        raise typer.Exit(1)
+
+
+def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> None:
+    from oprag.compare.pairs import check_axis
+
+    check_axis(axis)
+    if measure and (ray is not None or retry_failed):
+        raise OptionError("--measure runs cells one at a time on this machine; leave --ray and --retry-failed out", ray)
+
+
+def _planned(experiment: Experiment, path: Path, *, retry_failed: bool) -> Plan:
+    from oprag.compare.plan import make_plan
+
+    with LateProgress("planning", "answers") as progress:
+        return make_plan(experiment, path, retry_failed=retry_failed, watch=progress.update)
+
+
+def _show_plan(plan: Plan, *, as_json: bool) -> None:
+    if as_json:
+        echo_json(_plan_json(plan))
+    else:
+        typer.echo(plan.describe())
+
+
+def _plan_json(plan: Plan) -> dict[str, Any]:
+    return asdict(plan) | {"spent": plan.spent._asdict(), "calls": plan.calls, "money": plan.money}
+
+
+def _agree(plan: Plan, *, yes: bool) -> None:
+    """Ask before money is spent, or a run begins that a limit will stop.
+
+    Raises:
+        OptionError: There is nobody to ask.
+        typer.Exit: The answer is no.
+    """
+    reasons = list(_reasons(plan))
+    if yes or not reasons:
+        return
+    if not sys.stdin.isatty():
+        raise OptionError(
+            f"{', and '.join(reasons)}; there is no terminal to ask on, so nothing was begun: give --yes to go on", plan
+        )
+    tell(f"{', and '.join(reasons)}.")
+    if not typer.confirm("Go on?", err=True):
+        raise typer.Exit(1)
+
+
+def _reasons(plan: Plan) -> Iterator[str]:
+    money = sum(model.money or 0.0 for model in plan.models.values())
+    if money > 0:
+        yield f"the calls of models cost about {money:,.2f}"
+    wanted = {"calls": plan.calls, "tokens": plan.tokens, "money": money}
+    for name, limit in vars(plan.limits).items():
+        spent = getattr(plan.spent, name)
+        if limit is not None and wanted[name] and spent + wanted[name] > limit:
+            yield (
+                f"the limit of {limit:,} {name} is not enough: {spent:,.6g} are spent, about {wanted[name]:,.6g} more "
+                "are needed"
+            )
+
+
+def _ran(run: _Run, experiment: Experiment) -> Report:
+    from oprag.cli.run_progress import RunProgress
+
+    with RunProgress(priced=bool(experiment.prices)) as progress:
+        return run(experiment, progress.update)
+
+
+def _show(experiment: Experiment, path: Path, plan: Plan, report: Report, axis: str, *, as_json: bool) -> None:
+    """Print the table, the differences, and what was measured."""
+    from oprag.cli.show_table import show_differences, show_measured, show_table
+    from oprag.compare.measurements import measured_table
+    from oprag.compare.pairs import count_pairs, differences
+    from oprag.compare.reading import read_failures, read_results
+    from oprag.compare.table import cell_table
+
+    results = read_results(path, experiment.name)
+    with LateProgress("computing intervals", "settings") as progress:
+        table = cell_table(results, watch=progress.update)
+    many = count_pairs(results, axis=axis) > _MOST_COMPUTED
+    with LateProgress("computing intervals", "differences") as progress:
+        pairs = [] if many else differences(results, axis=axis, watch=progress.update)
+    measured = measured_table(results, path)
+    if as_json:
+        echo_json(
+            {
+                "experiment": experiment.name,
+                "results": str(path),
+                "plan": _plan_json(plan),
+                "report": asdict(report) | {"spent": report.spent._asdict()},
+                "cells": [asdict(row) for row in table],
+                "differences": [asdict(pair) for pair in pairs],
+                "measured": [asdict(row) for row in measured],
+                "failures": [asdict(failure) for failure in read_failures(path, experiment.name)],
+            }
+        )
+        return
+    if any(row.answered or row.failed for row in table):
+        show_table(table, most=_MOST_SHOWN)
+    if many:
+        tell(f"More than {_MOST_COMPUTED:,} pairs differ in {axis} alone; oprag.compare.pairs.differences() has them.")
+    show_differences(pairs, table, most=_MOST_SHOWN)
+    if measured:
+        show_measured(measured, most=_MOST_SHOWN)
+
+
+def _tell_what_next(name: str, path: Path, report: Report) -> None:
+    from oprag.compare.reading import read_failures
+
+    if report.broken:
+        tell(f"{report.broken:,} answers of earlier runs did not hold, and were made again.", "yellow")
+    if report.failed:
+        messages = {failure.error: failure.message for failure in read_failures(path, name)}
+        tell(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
+        for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
+            tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
+        tell("They have no part in any mean. Try them again with --retry-failed.", "yellow")
+    if report.outcome != "complete":
+        limit = " with a higher one" if "the limit of" in report.outcome else ""
+        tell(
+            f"Stopped: {report.outcome}. {report.left:,} questions in cells are left; the same command{limit} goes on.",
+            "yellow",
+        )
+    tell(f"Results: {path}")

@@ -1,0 +1,98 @@
+"""How far a run is, on standard error."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from oprag.cli.show import error_console
+
+if TYPE_CHECKING:
+    from oprag.compare import progress
+
+__all__ = ["RunProgress"]
+
+_EVERY = 10.0  # seconds between two lines, where there is no terminal
+_PERIOD = 120.0  # seconds whose speed the remaining time is told by
+
+
+class RunProgress:
+    """A progress bar on a terminal; elsewhere a line now and then.
+
+    Args:
+        priced: Whether a model has a price.
+    """
+
+    def __init__(self, *, priced: bool) -> None:
+        self._priced = priced
+        self._console = error_console()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=10),
+            TimeRemainingColumn(compact=True),
+            console=self._console,
+            transient=True,
+            speed_estimate_period=_PERIOD,
+        )
+        self._began: tuple[float, int] | None = None
+        self._told = time.monotonic()
+
+    def __enter__(self) -> RunProgress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        # One that was never shown would still print an empty line.
+        if self._bar.live.is_started:
+            self._bar.stop()
+
+    def update(self, now: progress.Progress) -> None:
+        """Show how far it is."""
+        if self._began is None:
+            self._began = time.monotonic(), now.done
+        if self._console.is_terminal:
+            self._update_bar(now)
+        elif time.monotonic() - self._told >= _EVERY:
+            self._told = time.monotonic()
+            self._console.print(
+                f"{self._text(now)}{self._remaining(now)}", markup=False, highlight=False, soft_wrap=True
+            )
+
+    def _update_bar(self, now: progress.Progress) -> None:
+        if not self._bar.tasks:
+            # From what earlier runs have done, so that it is no part of the speed.
+            self._bar.add_task("", total=now.total, completed=now.done)
+            self._bar.start()
+        self._bar.update(self._bar.tasks[0].id, completed=now.done, total=now.total, description=self._text(now))
+
+    def _text(self, now: progress.Progress) -> str:
+        parts = [f"{now.cells:,}/{now.all_cells:,} cells", f"{now.done:,}/{now.total:,} answers"]
+        if now.spent.calls:
+            parts += [f"{now.spent.calls:,} calls", f"{_short(now.spent.tokens)} tokens"]
+        if self._priced:
+            parts.append(f"{now.spent.money:,.2f} spent")
+        if now.failed:
+            parts.append(f"{now.failed:,} failed")
+        if now.stopping is not None:
+            parts.append(f"ending, {now.running:,} calls on their way")
+        return ", ".join(parts)
+
+    def _remaining(self, now: progress.Progress) -> str:
+        if self._began is None:
+            return ""
+        since, done = self._began
+        if now.done <= done:
+            return ""
+        seconds = (time.monotonic() - since) / (now.done - done) * (now.total - now.done)
+        minutes, seconds = divmod(round(seconds), 60)
+        hours, minutes = divmod(minutes, 60)
+        return f", about {hours}:{minutes:02}:{seconds:02} left"
+
+
+def _short(count: int) -> str:
+    for unit, size in (("M", 1_000_000), ("K", 1_000)):
+        if count >= 10 * size:
+            return f"{count / size:,.1f}{unit}"
+    return f"{count:,}"

@@ -1,0 +1,107 @@
+"""What was measured of each setting: time, processor and memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Any, NamedTuple
+
+from oprag.compare.reading import Results, opened_database
+from oprag.compare.records import Phase
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.setting import settings_of
+from oprag.compare.statistics import Summary, mean_over, summarise
+
+__all__ = ["MeasuredPhase", "MeasuredSetting", "measured_table"]
+
+_PHASES: tuple[Phase, ...] = ("indexing", "retrieval", "generation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredPhase:
+    """What one phase of the answers of a setting took.
+
+    Attributes:
+        seconds: A summary of its wall time, over questions; attempts at a question are averaged first.
+        cpu_percent: The mean share of all cores that it used.
+        peak_memory_bytes: The most resident memory.
+        memory_growth_bytes: The most by which it grew.
+    """
+
+    seconds: Summary
+    cpu_percent: float
+    peak_memory_bytes: int
+    memory_growth_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredSetting:
+    """What the answers of a setting took.
+
+    Attributes:
+        values: The values of the axes that have an effect, but for the seed and the repeat.
+        phases: Each phase that was measured.
+    """
+
+    values: Mapping[str, Any]
+    phases: Mapping[Phase, MeasuredPhase]
+
+
+class _Row(NamedTuple):
+    cell: str
+    question: int
+    attempt: int
+    phase: Phase
+    seconds: float
+    cpu_percent: float
+    peak_memory_bytes: int
+    memory_growth_bytes: int
+
+
+def measured_table(results: Results, file: ResultsFile | str | os.PathLike[str]) -> list[MeasuredSetting]:
+    """A row for each setting of which something was measured, in the sequence of the grid.
+
+    Args:
+        results: The results of an experiment.
+        file: The results file.
+
+    Raises:
+        ResultsFileError: There is no such file, or it is damaged or another one.
+    """
+    with opened_database(file).reading() as connection:
+        rows = [
+            _Row(*row)
+            for row in connection.execute(
+                "SELECT cells.key, question, attempt, phase, seconds, cpu_percent, peak_memory_bytes, "
+                "memory_growth_bytes FROM measurements JOIN cells ON cells.id = cell ORDER BY measurements.id"
+            )
+        ]
+    by_cell: dict[str, list[_Row]] = {}
+    for row in rows:
+        by_cell.setdefault(row.cell, []).append(row)
+    table: list[MeasuredSetting] = []
+    for setting in settings_of(results.cells):
+        measured = [row for cell in setting.cells for row in by_cell.get(cell.key, ())]
+        phases = {phase: [row for row in measured if row.phase == phase] for phase in _PHASES}
+        if measured:
+            table.append(
+                MeasuredSetting(
+                    values=setting.values, phases={phase: _phase(some) for phase, some in phases.items() if some}
+                )
+            )
+    return table
+
+
+def _phase(rows: Sequence[_Row]) -> MeasuredPhase:
+    by_question: dict[int, list[float]] = {}
+    for row in rows:
+        by_question.setdefault(row.question, []).append(row.seconds)
+    seconds = [mean_over([{0: one} for one in some])[0] for some in by_question.values()]
+    return MeasuredPhase(
+        seconds=summarise(seconds, resamples=2_000),
+        cpu_percent=fsum(row.cpu_percent for row in rows) / len(rows),
+        peak_memory_bytes=max(row.peak_memory_bytes for row in rows),
+        memory_growth_bytes=max(row.memory_growth_bytes for row in rows),
+    )

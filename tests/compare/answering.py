@@ -1,0 +1,52 @@
+"""Models that experiment files name, for processes of their own."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+_LOCK = threading.Lock()
+
+
+def quick(
+    log: str = "", seconds: float = 0.0, failing: str = "", calls_before_failing: int = 0
+) -> Callable[[str], str]:
+    """A model that writes each call to a file before it replies, and fails on what it was told to fail on.
+
+    Args:
+        log: The file; a line for each call.
+        seconds: How long it takes.
+        failing: A word; a call whose prompt has it fails, unless `log` has a file beside it that ends in ".mended".
+        calls_before_failing: How many of them succeed.
+    """
+    made = 0
+
+    def reply(prompt: str) -> str:
+        nonlocal made
+        with _LOCK:
+            made += 1
+            number = made
+            if log:
+                with Path(log).open("a", encoding="utf-8") as file:
+                    file.write(f"{len(prompt)} {hash_of(prompt)}\n")
+        time.sleep(seconds)
+        if failing and failing in prompt and number > calls_before_failing and not Path(f"{log}.mended").exists():
+            raise ValueError(f"no answer about {failing}\nand a second line")
+        return f"forty tons {hash_of(prompt)}"
+
+    return reply
+
+
+def broken() -> Callable[[str], str]:
+    """No model."""
+    raise RuntimeError(f"there is no model in process {os.getpid() > 0}")
+
+
+def hash_of(prompt: str) -> str:
+    """A short name of a prompt, the same in every process."""
+    import hashlib
+
+    return hashlib.sha256(prompt.encode()).hexdigest()[:12]

@@ -1,0 +1,322 @@
+"""Experiments in TOML files: they mean what the same in Python means, and say what is wrong where."""
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from oprag.compare.data import read_data
+from oprag.compare.embedders import EmbedderSpec
+from oprag.compare.experiment import Experiment
+from oprag.compare.experiment_file import read_experiment
+from oprag.compare.money import Limits, Price
+from oprag.compare.opened import Opened
+from oprag.errors import DataError, ExperimentError, InputFileError, PromptError
+from tests.compare.folders import model, write_data, write_experiment
+
+STUFF = 'method = "stuff"\nk = 2'
+EVERYTHING = """
+name = "all of it"
+metrics = ["token_f1", "evidence_coverage"]
+count_tokens = "words"
+max_concurrency = 3
+give_up_after = 7
+
+[score_embedder]
+use = "local"
+
+[data.book]
+path = "data/questions.jsonl"
+format = "oprag"
+questions = 3
+seed = 5
+
+[data.other]
+path = "data"
+
+[models.quick]
+use = "tests.compare.answering:quick"
+seconds = 0.0
+retries = 4
+window = 4096
+
+[models]
+plain = "tests.compare.answering:quick"
+
+[embedders.first]
+use = "local"
+question_prefix = "Find: "
+document_prefix = "Text: "
+
+[embedders]
+second = "local"
+
+[stores.mine]
+use = "tests.compare.answering:store"
+
+[stores]
+yours = "tests.compare.answering:store"
+
+[prompts]
+answer = "Read {context} and answer {question}."
+
+[prices.quick]
+input = 0.15
+output = 0.60
+cached = 0.075
+
+[prices.plain]
+input = 0
+output = 0
+
+[limits]
+calls = 10_000
+tokens = 5_000_000
+money = 10.0
+
+[[grid]]
+method = ["stuff", "closed_book"]
+order = ["source", "rank", "random"]
+seed = [1, 2]
+k = [2, 4]
+similarity_threshold = ["none", 0.3]
+data = "book"
+embedder = ["first", "second"]
+model = "quick"
+
+[[grid]]
+method = "context_only"
+k = 2
+stitch = false
+"""
+
+
+def written(tmp_path, text):
+    write_data(tmp_path / "data")
+    path = tmp_path / "orders.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refusal(path, kind=ExperimentError, **changes):
+    with pytest.raises(kind) as caught:
+        read_experiment(path, **changes)
+    return str(caught.value)
+
+
+def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
+    path = written(tmp_path, EVERYTHING)
+    questions = tmp_path / "data" / "questions.jsonl"
+    in_python = Experiment(
+        name="all of it",
+        metrics=("token_f1", "evidence_coverage"),
+        count_tokens="words",
+        max_concurrency=3,
+        give_up_after=7,
+        score_embedder={"use": "local"},
+        data={
+            "book": read_data(questions, name="book").sample(3, seed=5),
+            "other": read_data(tmp_path / "data", name="other"),
+        },
+        models={
+            "quick": {"use": "tests.compare.answering:quick", "seconds": 0.0, "retries": 4, "window": 4096},
+            "plain": "tests.compare.answering:quick",
+        },
+        embedders={
+            "first": EmbedderSpec("local", "first", question_prefix="Find: ", document_prefix="Text: "),
+            "second": "local",
+        },
+        stores={"mine": "tests.compare.answering:store", "yours": "tests.compare.answering:store"},
+        prompts={"answer": "Read {context} and answer {question}."},
+        prices={"quick": Price(input=0.15, output=0.6, cached=0.075), "plain": {"input": 0, "output": 0}},
+        limits=Limits(calls=10_000, tokens=5_000_000, money=10.0),
+        grid=[
+            {
+                "method": ["stuff", "closed_book"],
+                "order": ["source", "rank", "random"],
+                "seed": [1, 2],
+                "k": [2, 4],
+                "similarity_threshold": [None, 0.3],
+                "data": ["book"],
+                "embedder": ["first", "second"],
+                "model": ["quick"],
+            },
+            {"method": "context_only", "k": 2, "stitch": False},
+        ],
+    )
+    from_file = read_experiment(path)
+    first, second = Opened(from_file), Opened(in_python)
+    assert [cell.values() for cell in first.cells.cells] == [cell.values() for cell in second.cells.cells]
+    assert [row.key for row in first.cell_rows] == [row.key for row in second.cell_rows]
+    assert [row.key for row in first.question_rows] == [row.key for row in second.question_rows]
+    assert len(first.cell_rows) == 2 * 2 * 2 * 4 + 1 + 2
+    for name in ("metrics", "count_tokens", "max_concurrency", "give_up_after", "prices", "limits", "stores", "models"):
+        assert getattr(from_file, name) == getattr(in_python, name), name
+
+
+def test_the_file_above_has_every_key_there_is():
+    import tomllib
+
+    assert set(tomllib.loads(EVERYTHING)) == {field.name for field in fields(Experiment)}
+
+
+def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
+    path = write_experiment(tmp_path / "deep", 'method = "context_only"\nk = 2')
+    monkeypatch.chdir(tmp_path)
+    assert len(read_experiment(path.relative_to(tmp_path)).data["book"].questions) == 4
+
+
+def test_documents_lie_in_a_folder_that_is_relative_to_the_file_as_well(tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.md").write_text("The ferry leaves at seven.", encoding="utf-8")
+    row = {"question": "When?", "answer": "at seven", "document": "a.md"}
+    (tmp_path / "q.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    path = tmp_path / "x.toml"
+    text = 'name = "x"\n[data.a]\npath = "q.jsonl"\ndocuments = "texts"\n[grid]\nmethod = "context_only"\nk = 1'
+    path.write_text(text, encoding="utf-8")
+    assert list(read_experiment(path).data["a"].documents) == ["a.md"]
+
+
+def test_changes_stand_in_place_of_the_file_key_by_key(tmp_path):
+    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2', "[limits]\ncalls = 5\ntokens = 6")
+    changed = read_experiment(path, changes={"limits": {"calls": 9}, "max_concurrency": 2})
+    assert changed.limits == Limits(calls=9, tokens=6)
+    assert changed.max_concurrency == 2
+    assert read_experiment(path).limits == Limits(calls=5, tokens=6)
+
+
+BAD = {
+    "metrics": ('metrics = ["token_f2"]', "there is no metric 'token_f2'"),
+    "metrics-text": ('metrics = "token_f1"', "metrics must be a list of texts, got 'token_f1'"),
+    "concurrency": ("max_concurrency = 0", "max_concurrency must be a whole number from 1, got 0"),
+    "name": ("count_tokens = 3", "count_tokens must be a text, got 3"),
+    "counter": ('count_tokens = "abacus"', "'abacus'"),
+    "unknown": ("max_concurency = 3", "there is no key max_concurency; did you mean 'max_concurrency'?"),
+    "models": ("models = 3", "models must be a table, got 3"),
+    "score": ("score_embedder = 3", "score_embedder must be a table, got 3"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_wrong_values_of_the_first_level_are_told_with_the_file(tmp_path, case):
+    line, words = BAD[case]
+    path = written(tmp_path, f'name = "x"\n{line}\n[data.book]\npath = "data"\n[grid]\nmethod = "context_only"\nk = 2')
+    message = refusal(path)
+    assert message.startswith("orders.toml: ")
+    assert words in message
+
+
+TABLES = {
+    "[models.small]\ntemperature = 0": 'models.small must say what to use, such as use = "local"',
+    "[models.small]\nuse = 3": "models.small.use must be a text, got 3",
+    '[models.small]\nuse = "x:y"\nretries = -1': "models.small: retries must be",
+    '[models.small]\nuse = "x:y"\napi_key = "sk-1"': "models.small.api_key would be a secret",
+    '[models.small]\nuse = "x:y"\ndefault_headers = { Authorization = "b" }': "models.small.default_headers.Auth",
+    '[models.small]\nuse = "x:y"\nopenai-api-key = "b"': "models.small.openai-api-key would be a secret",
+    "[models]\nsmall = 3": "models.small must be a table, got 3",
+    '[embedders.e]\nuse = "local"\nquestion_prefix = 3': "embedders.e: question_prefix must be a string",
+    "[embedders]": "an experiment must have an embedder",
+    '[stores.mine]\nuse = "chroma"': "stores.mine must be use = \"MODULE:FUNCTION\", got 'chroma'",
+    '[stores.mine]\nuse = "a:b"\nkind = 3': "there is no key stores.mine.kind",
+    '[stores]\nindex = "a:b"': "there is a store 'index' already",
+    '[prompts]\nanswerr = "x"': "there is no prompt 'answerr'",
+    "[prices.small]\ninput = 1\noutput = 1": "there is a price for 'small', and no such model",
+    "[prices.small]\ninput = 1": "prices.small: price has no output",
+    "[prices.small]\ninput = -1\noutput = 1": "prices.small: the price of input must be a number from 0, got -1",
+    "[limits]\ncall = 3": "limits: unknown option 'call'; did you mean 'calls'?",
+    "[limits]\ncalls = -3": "a limit of calls must be a whole number from 0",
+    '[data.b]\nformat = "oprag"': "data.b has no path",
+    "[data.b]\npath = 3": "data.b.path must be a text, got 3",
+    '[data.b]\npath = "data"\nformat = "opragg"': "data.b: format must be one of oprag, infinitebench",
+    '[data.b]\npath = "data"\nqestions = 3': "there is no key data.b.qestions; did you mean 'questions'?",
+    '[data.b]\npath = "data"\nquestions = 0': "data.b: count must be a whole number from 1",
+    '[data.b]\npath = "data"\nquestions = "3"': "data.b.questions must be a whole number, got '3'",
+    '[data.b]\npath = "data"\nseed = 3': "data.b.seed goes with data.b.questions",
+    '[data.b]\npath = "data"\nsplit = "test"': "there is no key data.b.split",
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_is_wrong_in_a_table_is_told_with_its_key(tmp_path, table):
+    path = written(tmp_path, f'name = "x"\n{table}\n[data.book]\npath = "data"\n[grid]\nmethod = "context_only"\nk = 2')
+    message = refusal(path)
+    assert message.startswith("orders.toml: ")
+    assert TABLES[table] in message
+    assert "sk-1" not in message
+
+
+def test_settings_that_only_look_like_secrets_are_allowed(tmp_path):
+    path = write_experiment(
+        tmp_path, STUFF, '[models.m]\nuse = "openai:gpt-5-mini"\nmax_tokens = 5\nbase_url = "http://localhost:1/v1"'
+    )
+    assert read_experiment(path).models["m"].settings == {"max_tokens": 5, "base_url": "http://localhost:1/v1"}
+
+
+GRIDS = {
+    "ordr = 'source'": "grid: unknown axis 'ordr'; did you mean 'order'?",
+    "order = 'sauce'": "grid: the axis 'order' cannot have the value 'sauce'",
+    "k = [2, 0]": "grid: the axis 'k' cannot have the value 0",
+    "k = []": "grid: the axis 'k' has no values",
+    "model = 'big'": "grid: there is no model 'big' in this experiment; there are: none",
+    "method = 'stuff'\nk = 2": "grid: no combination of the grid can be run: method=stuff needs a model",
+    "header = { a = 1 }": "grid: a value of an axis must be a text",
+}
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_what_is_wrong_in_the_grid_is_told_before_anything_is_run(tmp_path, grid):
+    path = written(tmp_path, f'name = "x"\n[data.book]\npath = "data"\n[grid]\n{grid}')
+    message = refusal(path).removeprefix("orders.toml: ")
+    assert message.removeprefix("grid: ").startswith(GRIDS[grid].removeprefix("grid: "))
+
+
+@pytest.mark.parametrize("missing", ["name", "data", "grid"])
+def test_what_every_experiment_needs_is_asked_for(tmp_path, missing):
+    parts = {"name": 'name = "x"', "data": '[data.b]\npath = "data"', "grid": '[grid]\nmethod = "context_only"\nk = 1'}
+    path = written(tmp_path, "\n".join(text for name, text in parts.items() if name != missing))
+    assert refusal(path) == f"orders.toml: there is no '{missing}', which every experiment must have"
+
+
+def test_a_syntax_error_is_told_with_line_and_column(tmp_path):
+    path = written(tmp_path, 'name = "x"\nk = = 3\n')
+    assert re.fullmatch(r"orders\.toml: this is no TOML: .*\(at line 2, column 5\)", refusal(path))
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    assert "none.toml" in refusal(tmp_path / "none.toml", InputFileError)
+    assert "is a folder" in refusal(tmp_path, InputFileError)
+    path = tmp_path / "latin.toml"
+    path.write_bytes(b'name = "caf\xe9"')
+    assert "not UTF-8" in refusal(path, InputFileError)
+    assert "no file or folder" in refusal(
+        written(tmp_path, 'name = "x"\n[data.b]\npath = "gone"\n[grid]'), InputFileError
+    )
+
+
+def test_a_byte_order_mark_is_no_error(tmp_path):
+    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_experiment(path).name == "harbour"
+
+
+def test_wrong_rows_of_the_data_are_told_with_both_files(tmp_path):
+    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
+    questions = tmp_path / "data" / "questions.jsonl"
+    questions.write_text(questions.read_text(encoding="utf-8") + "{]\n", encoding="utf-8")
+    message = refusal(path, DataError)
+    assert message.startswith("harbour.toml: data.book: ")
+    assert "line 5" in message
+
+
+def test_a_prompt_without_its_field_is_told_as_one(tmp_path):
+    path = write_experiment(tmp_path, STUFF, model(), '[prompts]\nanswer = "Read {context}."')
+    assert refusal(path, PromptError).startswith("harbour.toml: ")
+
+
+def test_no_file_is_left_open_and_nothing_is_written(tmp_path):
+    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
+    before = sorted(Path(tmp_path).rglob("*"))
+    read_experiment(path)
+    assert sorted(Path(tmp_path).rglob("*")) == before

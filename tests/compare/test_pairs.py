@@ -1,0 +1,119 @@
+"""Differences: which settings are a pair, and what is said about it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from oprag.compare.pairs import check_axis, count_pairs, differences
+from oprag.compare.statistics import holm, paired_difference
+from oprag.errors import OptionError
+from tests.compare.test_table import made, results_of
+
+LOW = {str(number): number / 40 for number in range(20)}
+HIGH = {key: value + 0.25 + 0.01 * (int(key) % 3) for key, value in LOW.items()}
+
+
+def found(*given, **options) -> Any:
+    return differences(*given, **options)
+
+
+def shown(pairs):
+    return [(pair.baseline, pair.value, pair.values.get("k")) for pair in pairs]
+
+
+def test_each_order_is_held_against_the_first_with_all_else_equal():
+    cells = [made(LOW, k=k, order=order) for k in (4, 8) for order in ("source", "rank", "reverse")]
+    pairs = found(results_of(*cells))
+    assert shown(pairs) == [
+        ("source", "rank", 4),
+        ("source", "reverse", 4),
+        ("source", "rank", 8),
+        ("source", "reverse", 8),
+    ]
+    assert count_pairs(results_of(*cells)) == 4
+
+
+def test_the_difference_is_that_of_the_setting_minus_the_first():
+    (pair,) = found(results_of(made(LOW, order="source"), made(HIGH, order="rank")))
+    assert pair.difference == paired_difference(HIGH, LOW)
+    assert pair.difference.mean > 0.25
+    assert (pair.metric, pair.axis) == ("token_f1", "order")
+
+
+def test_p_values_are_adjusted_for_the_family():
+    slightly = {key: value + (0.01 if int(key) % 3 else -0.01) for key, value in LOW.items()}
+    results = results_of(made(LOW), made(HIGH, order="rank"), made(slightly, order="reverse"))
+    pairs = found(results)
+    p_values = {pair.value: pair.difference.p_value for pair in pairs}
+    assert {pair.value: pair.adjusted_p for pair in pairs} == holm(p_values)
+    assert pairs[0].adjusted_p > pairs[0].difference.p_value
+
+
+def test_another_axis():
+    cells = [made(LOW, k=k, order=order) for k in (4, 8, 16) for order in ("source", "rank")]
+    assert shown(found(results_of(*cells), axis="k"))[:2] == [(4, 8, None), (4, 8, None)]
+    assert count_pairs(results_of(*cells), axis="k") == 4
+
+
+def test_a_control_without_a_context_is_held_against_every_context():
+    cells = [made(LOW, k=k, method="stuff") for k in (4, 8)] + [made(HIGH, method="closed_book")]
+    pairs = found(results_of(*cells), axis="method")
+    assert [(pair.baseline, pair.value) for pair in pairs] == [("stuff", "closed_book")] * 2
+    assert all("k" not in pair.values for pair in pairs)
+
+
+def test_settings_that_differ_in_more_are_no_pair():
+    cells = [made(LOW, k=4, order="source"), made(LOW, k=8, order="rank"), made(LOW, k=4, order="rank", data="other")]
+    assert found(results_of(*cells)) == []
+
+
+def test_data_sets_are_apart():
+    cells = [made(LOW, data=data, order=order) for data in ("a", "b") for order in ("source", "rank")]
+    assert [pair.values["data"] for pair in found(results_of(*cells))] == ["a", "b"]
+
+
+def test_seeds_are_one_side_of_a_pair():
+    cells = [made(LOW), *(made(HIGH, order="random", seed=seed) for seed in (1, 2, 3))]
+    (pair,) = found(results_of(*cells))
+    assert pair.difference.n == 20
+    assert pair.difference.mean == pytest.approx(paired_difference(HIGH, LOW).mean)
+
+
+def test_failures_leave_questions_without_a_counterpart():
+    (pair,) = found(results_of(made(LOW), made({**HIGH, "3": None}, order="rank")))
+    assert (pair.difference.n, pair.difference.unpaired) == (19, 1)
+
+
+def test_without_any_score_on_one_side_there_is_no_mean_and_no_p():
+    failed = dict.fromkeys(LOW)
+    (pair,) = found(results_of(made(LOW), made(failed, order="rank")))
+    assert (pair.difference.mean, pair.adjusted_p) == (None, None)
+
+
+def test_some_metrics_alone():
+    results = results_of(made(LOW), made(HIGH, order="rank"))
+    assert found(results, metrics=["rouge_l"]) == []
+    assert len(found(results, metrics=["token_f1"])) == 1
+
+
+def test_progress_is_told():
+    told = []
+    found(
+        results_of(made(LOW), made(HIGH, order="rank"), made(LOW, order="reverse")),
+        watch=lambda done, total: told.append((done, total)),
+    )
+    assert told == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("axis", ["ordr", "seed", "repeat"])
+def test_an_axis_that_cannot_be_compared_is_refused(axis):
+    with pytest.raises(OptionError, match="axis"):
+        check_axis(axis)
+
+
+def test_the_first_value_is_the_first_of_the_grid():
+    cells = [made(LOW, order="source", source_order="total"), made(HIGH, order="rank")]
+    described = {"grid": [{"source_order": ["total"], "order": ["rank", "source"]}]}
+    (pair,) = found(replace(results_of(*cells), described=described))
+    assert (pair.baseline, pair.value) == ("rank", "source")

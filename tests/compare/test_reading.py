@@ -1,0 +1,137 @@
+"""What a results file says is what the run wrote, and no more than the experiment has now."""
+
+import sqlite3
+
+import pytest
+
+from oprag.compare.axes import axes
+from oprag.compare.experiment_file import read_experiment
+from oprag.compare.reading import as_results, read_failures, read_results
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.run import run
+from oprag.errors import ExperimentError, ResultsFileError
+from tests.compare.folders import model, write_data, write_experiment
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """A folder with an experiment that was run."""
+    grid = 'method = ["stuff", "context_only"]\norder = ["source", "rank"]\nk = 2\nstitch = false'
+    path = write_experiment(tmp_path, grid, model())
+    report = run(read_experiment(path), tmp_path / "r.db")
+    assert report.complete
+    return tmp_path
+
+
+def test_every_cell_and_answer_is_there_with_its_values(ran):
+    results = read_results(ran / "r.db")
+    assert results.experiment == "harbour"
+    shown = [(cell.values["method"], cell.values["order"]) for cell in results.cells]
+    assert shown == [
+        ("stuff", "source"),
+        ("stuff", "rank"),
+        ("context_only", "source"),
+        ("context_only", "rank"),
+    ]
+    assert all(set(cell.values) == set(axes()) for cell in results.cells)
+    assert all(cell.values["stitch"] is False for cell in results.cells)
+    for cell in results.cells:
+        assert cell.asked == len(cell.answers) == 4
+        for answer in cell.answers.values():
+            assert not answer.failed
+            assert answer.calls == (cell.values["method"] == "stuff")
+            assert answer.scores["evidence_coverage"] >= 0
+            assert ("token_f1" in answer.scores) == (cell.values["method"] == "stuff")
+
+
+def test_scores_are_those_of_the_file(ran):
+    results = read_results(ran / "r.db")
+    with sqlite3.connect(ran / "r.db") as connection:
+        rows = connection.execute(
+            "SELECT cells.key, questions.key, metric, value, context_tokens FROM scores "
+            "JOIN answers ON answers.id = scores.answer JOIN cells ON cells.id = answers.cell "
+            "JOIN questions ON questions.id = answers.question"
+        ).fetchall()
+    by_key = {cell.key: cell.answers for cell in results.cells}
+    assert len(rows) == sum(len(answer.scores) for answers in by_key.values() for answer in answers.values())
+    for cell, question, metric, value, tokens in rows:
+        assert by_key[cell][question].scores[metric] == value
+        assert by_key[cell][question].context_tokens == tokens
+
+
+def test_cells_stand_in_the_sequence_of_the_grid_as_it_is_now(ran):
+    grid = 'method = ["context_only", "stuff"]\norder = ["reverse", "rank", "source"]\nk = 2\nstitch = false'
+    run(read_experiment(write_experiment(ran, grid, model())), ran / "r.db")
+    cells = read_results(ran / "r.db").cells
+    assert [(cell.values["method"], cell.values["order"]) for cell in cells] == [
+        (method, order) for method in ("context_only", "stuff") for order in ("reverse", "rank", "source")
+    ]
+    assert all(list(cell.values)[:4] == ["chunk_size", "method", "order", "k"] for cell in cells)
+
+
+def test_cells_and_questions_that_are_no_longer_asked_are_left_out(ran):
+    path = write_experiment(ran, 'method = "stuff"\nk = 2\nstitch = false', model(), data="questions = 2")
+    run(read_experiment(path), ran / "r.db")
+    (cell,) = read_results(ran / "r.db").cells
+    assert cell.asked == len(cell.answers) == 2
+
+
+def test_questions_that_were_not_tried_have_no_answer(ran):
+    path = write_experiment(ran, 'method = "stuff"\nk = 3', model(), max_concurrency=1)
+    spent = ResultsFile(ran / "r.db").spent("harbour").calls
+    assert run(read_experiment(path, changes={"limits": {"calls": spent + 1}}), ran / "r.db").left == 3
+    (cell,) = read_results(ran / "r.db").cells
+    assert (cell.asked, len(cell.answers)) == (4, 1)
+
+
+@pytest.mark.parametrize(("documents", "clusters"), [(1, 4), (9, 36), (10, 10)])
+def test_documents_are_clusters_from_ten_on(tmp_path, documents, clusters):
+    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
+    write_data(tmp_path / "data", documents=documents)
+    run(read_experiment(path), tmp_path / "r.db")
+    results = read_results(tmp_path / "r.db")
+    assert len(results.clusters) == 4 * documents
+    assert len(set(results.clusters.values())) == clusters
+
+
+def test_failures_are_told_with_their_commonest_message(tmp_path):
+    path = write_experiment(
+        tmp_path, 'method = "stuff"\nk = [1, 2]\ntoken_budget = ["none", 3]', model(failing="bread")
+    )
+    assert not run(read_experiment(path), tmp_path / "r.db").complete
+    first, second = read_failures(tmp_path / "r.db", "harbour")
+    assert (first.error, first.count) == ("BudgetError", 8)
+    assert "token_budget" in first.message
+    assert (second.error, second.count) == ("ValueError", 2)
+    assert "no answer about bread and a second line" in second.message
+
+
+def test_an_experiment_is_named_where_there_are_several(ran):
+    text = (ran / "harbour.toml").read_text(encoding="utf-8")
+    (ran / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
+    run(read_experiment(ran / "other.toml"), ran / "r.db")
+    with pytest.raises(ExperimentError, match=r"r\.db has several experiments; there are: harbour, other"):
+        read_results(ran / "r.db")
+    with pytest.raises(ExperimentError, match=r"has no experiment 'third'; there are: harbour, other"):
+        read_results(ran / "r.db", "third")
+    first, second = (read_results(ran / "r.db", name) for name in ("harbour", "other"))
+    assert [cell.key for cell in first.cells] == [cell.key for cell in second.cells]
+
+
+def test_a_file_that_is_missing_is_not_made(tmp_path):
+    for read in (read_results, lambda path: read_failures(path, "x")):
+        with pytest.raises(ResultsFileError, match="there is no results file"):
+            read(tmp_path / "none.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_file_is_refused(tmp_path):
+    (tmp_path / "r.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
+    with pytest.raises(ResultsFileError, match="is damaged"):
+        read_results(tmp_path / "r.db")
+
+
+def test_results_come_from_a_path_a_results_file_or_themselves(ran):
+    results = read_results(ResultsFile(ran / "r.db"), "harbour")
+    assert as_results(results) is results
+    assert as_results(str(ran / "r.db")) == results
