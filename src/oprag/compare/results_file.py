@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,14 @@ class ResultsFile:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise self._database.damaged(str(found))
+
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        """A connection to read with statements of one's own; `oprag.compare.schema` has the tables.
+
+        Raises:
+            ResultsFileError: The file is damaged, is another one, or cannot be read.
+        """
+        return self._database.reading()
 
     def close(self) -> None:
         """Close it; the next use opens it again."""

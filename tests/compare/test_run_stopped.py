@@ -1,0 +1,212 @@
+"""Runs that are killed, interrupted or hang, in processes of their own."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from oprag.compare.models import ModelSpec
+from oprag.compare.run import run
+from tests.compare.endless import made, name_of
+from tests.compare.helpers import RecordingModel, experiment, keepers, reply_to, rows
+
+ROOT = Path(__file__).parents[2]
+SELECT = (
+    'SELECT question_id, method, "order", status, answer, calls, input_tokens, scores FROM results ORDER BY 1, 2, 3'
+)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The results of a run that nobody disturbs, and its calls."""
+    path = tmp_path_factory.mktemp("undisturbed") / "results.db"
+    model = RecordingModel()
+    assert run(made(model), path).complete
+    return rows(path, SELECT), sorted(name_of(text) for text in model.calls)
+
+
+class Process:
+    """A run in a process of its own."""
+
+    def __init__(self, folder, *arguments):
+        self.path, self.log = folder / "results.db", folder / "calls.log"
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", "tests.compare.endless", self.path, self.log, *map(str, arguments)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    @property
+    def asked(self):
+        return self.log.read_text().split() if self.log.exists() else []
+
+    def after(self, calls):
+        """Wait until so many calls were made; whether they were before it ended."""
+        until = time.monotonic() + 60
+        while len(self.asked) < calls:
+            if self._process.poll() is not None:
+                return False
+            assert time.monotonic() < until
+            time.sleep(0.002)
+        return True
+
+    def send(self, number):
+        self._process.send_signal(number)
+
+    def ended(self, seconds=60):
+        """How it ended, and what it printed."""
+        try:
+            output, errors = self._process.communicate(timeout=seconds)
+        finally:
+            self._process.kill()
+        return self._process.returncode, output, errors
+
+
+def test_killed_again_and_again(undisturbed, tmp_path):
+    results, calls = undisturbed
+    generator = random.Random(5)
+    kills = 0
+    for _ in range(20):
+        asked_before = set(kept(tmp_path / "results.db"))
+        process = Process(tmp_path, 0.004)
+        known = len(process.asked)
+        alive = process.after(known + generator.randint(20, 90))
+        if alive:
+            process.send(signal.SIGKILL)
+            kills += 1
+        code, output, errors = process.ended()
+        # What was kept before is not asked for again.
+        assert not asked_before & set(process.asked[known:])
+        if code == 0:
+            assert output.startswith("complete"), errors
+            break
+        assert code == -signal.SIGKILL, errors
+    else:
+        pytest.fail("it never came to its end")
+    assert kills >= 3
+    assert rows(tmp_path / "results.db", SELECT) == results
+    assert set(process.asked) == set(calls)
+    # What was on its way at a kill alone was asked for twice.
+    assert len(process.asked) - len(calls) <= kills * 8
+    assert rows(tmp_path / "results.db", "PRAGMA integrity_check") == [("ok",)]
+
+
+def kept(path):
+    """The names of the prompts whose replies are in the file."""
+    if not path.exists():
+        return []
+    from oprag.compare.content import prompt_address
+    from oprag.methods.message import Message, Prompt
+
+    found = {key for (key,) in rows(path, "SELECT key FROM replies")}
+    assert prompt_address("model", Prompt((Message("user", "a"),), "answer"), 1) not in found
+    return [name for name, key in names_of_keys().items() if key in found]
+
+
+def names_of_keys(known={}):  # noqa: B006 - made once
+    """The content address of each prompt of the whole run, by its name."""
+    if not known:
+        from oprag.compare.content import prompt_address
+        from oprag.compare.opened import Opened
+        from tests.compare.alone import answer_alone
+        from tests.compare.helpers import Words
+
+        opened = Opened(made(RecordingModel()))
+        identity = opened.models["m"].identity
+        data = opened.experiment.data["keepers"]
+        tokenizer = opened.embedders["words"].tokenizer
+        for unit in opened.units():
+            answer = answer_alone(unit.cell, unit.question, data.documents, Words(), tokenizer, reply_to)
+            known |= {name_of(call.prompt.text): prompt_address(identity, call.prompt, 1) for call in answer.calls}
+    return known
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_cleanly(number, undisturbed, tmp_path):
+    process = Process(tmp_path, 0.05)
+    assert process.after(20)
+    process.send(number)
+    code, output, errors = process.ended()
+    assert code == 0, errors
+    assert output.startswith("interrupted")
+    # What was on its way came in.
+    assert rows(tmp_path / "results.db", "SELECT count(*) FROM replies") == [(len(process.asked),)]
+    assert rows(tmp_path / "results.db", "SELECT outcome FROM runs") == [("interrupted",)]
+    model = RecordingModel()
+    assert run(made(model), tmp_path / "results.db").complete
+    assert rows(tmp_path / "results.db", SELECT) == undisturbed[0]
+    assert not {name_of(text) for text in model.calls} & set(process.asked)
+
+
+def test_a_second_signal_does_not_wait(undisturbed, tmp_path):
+    process = Process(tmp_path, 0, 20)
+    assert process.after(21)
+    time.sleep(0.3)
+    process.send(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process._process.wait(1.5)
+    process.send(signal.SIGINT)
+    started = time.monotonic()
+    code, _, errors = process.ended()
+    assert time.monotonic() - started < 10
+    assert code != 0
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert rows(tmp_path / "results.db", "SELECT outcome FROM runs") == [("interrupted",)]
+    assert run(made(RecordingModel()), tmp_path / "results.db").complete
+    assert rows(tmp_path / "results.db", SELECT) == undisturbed[0]
+
+
+def test_handlers_of_signals_are_put_back(tmp_path):
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    run(experiment(RecordingModel()), tmp_path / "results.db")
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_signal_may_come_at_any_time(seed, tmp_path):
+    """A timer interrupts the engine between any two of its steps."""
+    import threading
+
+    model = RecordingModel()
+    small = experiment(model, data=keepers(documents=6, questions=6), grid={"k": 4, "method": ["stuff", "refine"]})
+    path = tmp_path / "results.db"
+    timer = threading.Timer(
+        random.Random(seed).uniform(0.05, 0.5), signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]
+    )
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        timer.start()
+        report = run(small, path)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert report.outcome in {"interrupted", "complete"}
+    assert run(small, path).complete
+    assert len(model.calls) == len(set(model.calls))
+
+
+def test_a_model_waits_for_no_other_try_once_a_run_is_to_end(tmp_path):
+    """Two tries with a second and more between them would take longer."""
+    import threading
+
+    def fails(text):
+        raise TimeoutError("later")
+
+    small = experiment(None, models={"m": ModelSpec(fails, "model", retries=10)}, data=keepers(1, 1))
+    timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    started = time.monotonic()
+    report = run(small, tmp_path / "results.db")
+    timer.join()
+    assert report.outcome == "interrupted"
+    assert time.monotonic() - started < 8
