@@ -20,6 +20,7 @@ from oprag.compare.run import run as run_experiment
 
 KILLS = 50
 FAILING = 0.2
+SECONDS = 0.02
 GRID: dict[str, Any] = {
     "method": ["stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "self_route", "closed_book"],
     "order": ["source", "rank"],
@@ -34,9 +35,9 @@ def run(kills: int = KILLS, seed: int = 0) -> Result:
     """Kill, go on, and compare; then let calls fail."""
     result = Result(
         "Kills and failures",
-        f"{len(GRID['method'])} methods, 2 orders, k = 8 and 16, 60 questions about the Python language reference, 8 "
-        "calls at the same time of a model that writes down every call before it answers. Killed with SIGKILL at "
-        "random moments of the run, and started again each time.",
+        f"{len(GRID['method'])} methods, 2 orders, k = 8 and 16, 120 questions about the Python language reference, 8 "
+        f"calls at the same time of a model that writes down every call and takes {1000 * SECONDS:g} ms. Killed with "
+        "SIGKILL at random moments of the run, and started again each time.",
     )
     with TemporaryDirectory() as folder:
         _add_kills(result, Path(folder), kills, seed)
@@ -48,7 +49,7 @@ def experiment() -> Experiment:
     """What is run."""
     return Experiment(
         name="kills",
-        data={"reference": language_reference(3)},
+        data={"reference": language_reference(6)},
         models={"recording": {"use": "benchmarks.recording_model:make", "retries": 0}},
         grid=GRID,
     )
@@ -59,10 +60,10 @@ def _add_kills(result: Result, folder: Path, kills: int, seed: int) -> None:
     log = folder / "calls"
     set_up(None)
     run_experiment(experiment(), undisturbed)
-    set_up(log)
+    set_up(log, seconds=SECONDS)
     code = f"from benchmarks.kills import *; print(run_experiment(experiment(), {str(disturbed)!r}).complete)"
     generator = random.Random(seed)
-    done, asked_again, starts = 0, 0, 0
+    done, asked_again, starts, working = 0, 0, 0, 0
     complete = False
     while not complete:
         starts += 1
@@ -70,10 +71,11 @@ def _add_kills(result: Result, folder: Path, kills: int, seed: int) -> None:
         before = len(calls_in(log))
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         if done < kills:
-            time.sleep(generator.uniform(1.2, 2.2))
+            time.sleep(generator.uniform(1.0, 3.0))
             if process.poll() is None:
                 process.kill()
                 done += 1
+                working += len(calls_in(log)) > before
         printed, _ = process.communicate()
         complete = printed.strip() == "True"
         asked_again += len(committed.intersection(calls_in(log)[before:]))
@@ -94,8 +96,10 @@ def _add_kills(result: Result, folder: Path, kills: int, seed: int) -> None:
             asked_again == 0,
         ),
     ]
+    twice = len(calls) - len(set(calls))
     result.notes.append(
-        f"{len(calls) - len(set(calls)):,} calls were made twice: they were on their way when the process was killed."
+        f"{working} of the kills met a run that had made calls since it was started; the others met one that was still "
+        f"loading. {twice:,} calls were made twice: they were on their way when the process was killed."
     )
 
 

@@ -1,0 +1,99 @@
+"""A sweep without a model: how much of the evidence a context has, and in which sequence, by order and k."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.result import Figure, Result, Table, main
+from oprag.compare.data import DataSet, read_data
+from oprag.compare.experiment import Experiment
+from oprag.compare.run import run as run_experiment
+from oprag.compare.table import CellSummary, cell_table
+
+SETS = ("fairytaleqa_books", "qmsum", "cuad_leval")
+ORDERS = ("source", "rank", "reverse", "edges", "random")
+KS = (8, 16, 32, 64, 128)
+SEEDS = (1, 2, 3)
+QUESTIONS = 500
+
+
+def run(data: Path, questions: int = QUESTIONS) -> Result:
+    """Sweep over the sets."""
+    sets = {name: read_data(data / name).sample(questions) for name in SETS}
+    # A question about a whole meeting has no place in it.
+    sets = {name: _with_evidence(one) for name, one in sets.items()}
+    experiment = Experiment(
+        name="orders",
+        data=sets,
+        grid={"method": "context_only", "retriever": ["dense", "bm25"], "order": ORDERS, "seed": SEEDS, "k": KS},
+        metrics=("evidence_coverage", "inverted_pairs"),
+    )
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "orders.db")
+        report = run_experiment(experiment, path)
+        rows = cell_table(path, "orders")
+    counts = ", ".join(f"{name} {len(one.questions):,}" for name, one in sets.items())
+    result = Result(
+        "Orders without a model",
+        f"Questions with evidence: {counts}. Chunks of 128 tokens of the static embedder, without overlap; k best "
+        f"chunks, in every order, random with the seeds {SEEDS}. Evidence coverage is the share of "
+        "the characters of the gold evidence in the context; inverted pairs are the share of the pairs of chunks that "
+        "stand against the order of the document (0 in source order, 1 reversed, 0.5 by chance). Means over questions; "
+        "the intervals of the bootstrap (95 %) over questions, or over documents where a set has ten or more.",
+    )
+    for metric, title in (("evidence_coverage", "Evidence coverage"), ("inverted_pairs", "Inverted pairs")):
+        result.tables.append(
+            Table(f"{title}:", ["set, retriever, order", *(f"k = {k}" for k in KS)], list(_lines(rows, metric)))
+        )
+    source = [row.scores["inverted_pairs"] for row in rows if row.values["order"] == "source"]
+    result.figures += [
+        Figure("answers", f"{report.total:,}", f"{report.answered:,} in {report.seconds:.0f} s", report.complete),
+        Figure(
+            "inverted pairs in source order",
+            "none",
+            f"at most {max(one.mean or 0 for one in source):g}",
+            all(one.mean == 0 for one in source),
+        ),
+        Figure("coverage is that of the chunks, whatever their order", "equal", *_equal(rows)),
+    ]
+    return result
+
+
+def _with_evidence(data_set: DataSet) -> DataSet:
+    questions = [question for question in data_set.questions if question.evidence]
+    return DataSet(name=data_set.name, documents=data_set.documents, questions=questions)
+
+
+def _lines(rows: Iterable[CellSummary], metric: str) -> Iterable[list[str]]:
+    """A line for each set, retriever and order; orders that cannot change a metric are one line."""
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        values = row.values
+        order = "any" if metric == "evidence_coverage" else values["order"]
+        name = f"{values['data']}, {values['retriever']}, {order}"
+        if metric == "evidence_coverage" and values["order"] != "source":
+            continue
+        score = row.scores[metric]
+        lines.setdefault((name,), [name]).append(f"{score.mean:.3f} [{score.low:.3f}, {score.high:.3f}]")
+    return lines.values()
+
+
+def _equal(rows: Iterable[CellSummary]) -> tuple[str, bool]:
+    means: dict[tuple[object, ...], set[float]] = {}
+    for row in rows:
+        place = (row.values["data"], row.values["retriever"], row.values["k"])
+        means.setdefault(place, set()).add(round(row.scores["evidence_coverage"].mean or 0.0, 12))
+    different = sum(len(found) > 1 for found in means.values())
+    return f"{len(means) - different} of {len(means)} settings", not different
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, required=True, help="a folder with a folder for each set")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="the most questions of a set")
+
+
+if __name__ == "__main__":
+    main(run, _add_arguments)
