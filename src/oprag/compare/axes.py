@@ -38,6 +38,8 @@ class Axis(NamedTuple):
     help: str
 
 
+_FRACTIONS = {"similarity_threshold", "redundancy_threshold", "answer_threshold"}
+
 _PARTS = (
     Axis("data", "parts", None, "The data sets, by their names; all of them by default."),
     Axis("splitter", "parts", "tokens", "How documents are split: tokens, words or recursive."),
@@ -77,4 +79,6 @@ def axes() -> dict[str, Axis]:
 
 def plain_value(axis: Axis, value: Any) -> Any:
     """A value as it is written in a grid: "none" stands for None where that is a value, since TOML has none."""
+    if axis.name in _FRACTIONS and type(value) in (int, float):
+        return float(value) + 0.0  # so that 1 and 1.0, or 0 and -0, are one value
     return None if value == "none" and axis.default is None and axis.name not in ("data", "embedder") else value

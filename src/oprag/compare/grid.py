@@ -185,8 +185,8 @@ def _check_each(full: Mapping[str, Sequence[Any]], fixed: Fixed) -> None:
                     check_count(name, value, optional=name != "repeat")
                 elif name == "chunk_overlap":
                     check_count(name, value, least=0)
-                if name in ("method", "inner_method") and value not in CONTROLS:
-                    check_needs(MethodOptions(**{name: value}), embeddings=True, read_source=True)
+                if name == "inner_method" or (name == "method" and value not in CONTROLS):
+                    check_needs(MethodOptions(method=value), embeddings=True, read_source=True)
             except OpragError as error:
                 raise ExperimentError(f"the axis {name!r} cannot have the value {value!r}: {error}", value) from error
 

@@ -1,0 +1,309 @@
+from dataclasses import fields
+
+import pytest
+
+from oprag.assembly import Assembly
+from oprag.compare.axes import axes
+from oprag.compare.cell import CONTROLS, LIKELIHOODS
+from oprag.compare.grid import Fixed, as_grids, cells_of
+from oprag.errors import ExperimentError
+from oprag.methods.options import MethodOptions
+from oprag.methods.prompts import Prompts
+from oprag.tokens import approximate_tokens
+from tests.compare.helpers import METHODS
+from tests.helpers import run_python
+
+FIXED = Fixed(
+    data=("one", "two"),
+    embedders=("local", "other"),
+    models=("m", "n", "likely", "likelier"),
+    likelihood_models=frozenset({"likely", "likelier"}),
+    stores=("index", "chroma"),
+    count_tokens=approximate_tokens,
+    prompts=Prompts(),
+)
+# What makes a combination possible whose own value does not.
+SENSIBLE = {
+    "data": "two",
+    "embedder": "other",
+    "model": "n",
+    "store": "chroma",
+    "splitter": "words",
+    "retriever": "bm25",
+    "chunk_size": 64,
+    "chunk_overlap": 7,
+    "repeat": 2,
+    "k": 9,
+    "fetch_k": 11,
+    "token_budget": 900,
+    "order": "edges",
+    "seed": 3,
+    "source_order": "natural",
+    "missing_position": "first",
+    "source_key": "source",
+    "position_key": "chunk_index",
+    "similarity_threshold": 0.5,
+    "redundancy_threshold": 0.9,
+    "min_keep": 2,
+    "neighbors": 1,
+    "stitch": False,
+    "separator": "",
+    "gap": "[...]",
+    "header": "{source}",
+    "method": "refine",
+    "inner_method": "refine",
+    "passage_tokens": 256,
+    "collapse_tokens": 512,
+    "score": "cosine",
+    "variants": 2,
+    "answer_threshold": 0.1,
+    "source_token_budget": 1_000,
+    "overflow": "truncate_end",
+    "cite": True,
+    "empty_answer": "Nothing.",
+}
+
+
+def cells(grid, fixed=FIXED):
+    return cells_of(as_grids(grid), fixed)
+
+
+def test_every_option_is_an_axis_with_its_default():
+    documented = {"count_tokens", "prompts", "condense", "max_concurrency", "on_error"}
+    expected = {
+        field.name: field
+        for kind in (Assembly, MethodOptions)
+        for field in fields(kind)
+        if field.name not in documented
+    }
+    for name, field in expected.items():
+        assert axes()[name].default == field.default
+        assert axes()[name].help == field.metadata["help"]
+    parts = [name for name, axis in axes().items() if axis.part == "parts"]
+    assert set(axes()) == {*parts, *expected}
+    assert parts == [
+        *("data", "splitter", "chunk_size", "chunk_overlap", "embedder", "retriever", "store", "model", "repeat")
+    ]
+    assert set(SENSIBLE) == set(axes())
+
+
+def test_defaults_are_those_of_the_options():
+    (cell, other) = cells({"k": 5}).cells
+    assert (cell.data, other.data) == ("one", "two")
+    assert cell.assembly == Assembly(k=5, count_tokens=approximate_tokens)
+    assert cell.options == MethodOptions()
+    assert (cell.embedder, cell.model, cell.store, cell.retriever, cell.repeat) == ("local", "m", "index", "dense", 1)
+    assert cell.split == ("tokens", 128, 0)
+
+
+@pytest.mark.parametrize("name", SENSIBLE)
+def test_the_value_of_an_axis_comes_to_its_cells(name):
+    related = {
+        "fetch_k": {"k": 5},
+        "seed": {"order": "random"},
+        "min_keep": {"similarity_threshold": 0.5},
+        "inner_method": {"method": "step_down"},
+        "passage_tokens": {"method": "map_reduce"},
+        "collapse_tokens": {"method": "map_reduce"},
+        "score": {"method": "map_rerank"},
+        "variants": {"method": "step_down"},
+        "answer_threshold": {"method": "reciprocal"},
+        "source_token_budget": {"method": "long_context"},
+        "overflow": {"method": "long_context"},
+    }
+    grid = {"k": 5, "data": "one", **related.get(name, {}), name: SENSIBLE[name]}
+    (cell,) = cells(grid).cells
+    assert cell.values()[name] == SENSIBLE[name]
+    (default,) = cells({key: value for key, value in grid.items() if key != name} | {"k": 5, "data": "one"}).cells
+    assert (default.values() != cell.values()) == (default.values()[name] != SENSIBLE[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *[("k", 0), ("k", "5"), ("k", True), ("fetch_k", -1), ("token_budget", 0), ("order", "best"), ("seed", "a")],
+        *[("source_order", "worst"), ("missing_position", "middle"), ("similarity_threshold", 1.5)],
+        *[("redundancy_threshold", "high"), ("min_keep", -1), ("neighbors", -1), ("stitch", "yes"), ("separator", 1)],
+        *[
+            ("header", "{nothing}"),
+            ("method", "staff"),
+            ("inner_method", "staff"),
+            ("inner_method", "closed_book"),
+            ("passage_tokens", 0),
+        ],
+        *[("collapse_tokens", 0), ("score", "best"), ("variants", 0), ("answer_threshold", 2), ("overflow", "cut")],
+        *[("source_token_budget", 0), ("cite", 1), ("empty_answer", 3), ("splitter", "lines"), ("chunk_size", 0)],
+        *[("chunk_overlap", -1), ("retriever", "sparse"), ("repeat", 0), ("repeat", "none"), ("store", "redis")],
+        *[("embedder", "third"), ("embedder", "none"), ("model", "o"), ("data", "three"), ("data", "none")],
+    ],
+)
+def test_what_cannot_be_is_refused(name, wrong):
+    with pytest.raises(ExperimentError, match=name):
+        cells({"k": 5, name: wrong})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "must map axes to values"),
+        ("k = 5", "must map axes to values"),
+        ({"kk": 5}, "unknown axis 'kk'; did you mean 'k'"),
+        ({"count_tokens": "words"}, "unknown axis 'count_tokens'"),
+        ({"k": []}, "the axis 'k' has no values"),
+        ({"k": [[5]]}, "must be a text, a number or true or false"),
+        ({"header": print}, "has a function among its values"),
+    ],
+)
+def test_what_is_no_grid_is_refused(given, message):
+    with pytest.raises(ExperimentError, match=message):
+        cells(given)
+
+
+def test_impossible_combinations_are_counted_with_their_reason():
+    found = cells(
+        {
+            "data": "one",
+            "k": [4, 8],
+            "min_keep": [0, 6],
+            "similarity_threshold": 0.5,
+            "chunk_size": [16, 64],
+            "chunk_overlap": 32,
+            "retriever": ["dense", "bm25"],
+            "store": ["index", "chroma"],
+        }
+    )
+    assert found.combinations == 32
+    assert dict(found.impossible) == {
+        "min_keep must be at most k, got min_keep=6 and k=4": 4,
+        "chunk_overlap=32 is not less than chunk_size=16": 16,
+        "a vector store ranks by vectors, so retriever=bm25 needs store=index": 3,
+    }
+    assert len(found.cells) == 9
+    assert found.repeated == 0
+
+
+def test_without_a_model_only_what_asks_none_can_be_run():
+    without = FIXED._replace(models=(), likelihood_models=frozenset())
+    found = cells({"k": 5, "method": ["stuff", "context_only"], "data": "one"}, without)
+    assert [cell.method for cell in found.cells] == ["context_only"]
+    assert dict(found.impossible) == {"method=stuff needs a model": 1}
+    with pytest.raises(ExperimentError, match="no combination of the grid can be run: method=stuff needs a model"):
+        cells({"k": 5}, without)
+
+
+def test_models_that_write_and_models_that_judge_are_told_apart():
+    found = cells({"data": "one", "k": 5, "method": ["stuff", "answer_likelihood"], "model": ["m", "likely"]})
+    assert [(cell.method, cell.model) for cell in found.cells] == [("stuff", "m"), ("answer_likelihood", "likely")]
+    assert dict(found.impossible) == {
+        "the model 'likely' says how likely answers are, and writes none, so it cannot do method=stuff": 1,
+        "the model 'm' only writes, so it cannot do method=answer_likelihood": 1,
+    }
+
+
+def test_a_context_must_have_an_end():
+    with pytest.raises(ExperimentError, match="neither k nor token_budget is set"):
+        cells({"method": "stuff"})
+    assert len(cells({"method": "closed_book"}).cells) == 2
+    assert len(cells({"token_budget": 100}).cells) == 2
+
+
+def test_cells_that_do_the_same_are_one():
+    found = cells(
+        {
+            "data": "one",
+            "k": 5,
+            "order": ["source", "random", "rank"],
+            "seed": [0, 1],
+            "source_order": ["best", "natural"],
+            "min_keep": [0, 2],
+        }
+    )
+    # source: two source_orders; random: two seeds; rank: one.
+    assert len(found.cells) == 5
+    assert found.combinations == 24
+    assert found.repeated == 19
+
+
+@pytest.mark.parametrize("method", [*METHODS, *CONTROLS])
+def test_what_has_no_effect_on_a_method_makes_no_other_cell(method):
+    models = ["likely", "likelier"] if method in LIKELIHOODS else ["m", "n"]
+    options = {
+        "inner_method": (["stuff", "refine"], {"step_down", "reciprocal"}),
+        "collapse_tokens": ([100, 200], {"map_reduce"}),
+        "score": (["confidence", "cosine"], {"map_rerank"}),
+        "variants": ([2, 3], {"step_down", "reciprocal"}),
+        "answer_threshold": ([0.1, 0.2], {"reciprocal"}),
+        "source_token_budget": ([100, 200], {"long_context", "self_route"}),
+        "overflow": (["error", "truncate_end"], {"long_context", "self_route"}),
+        "passage_tokens": ([100, 200], {"map_reduce", "refine", "map_rerank"}),
+        "model": (models, {*METHODS, *CONTROLS} - {"context_only"}),
+        "repeat": ([1, 2], {*METHODS, *CONTROLS} - {"context_only"}),
+        "order": (["source", "rank"], {*METHODS, *CONTROLS} - {"closed_book", "closed_book_likelihood"}),
+        "chunk_size": ([64, 128], {*METHODS, *CONTROLS} - {"closed_book", "closed_book_likelihood"}),
+        "embedder": (["local", "other"], {*METHODS, *CONTROLS} - {"closed_book", "closed_book_likelihood"}),
+    }
+    for name, (values, methods) in options.items():
+        found = cells({"data": "one", "k": 5, "method": method, "model": models[0], name: values})
+        assert len(found.cells) == (2 if method in methods else 1), name
+    # What the inner method reads counts.
+    inner = cells(
+        {
+            "data": "one",
+            "k": 5,
+            "method": method,
+            "inner_method": "map_reduce",
+            "collapse_tokens": [100, 200],
+            "model": models[0],
+        }
+    )
+    assert len(inner.cells) == (2 if method in {"map_reduce", "step_down", "reciprocal"} else 1)
+
+
+def test_none_stands_for_no_value():
+    found = cells({"data": "one", "k": [5, "none"], "token_budget": 100, "similarity_threshold": ["none", 0.5]})
+    assert {(cell.assembly.k, cell.assembly.similarity_threshold) for cell in found.cells} == {
+        (5, None),
+        (5, 0.5),
+        (None, None),
+        (None, 0.5),
+    }
+    # Where it is a text it stays one.
+    assert {cell.assembly.separator for cell in cells({"k": 5, "separator": ["none", ""]}).cells} == {"none", ""}
+
+
+def test_equal_numbers_are_one_value():
+    found = cells({"data": "one", "k": 5, "similarity_threshold": [0.5, 0.50, 1, 1.0, 0, 0.0, -0.0]})
+    assert sorted(cell.assembly.similarity_threshold for cell in found.cells) == [0.0, 0.5, 1.0]
+
+
+def test_several_grids_are_one_experiment():
+    found = cells([{"k": [4, 5], "data": "one"}, {"k": [5, 6], "data": "one"}, {"method": "closed_book"}])
+    assert [cell.assembly.k for cell in found.cells] == [4, 5, 6, None, None]
+    assert (found.combinations, found.repeated) == (6, 1)
+
+
+def test_cells_stand_in_the_same_sequence_in_every_process():
+    code = """
+from tests.compare.test_grid import FIXED, cells
+found = cells({"k": [4, 5], "order": ["rank", "source", "random"], "seed": [1, 0], "method": ["refine", "stuff"]})
+print([list(cell.values().values()) for cell in found.cells])
+"""
+    assert run_python(code, PYTHONHASHSEED="1") == run_python(code, PYTHONHASHSEED="2")
+
+
+def test_the_grid_of_the_survey_is_made_quickly():
+    import time
+
+    grid = {
+        "data": "one",
+        "k": 20,
+        "method": METHODS,
+        "store": ["index", "chroma"],
+        "embedder": ["local", "other"],
+        "similarity_threshold": [0.5, 0.6, 0.7, 0.8, 0.9],
+        "redundancy_threshold": [0.5, 0.6, 0.7, 0.8, 0.9],
+    }
+    started = time.perf_counter()
+    found = cells(grid)
+    assert len(found.cells) == 800
+    assert time.perf_counter() - started < 2
