@@ -1,4 +1,5 @@
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -98,7 +99,7 @@ def test_defaults_are_those_of_the_options():
 
 @pytest.mark.parametrize("name", SENSIBLE)
 def test_the_value_of_an_axis_comes_to_its_cells(name):
-    related = {
+    related: dict[str, dict[str, Any]] = {
         "fetch_k": {"k": 5},
         "seed": {"order": "random"},
         "min_keep": {"similarity_threshold": 0.5},

@@ -332,11 +332,7 @@ def test_a_full_disk_loses_nothing_that_was_written(small_disk):
     path = small_disk / "results.db"
     data = keepers(documents=4, questions=6)
     model = Full(small_disk / "rubbish", after=40)
-    options: dict[str, Any] = {
-        "grid": {"k": 4, "chunk_size": 32, "method": METHODS},
-        "data": data,
-        "metrics": ["token_f1"],
-    }
+    options: dict[str, Any] = {"grid": GRID, "data": data, "metrics": ["token_f1"]}
     with pytest.raises(ResultsFileError, match=r"results file.*full"):
         run(experiment(model, **options), path)
     assert model.filled.wait(30)
