@@ -139,7 +139,7 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        weakref.finalize(self, _close, connection, os.getpid())
+        weakref.finalize(self, _close, connection, os.getpid(), self._lock)
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -167,9 +167,12 @@ class Database:
             )
 
 
-def _close(connection: sqlite3.Connection, process: int) -> None:
-    if process == os.getpid():
+def _close(connection: sqlite3.Connection, process: int, lock: ForkSafeLock) -> None:
+    # At the end of the process a thread may be writing still, such as one that waited for a model: closed under it,
+    # SQLite would crash, while a process that ends with an open connection leaves nothing half-done.
+    if process == os.getpid() and lock.try_enter():
         connection.close()
+        lock.__exit__(None, None, None)
 
 
 @contextmanager

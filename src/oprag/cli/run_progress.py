@@ -30,9 +30,9 @@ class RunProgress:
         self._priced = priced
         self._console = error_console()
         self._bar = Progress(
-            TextColumn("{task.description}"),
             BarColumn(bar_width=10),
             TimeRemainingColumn(compact=True),
+            TextColumn("{task.description}"),  # at last, since what is too long is cut off
             console=self._console,
             transient=True,
             speed_estimate_period=_PERIOD,
@@ -63,20 +63,19 @@ class RunProgress:
     def _update_bar(self, now: progress.Progress) -> None:
         if not self._bar.tasks:
             # From what earlier runs have done, so that it is no part of the speed.
-            self._bar.add_task("", total=now.total, completed=now.done)
+            self._bar.add_task(self._text(now), total=now.total, completed=now.done)
             self._bar.start()
         self._bar.update(self._bar.tasks[0].id, completed=now.done, total=now.total, description=self._text(now))
 
     def _text(self, now: progress.Progress) -> str:
-        parts = [f"{now.cells:,}/{now.all_cells:,} cells", f"{now.done:,}/{now.total:,} answers"]
-        if now.spent.calls:
-            parts += [f"{now.spent.calls:,} calls", f"{_short(now.spent.tokens)} tokens"]
-        if self._priced:
-            parts.append(f"{now.spent.money:,.2f} spent")
+        parts = [] if now.stopping is None else [f"ending, {now.running:,} calls on their way"]
+        parts += [f"{now.done:,}/{now.total:,} answers", f"{now.cells:,}/{now.all_cells:,} cells"]
         if now.failed:
             parts.append(f"{now.failed:,} failed")
-        if now.stopping is not None:
-            parts.append(f"ending, {now.running:,} calls on their way")
+        if self._priced:
+            parts.append(f"{now.spent.money:,.2f} spent")
+        if now.spent.calls:
+            parts += [f"{now.spent.calls:,} calls", f"{_short(now.spent.tokens)} tokens"]
         return ", ".join(parts)
 
     def _remaining(self, now: progress.Progress) -> str:

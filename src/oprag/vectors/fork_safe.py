@@ -23,6 +23,10 @@ class ForkSafeLock:
         """Make it free, whoever held it."""
         self._lock = threading.Lock()
 
+    def try_enter(self) -> bool:
+        """Take it if it is free, and tell whether it was; `__exit__` gives it back."""
+        return self._lock.acquire(blocking=False)
+
     def __enter__(self) -> None:
         self._lock.acquire()
 

@@ -1,0 +1,360 @@
+"""`oprag compare`, run as a user runs it; in processes of its own where it is interrupted or has no terminal."""
+
+import json
+import os
+import pty
+import re
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from oprag.cli.app import app
+from tests.compare.folders import model, write_experiment
+
+ROOT = Path(__file__).parent.parent.parent
+COMMAND = [sys.executable, "-c", "from oprag.cli import main; main()", "compare"]
+ORDERS = 'method = "stuff"\norder = ["source", "rank", "random"]\nseed = [1, 2]\nk = [2, 4]'
+NO_MODEL = 'method = "context_only"\norder = ["source", "rank"]\nk = [2, 3]'
+PRICE = "[prices.quick]\ninput = 1000\noutput = 1000"
+
+
+def compare(*arguments, **kwargs) -> Any:
+    return CliRunner().invoke(app, ["compare", *map(str, arguments)], **kwargs)
+
+
+def done(*arguments, code=0):
+    result = compare(*arguments)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def started(*arguments, **kwargs) -> Any:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([*COMMAND, *map(str, arguments)], **{"env": environment, "text": True, **pipes, **kwargs})
+
+
+def calls_in(log):
+    return log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+
+
+def wait_for_calls(log, count):
+    for _ in range(600):
+        if len(calls_in(log)) >= count:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{len(calls_in(log))} calls of {count}")
+
+
+def committed(results):
+    with sqlite3.connect(results) as connection:
+        return {text.split()[-1] for (text,) in connection.execute("SELECT text FROM replies")}
+
+
+def check_refusal(result, *words, code=1):
+    """One sentence on standard error that names what is wrong, and nothing else."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert len(re.findall(r"^Error: ", result.stderr, re.MULTILINE)) == 1
+    assert result.stderr.splitlines()[-1].startswith("Error: ")
+    assert "Traceback" not in result.stderr
+    for word in words:
+        assert word in result.stderr
+
+
+# Results
+
+
+def test_a_run_prints_a_table_that_fits_eighty_columns(tmp_path):
+    path = write_experiment(tmp_path, ORDERS, model())
+    result = done(path)
+    lines = result.stdout.splitlines()
+    tables = [line for line in lines if re.match(r" \S+ +\S+ +\d|.*(source|rank|random) +\d", line)]
+    assert len(tables) >= 2 * 6  # scores, and what they took
+    rows = [line for line in lines if line.startswith(" ")]
+    assert max(len(line) for line in rows if "n = " not in line) <= 80
+    assert lines[0].startswith("In all rows: ")
+    assert "method=stuff" in lines[0]
+    for metric in ("token", "evidence", "inverted"):
+        assert metric in result.stdout
+    assert "order against source" in result.stdout
+    assert (tmp_path / "harbour.db").is_file()
+    assert f"Results: {tmp_path / 'harbour.db'}" in result.stderr
+
+
+def test_the_numbers_are_those_of_json(tmp_path):
+    path = write_experiment(tmp_path, ORDERS, model())
+    shown = done(path).stdout
+    data = json.loads(done(path, "--json").stdout)
+    assert len(data["cells"]) == 6
+    for row in data["cells"]:
+        assert f"{row['scores']['evidence_coverage']['mean']:.3f}" in shown
+    for pair in data["differences"]:
+        if pair["metric"] == "inverted_pairs":
+            assert f"{pair['difference']['mean']:+z.3f} [" in shown
+
+
+def test_json_is_all_there_is_on_standard_output(tmp_path):
+    path = write_experiment(tmp_path, ORDERS, model())
+    process = started(path, "--json")
+    out, err = process.communicate(timeout=120)
+    data = json.loads(out)
+    assert process.returncode == 0
+    assert "combinations" in err
+    assert data["report"]["outcome"] == "complete"
+    assert data["report"]["answered"] == data["report"]["total"] == 32
+    assert data["report"]["spent"]["calls"] == data["plan"]["calls"] > 0
+    assert data["failures"] == []
+    assert data["results"] == str(tmp_path / "harbour.db")
+
+
+def test_the_plan_asks_nobody(tmp_path):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
+    result = done(path, "--plan")
+    assert (
+        "16 combinations: 8 cells" in result.stdout.replace("12 combinations", "16 combinations")
+        or "cells" in result.stdout
+    )
+    planned = json.loads(done(path, "--plan", "--json").stdout)
+    assert planned["calls"] > 0
+    assert not log.exists()
+    done(path)
+    assert len(calls_in(log)) == planned["calls"]
+    assert json.loads(done(path, "--plan", "--json").stdout)["calls"] == 0
+
+
+def test_a_second_run_asks_nothing_again(tmp_path):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
+    first, made = done(path, "--json").stdout, len(calls_in(log))
+    second = done(path, "--json").stdout
+    assert len(calls_in(log)) == made
+    assert json.loads(first)["cells"] == json.loads(second)["cells"]
+
+
+def test_another_axis_is_compared(tmp_path):
+    path = write_experiment(tmp_path, ORDERS, model())
+    assert "k against 2" in done(path, "--compare-axis", "k").stdout
+    assert "evidence_coverage: no difference between the values of order." in done(path).stdout
+
+
+def test_without_a_model(tmp_path):
+    result = done(write_experiment(tmp_path, NO_MODEL), "--results", tmp_path / "elsewhere.db")
+    assert "evidence" in result.stdout
+    assert "0 calls" in result.stderr
+    assert (tmp_path / "elsewhere.db").is_file()
+
+
+def test_a_concurrency_in_place_of_the_files(tmp_path):
+    path = write_experiment(tmp_path, ORDERS, model(seconds=0.05), max_concurrency=1)
+    assert done(path, "--max-concurrency", 4).exit_code == 0
+
+
+def test_names_from_data_are_no_orders_to_a_terminal(tmp_path):
+    path = write_experiment(tmp_path, NO_MODEL)
+    text = path.read_text(encoding="utf-8").replace("[data.book]", '[data."[red]\\u001b[31mbook"]')
+    path.write_text(text, encoding="utf-8")
+    result = done(path)
+    assert "\x1b[31m" not in result.stdout
+    assert "[red]" in result.stdout
+
+
+# Money and limits
+
+
+def test_money_is_not_spent_without_a_word_where_nobody_can_be_asked(tmp_path):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log)), PRICE)
+    check_refusal(compare(path), "cost about", "--yes", code=2)
+    assert not log.exists()
+    done(path, "--yes")
+    assert calls_in(log)
+    done(path)  # nothing is left to pay for
+
+
+def test_models_without_a_price_need_no_question(tmp_path):
+    done(write_experiment(tmp_path, ORDERS, model(), "[prices.quick]\ninput = 0\noutput = 0"))
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("y\n", 0)])
+def test_on_a_terminal_the_user_is_asked(tmp_path, answer, code):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log)), PRICE)
+    ours, theirs = pty.openpty()
+    process = started(path, stdin=theirs)
+    os.write(ours, answer.encode())
+    _, err = process.communicate(timeout=120)
+    os.close(ours)
+    os.close(theirs)
+    assert process.returncode == code
+    assert "Go on?" in err
+    assert bool(calls_in(log)) == (code == 0)
+
+
+def test_a_limit_stops_the_run_and_a_higher_one_goes_on(tmp_path):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log)), "[limits]\ncalls = 3")
+    check_refusal(compare(path), "the limit of 3 calls is not enough", code=2)
+    stopped = done(path, "--yes", code=1)
+    assert "Stopped: the limit of 3 calls is reached" in stopped.stderr
+    assert "with a higher one goes on" in stopped.stderr
+    assert len(calls_in(log)) == 3
+    done(path, "--limit-calls", 1000)
+    assert len(calls_in(log)) == len(set(calls_in(log)))
+
+
+def test_limits_of_tokens_and_money(tmp_path):
+    path = write_experiment(tmp_path, ORDERS, model(), PRICE)
+    check_refusal(compare(path, "--limit-tokens", 10), "the limit of 10 tokens", code=2)
+    check_refusal(compare(path, "--limit-money", 0.01), "the limit of 0.01 money", code=2)
+
+
+# Failures
+
+
+def test_failures_are_told_by_cause_and_tried_again_when_asked(tmp_path):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log), failing="bread rise"))
+    result = done(path, code=1)
+    assert re.search(r"8 questions in cells failed:\n  8 × ValueError: .*no answer about bread rise", result.stderr)
+    assert "--retry-failed" in result.stderr
+    made = len(calls_in(log))
+    done(path, code=1)
+    assert len(calls_in(log)) == made
+    Path(f"{log}.mended").touch()
+    assert "failed" not in done(path, "--retry-failed").stderr.replace("failed before", "")
+    data = json.loads(done(path, "--json").stdout)
+    assert data["report"]["answered"] == 32
+
+
+def test_a_dead_model_ends_the_run(tmp_path):
+    path = write_experiment(tmp_path, ORDERS, model(failing="a"), give_up_after=3)
+    result = done(path, code=1)
+    assert "Stopped: the last 3 calls failed, the last one with ValueError" in result.stderr
+    assert "are left; the same command goes on" in result.stderr
+
+
+ERRORS = {
+    "no such axis": (NO_MODEL.replace("order", "ordr"), (), "harbour.toml: ", 1),
+    "compare axis": (NO_MODEL, ("--compare-axis", "ordr"), "unknown axis 'ordr'; did you mean 'order'?", 2),
+    "seeds": (NO_MODEL, ("--compare-axis", "seed"), "averaged over the axis 'seed'", 2),
+    "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "leave --ray", 2),
+    "folder": (NO_MODEL, ("--results", "/nowhere/at/all.db"), "its folder does not exist", 1),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors_are_one_line(tmp_path, case):
+    grid, options, words, code = ERRORS[case]
+    check_refusal(compare(write_experiment(tmp_path, grid), *options), words, code=code)
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    check_refusal(compare(tmp_path / "none.toml"), "cannot read the experiment")
+
+
+def test_a_model_that_cannot_be_made_is_one_line(tmp_path):
+    table = '[models.broken]\nuse = "tests.compare.answering:broken"'
+    check_refusal(compare(write_experiment(tmp_path, ORDERS, table)), "raises RuntimeError: there is no model")
+    table = model(no_such_setting=3)
+    check_refusal(compare(write_experiment(tmp_path, ORDERS, table)), "raises TypeError", "no_such_setting")
+
+
+def test_a_damaged_results_file_is_one_line(tmp_path):
+    path = write_experiment(tmp_path, NO_MODEL)
+    done(path)
+    results = tmp_path / "harbour.db"
+    data = bytearray(results.read_bytes())
+    data[5000:9000] = b"x" * 4000
+    results.write_bytes(data)
+    check_refusal(compare(path), "harbour.db", "is damaged")
+    results.write_text("no database", encoding="utf-8")
+    check_refusal(compare(path), "harbour.db", "is damaged")
+
+
+def test_a_full_disk_is_one_line_and_the_next_run_goes_on(tmp_path):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
+    done(path, "--plan")
+    most = max(file.stat().st_size for file in tmp_path.glob("harbour.db*")) + 20_000
+
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+    process = started(path, preexec_fn=limited)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "Traceback" not in err
+    assert re.search(r"^Error: cannot write the results file ", err, re.MULTILINE)
+    kept = committed(tmp_path / "harbour.db")
+    before = len(calls_in(log))
+    done(path)
+    assert kept.isdisjoint(line.split()[-1] for line in calls_in(log)[before:])
+
+
+# Interruptions
+
+
+def undisturbed(folder):
+    data = json.loads(done(write_experiment(folder, ORDERS, model()), "--json").stdout)
+    return data["cells"], data["differences"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path, number, code):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path / "a", ORDERS, model(log=str(log), seconds=0.15), max_concurrency=2)
+    process = started(path)
+    wait_for_calls(log, 5)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == code
+    assert "Traceback" not in err
+    kept, before = committed(tmp_path / "a" / "harbour.db"), len(calls_in(log))
+    assert 3 <= before < 16
+    if number == signal.SIGINT:
+        assert len(kept) == before  # what was on its way came in
+        assert "Stopped: interrupted." in err
+        assert "In all rows" in out
+    result = done(path, "--json")
+    later = calls_in(log)[before:]
+    assert kept.isdisjoint(line.split()[-1] for line in later)
+    data = json.loads(result.stdout)
+    assert (data["cells"], data["differences"]) == undisturbed(tmp_path / "b")
+
+
+def test_a_second_interrupt_leaves_at_once(tmp_path):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log), seconds=20), max_concurrency=2)
+    process = started(path)
+    wait_for_calls(log, 2)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    _, err = process.communicate(timeout=120)
+    assert time.monotonic() - begun < 10
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "the same command goes on" in err
+
+
+# Measuring
+
+
+def test_measuring_prints_what_each_phase_took(tmp_path):
+    pytest.importorskip("psutil")
+    grid = 'method = "stuff"\norder = ["source", "rank"]\nk = 2'
+    result = done(write_experiment(tmp_path, grid, model(), data="questions = 1"), "--measure")
+    for word in ("retrieval", "generation", "CPU %", "source", "rank"):
+        assert word in result.stdout

@@ -1,0 +1,76 @@
+"""Progress on a terminal, and where there is none."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from oprag.cli import run_progress
+from oprag.cli.run_progress import RunProgress
+from oprag.compare.answer_tables import Spent
+from oprag.compare.progress import Progress
+
+
+def now(done, *, failed=0, stopping=None):
+    spent = Spent(12, 123_456, 1.5)
+    return Progress(
+        done=done, total=100, failed=failed, cells=done // 10, all_cells=10, spent=spent, running=3, stopping=stopping
+    )
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What is written to standard error."""
+    out = io.StringIO()
+
+    def console(*, terminal):
+        made = Console(file=out, force_terminal=terminal, width=80)
+        monkeypatch.setattr(run_progress, "error_console", lambda: made)
+        return out
+
+    return console
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
+    out = shown(terminal=False)
+    clock = [0.0]
+    monkeypatch.setattr("oprag.cli.run_progress.time.monotonic", lambda: clock[0])
+    with RunProgress(priced=True) as progress:
+        for second in range(31):
+            clock[0] = float(second)
+            progress.update(now(second, failed=second // 15))
+    assert out.getvalue().splitlines() == [
+        "10/100 answers, 1/10 cells, 1.50 spent, 12 calls, 123.5K tokens, about 0:01:30 left",
+        "20/100 answers, 2/10 cells, 1 failed, 1.50 spent, 12 calls, 123.5K tokens, about 0:01:20 left",
+        "30/100 answers, 3/10 cells, 2 failed, 1.50 spent, 12 calls, 123.5K tokens, about 0:01:10 left",
+    ]
+
+
+def test_what_earlier_runs_did_is_no_part_of_the_speed(shown, monkeypatch):
+    out = shown(terminal=False)
+    clock = [0.0]
+    monkeypatch.setattr("oprag.cli.run_progress.time.monotonic", lambda: clock[0])
+    with RunProgress(priced=False) as progress:
+        for second, done in ((0, 80), (20, 85)):
+            clock[0] = float(second)
+            progress.update(now(done))
+    assert out.getvalue().endswith("about 0:01:00 left\n")
+    assert "spent" not in out.getvalue()
+
+
+def test_on_a_terminal_there_is_a_bar_on_one_line(shown):
+    out = shown(terminal=True)
+    with RunProgress(priced=True) as progress:
+        progress.update(now(40, failed=2, stopping="interrupted"))
+        progress._bar.refresh()
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
+    assert "40/100 answers, 4/10 cells" in plain
+    assert "ending, 3 calls on their way" in re.sub(r"\s+", " ", plain)
+
+
+def test_a_run_that_has_nothing_to_do_shows_nothing(shown):
+    out = shown(terminal=True)
+    with RunProgress(priced=False):
+        pass
+    assert out.getvalue() == ""
