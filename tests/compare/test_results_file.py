@@ -352,7 +352,7 @@ def test_a_file_that_must_not_grow_is_told(tmp_path):
     path = tmp_path / "results.db"
     file = ResultsFile(path)
     file.begin("small", {}, [], [], {})
-    with file.reading() as connection:
+    with file._database.reading() as connection:
         ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
         connection.execute(f"PRAGMA max_page_count = {pages + 4}")
     kept = []
