@@ -5,18 +5,22 @@ Run with: python -m docs.generate
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from oprag import Assembly, approximate_tokens
+from oprag.compare import metrics
+from oprag.compare.axes import axes
+from oprag.compare.scoring import METRICS
 from oprag.methods import MethodOptions
 
 ROOT = Path(__file__).parent.parent
-TABLES: dict[str, Any] = {"options": Assembly, "method options": MethodOptions}
-"""The dataclass of each table, by the name between whose marks it stands."""
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "methods.md")
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "methods.md", ROOT / "docs" / "comparing.md")
 
 
 def options_table(kind: Any) -> str:
@@ -33,12 +37,49 @@ def options_table(kind: Any) -> str:
 _SHOWN = {"count_tokens": approximate_tokens.__name__, "prompts": "Prompts()"}
 
 
+def axes_table() -> str:
+    """The axes of an experiment as a Markdown table."""
+    rows = ["| axis | default | what it is |", "|---|---|---|"]
+    for axis in axes().values():
+        default = "" if axis.default is None and axis.part == "parts" else f"`{_in_toml(axis.default)}`"
+        rows.append(f"| `{axis.name}` | {default} | {axis.help} |")
+    return "\n".join(rows) + "\n"
+
+
+def metrics_table() -> str:
+    """The metrics of an experiment as a Markdown table."""
+    rows = ["| metric | what it is |", "|---|---|"]
+    for name in METRICS:
+        function = getattr(metrics, name, None)
+        what = _LIKELIHOOD if function is None else function.__doc__.partition("\n")[0]
+        rows.append(f"| `{name}` | {what} |")
+    return "\n".join(rows) + "\n"
+
+
+_LIKELIHOOD = "The mean log-probability of the tokens of the gold answer, of the methods that ask for likelihoods."
+
+
+def _in_toml(value: Any) -> str:
+    """A value as a grid has it; TOML has no word for None."""
+    if value is None:
+        return '"none"'
+    return json.dumps(value, ensure_ascii=False)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "options": partial(options_table, Assembly),
+    "method options": partial(options_table, MethodOptions),
+    "axes": axes_table,
+    "metrics": metrics_table,
+}
+"""What makes each table, by the name between whose marks it stands."""
+
+
 def generated(document: str) -> str:
     """The text of a document with the generated parts as they should be."""
-    for name, kind in TABLES.items():
+    for name, table in TABLES.items():
         part = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
-        table = options_table(kind)
-        document = part.sub(table.replace("\\", r"\\"), document)
+        document = part.sub(table().replace("\\", r"\\"), document)
     return document
 
 

@@ -31,6 +31,7 @@ class LateProgress:
             TimeRemainingColumn(),
             console=error_console(),
             transient=True,
+            disable=not error_console().is_terminal,
         )
         self._task = self._bar.add_task(activity, total=None)
 
