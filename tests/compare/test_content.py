@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from oprag.compare.content import address, digest, document_address, prompt_address
@@ -82,7 +84,7 @@ def other_store(embeddings):
 
 GRID = {"k": 4, "chunk_size": 32}
 # What an answer in a cell depends on, one after the other.
-CHANGES = {
+CHANGES: dict[str, dict[str, Any]] = {
     "model": {"models": {"m": ModelSpec(model, "another")}},
     "embedder": {"embedders": {"words": EmbedderSpec(Words("others"), "others")}},
     "prefix": {"embedders": {"words": EmbedderSpec(Words(), "words", question_prefix="Q: ")}},
@@ -94,10 +96,26 @@ CHANGES = {
     **{
         name: {"grid": {**GRID, name: value}}
         for name, value in {
-            "k": 5, "chunk_size": 33, "chunk_overlap": 1, "splitter": "words", "retriever": "bm25", "repeat": 2,
-            "order": "rank", "token_budget": 500, "similarity_threshold": 0.1, "redundancy_threshold": 0.9,
-            "neighbors": 1, "stitch": False, "separator": "--", "gap": "...", "header": "{source}", "cite": True,
-            "method": "refine", "empty_answer": "None.", "store": "in_memory", "fetch_k": 9,
+            "k": 5,
+            "chunk_size": 33,
+            "chunk_overlap": 1,
+            "splitter": "words",
+            "retriever": "bm25",
+            "repeat": 2,
+            "order": "rank",
+            "token_budget": 500,
+            "similarity_threshold": 0.1,
+            "redundancy_threshold": 0.9,
+            "neighbors": 1,
+            "stitch": False,
+            "separator": "--",
+            "gap": "...",
+            "header": "{source}",
+            "cite": True,
+            "method": "refine",
+            "empty_answer": "None.",
+            "store": "in_memory",
+            "fetch_k": 9,
         }.items()
     },
 }
