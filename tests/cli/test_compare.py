@@ -260,6 +260,8 @@ def test_errors_are_one_line(tmp_path, case):
 
 def test_a_missing_file_is_one_line(tmp_path):
     check_refusal(compare(tmp_path / "none.toml"), "cannot read the experiment")
+    check_refusal(compare(""), "is a folder")
+    check_refusal(compare(write_experiment(tmp_path, NO_MODEL), "--results", ""), "results file")
 
 
 def test_a_model_that_cannot_be_made_is_one_line(tmp_path):

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag.cli.show import safe
+from oprag.cli.show import money, safe
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,10 @@ def test_line_ends_of_windows_are_line_ends():
 @pytest.mark.parametrize("letter", ["\x1b", "\x07", "\x9b", "\x7f", "\r", "\u202e", "\u2066", "\ud83d"])
 def test_what_a_terminal_would_obey_is_a_mark(letter):
     assert safe(f"a{letter}b") == "a\ufffdb"
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"), [(0.0, "0.00"), (1234.5, "1,234.50"), (0.25, "0.25"), (0.00432, "0.0043"), (0.1, "0.10")]
+)
+def test_small_amounts_of_money_are_no_nothing(amount, shown):
+    assert money(amount) == shown

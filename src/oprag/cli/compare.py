@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.cli.late_progress import LateProgress
+from oprag.cli.show import money
 from oprag.cli.telling import clear_errors, echo_json, tell
 from oprag.errors import OptionError
 
@@ -92,7 +93,6 @@ def compare(
     Ends with 0 when every question in every cell has an answer, with 1 when some have none, and with 130 after Ctrl-C;
     the same command goes on then.
     """
-    path = Path(results) if results is not None else Path(file).with_suffix(".db")
     limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
@@ -103,6 +103,7 @@ def compare(
             from oprag.compare.experiment_file import read_experiment
 
             experiment = read_experiment(file, changes=changes)
+            path = Path(results) if results is not None else Path(file).with_suffix(".db")
             planned = _planned(experiment, path, retry_failed=retry_failed)
             if plan:
                 _show_plan(planned, as_json=as_json)
@@ -113,7 +114,7 @@ def compare(
             _show(experiment, path, planned, report, compare_axis, as_json=as_json)
             _tell_what_next(experiment.name, path, report)
     except KeyboardInterrupt:
-        tell(f"Interrupted. What was paid for is in {path}; the same command goes on.", "yellow")
+        tell("Interrupted. What was paid for is in the results file; the same command goes on.", "yellow")
         raise typer.Exit(_INTERRUPTED) from None
     if report.outcome == "interrupted":
         raise typer.Exit(_INTERRUPTED)
@@ -167,10 +168,10 @@ def _agree(plan: Plan, *, yes: bool) -> None:
 
 
 def _reasons(plan: Plan) -> Iterator[str]:
-    money = sum(model.money or 0.0 for model in plan.models.values())
-    if money > 0:
-        yield f"the calls of models cost about {money:,.2f}"
-    wanted = {"calls": plan.calls, "tokens": plan.tokens, "money": money}
+    cost = sum(model.money or 0.0 for model in plan.models.values())
+    if cost > 0:
+        yield f"the calls of models cost about {money(cost)}"
+    wanted = {"calls": plan.calls, "tokens": plan.tokens, "money": cost}
     for name, limit in vars(plan.limits).items():
         spent = getattr(plan.spent, name)
         if limit is not None and wanted[name] and spent + wanted[name] > limit:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from oprag.cli.show import error_console
+from oprag.cli.show import error_console, money
 
 if TYPE_CHECKING:
     from oprag.compare import progress
@@ -73,7 +73,7 @@ class RunProgress:
         if now.failed:
             parts.append(f"{now.failed:,} failed")
         if self._priced:
-            parts.append(f"{now.spent.money:,.2f} spent")
+            parts.append(f"{money(now.spent.money)} spent")
         if now.spent.calls:
             parts += [f"{now.spent.calls:,} calls", f"{_short(now.spent.tokens)} tokens"]
         return ", ".join(parts)

@@ -12,7 +12,7 @@ from oprag.chunk import Span
 from oprag.context import Context
 from oprag.stitch import Passage
 
-__all__ = ["characters_of", "console", "error_console", "place_of", "safe", "show_context"]
+__all__ = ["characters_of", "console", "error_console", "money", "place_of", "safe", "show_context"]
 
 
 def console() -> Console:
@@ -56,6 +56,11 @@ def characters_of(first: Span, last: Span | None = None) -> str:
         return f"page {first.page}, character {first.start:,}, to page {last.page}, character {last.end:,}"
     page = "" if first.page is None else f"page {first.page}, "
     return safe(f"{page}characters {first.start:,}–{last.end:,}")
+
+
+def money(amount: float) -> str:
+    """An amount in whatever currency, with two digits that say something."""
+    return f"{amount:,.2f}" if amount >= 0.1 or not amount else f"{amount:.2g}"
 
 
 def safe(text: str) -> str:
