@@ -26,6 +26,8 @@ __all__ = ["Allowance", "Call", "Caller", "Engine", "Made"]
 # Units that wait for replies at the same time; each holds a context and little more.
 _MOST_WAITING = 4_000
 _REPLIES = 4_000  # that are at hand; other cells want the same ones soon
+# Of prompts that wait for replies: whole documents are long, and each cell has its own copy.
+_MOST_CHARACTERS = 200_000_000
 
 
 class Call(NamedTuple):
@@ -132,6 +134,7 @@ class Engine:
         self._replies: OrderedDict[str, Completion] = OrderedDict()
         self._waiting: dict[str, list[Work]] = {}
         self._works = 0
+        self._characters = 0
         self.stopped: str | None = None
 
     def stop(self, reason: str) -> None:
@@ -174,7 +177,12 @@ class Engine:
     @property
     def _wants_more(self) -> bool:
         """Whether other units are begun, so that no thread is without a call."""
-        return self.stopped is None and len(self._calls) < self._most and self._works < _MOST_WAITING
+        return (
+            self.stopped is None
+            and len(self._calls) < self._most
+            and self._works < _MOST_WAITING
+            and self._characters < _MOST_CHARACTERS
+        )
 
     def _begun(self, unit: Unit) -> Outcome | None:
         """Begin a unit; what came of it where that is impossible."""
@@ -250,7 +258,11 @@ class Engine:
                     self._waiting[key] = []
                     self._calls.append(Call(key, model, prompt))
                 self._waiting[key].append(work)
-        return all(work.replies.values())
+        if all(work.replies.values()):
+            return True
+        work.characters = sum(prompt.length for prompt in request.prompts)
+        self._characters += work.characters
+        return False
 
     def _known(self, key: str) -> Completion | None:
         """A reply that came before; the last few are at hand."""
@@ -263,6 +275,8 @@ class Engine:
 
     def _taken(self, work: Work) -> tuple[Completion | None, ...]:
         """The replies in the sequence of the prompts, on record."""
+        self._characters -= work.characters
+        work.characters = 0
         replies = tuple(work.replies[key] for _, key in work.wanted)
         work.calls += [
             called

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oprag.around import neighbors_among
 from oprag.chunk import Chunk
 from oprag.compare.content import address, document_address
+from oprag.compare.recent import Recent
 from oprag.compare.records import Hit, Hits, IndexRecord, Keeper, Piece
 from oprag.compare.vector_source import VectorSource
 from oprag.given import Given
@@ -24,6 +25,7 @@ from oprag.retrieval.split_sources import Split, pieces_of
 __all__ = ["Index", "Search", "Splitting", "Store", "StoreOpener"]
 
 _ANYTHING = "anything"
+_AT_ONCE = 100_000  # hits
 
 
 class Search(NamedTuple):
@@ -107,6 +109,7 @@ class Index:
         self._stores: dict[str, Store] = {}
         self._deepest = _deepest(searches)
         self._hits: dict[tuple[str, Search], Sequence[Hit]] = {}
+        self._whole: Recent[Sequence[Hit]] = Recent(_AT_ONCE, len)
         contents = [[name, document_address(text)] for name, text in documents.items()]
         self.key = address("index", contents, list(self._splitting.split), splitting.name)
 
@@ -170,6 +173,7 @@ class Index:
     def forget(self) -> None:
         """Forget what was found, so that the next question is searched for as if it were the first."""
         self._hits.clear()
+        self._whole.clear()
         self._source.forget_questions()
         if "_by_meaning" in self.__dict__:
             self.__dict__["_by_meaning"] = DocumentIndex(*self._contents, self.vectors, self._source)
@@ -189,18 +193,22 @@ class Index:
         """
         found: list[Hits] = []
         for search in dict.fromkeys(self._shared(search) for search in searches):
+            if search.depth is None:
+                continue  # whole rankings would fill the memory; each is made when it is asked for
             new: list[str] = []
             for question in dict.fromkeys(questions):
                 if (question, search) in self._hits:
                     continue
-                known = self._keeper.hits(self._address(question, search)) if search.depth is not None else None
+                known = self._keeper.hits(self._address(question, search))
                 if known is None:
                     new.append(question)
                 else:
                     self._hits[question, search] = known
-            for question, hits in zip(new, self._found(new, search), strict=True):
-                self._hits[question, search] = hits
-                if search.depth is not None:
+            at_once = max(1, _AT_ONCE // search.depth)
+            for start in range(0, len(new), at_once):
+                asked = new[start : start + at_once]
+                for question, hits in zip(asked, self._found(asked, search), strict=True):
+                    self._hits[question, search] = hits
                     found.append(self._record(question, search, hits))
         if found:
             _ = self.pieces  # what hits are about is written first
@@ -215,10 +223,7 @@ class Index:
             with_vectors: Whether the chunks and the question need their vectors.
             with_neighbors: Whether the chunks around the found ones will be asked for.
         """
-        shared = self._shared(search)
-        if (question, shared) not in self._hits:
-            self.prepare([question], [search])
-        hits = self._hits[question, shared][: search.depth]
+        hits = self._hits_of(question, self._shared(search))[: search.depth]
         vectors: Any = [None] * len(hits)
         vector = None
         if with_vectors:
@@ -232,11 +237,18 @@ class Index:
             chunks.append(chunk)
         return Given(chunks, vector, self.neighbors if with_neighbors else None)
 
+    def _hits_of(self, question: str, search: Search) -> Sequence[Hit]:
+        if search.depth is None:
+            return self._whole.get((question, search), lambda: self._found([question], search)[0])
+        if (question, search) not in self._hits:
+            self.prepare([question], [search])
+        return self._hits[question, search]
+
     def _shared(self, search: Search) -> Search:
         """The search that answers this one: the exact index finds the same first chunks, however many are asked for."""
-        if search.store != "index":
+        if search.store != "index" or search.depth is None:
             return search
-        return search._replace(depth=self._deepest.get(search.retriever, search.depth))
+        return search._replace(depth=max(search.depth, self._deepest.get(search.retriever, 0)))
 
     def _found(self, questions: Sequence[str], search: Search) -> list[list[Hit]]:
         if not questions or not self.chunks:
@@ -288,11 +300,10 @@ class Index:
         return Hits(self._address(question, search), *about, hits)
 
 
-def _deepest(searches: Iterable[Search]) -> dict[str, int | None]:
-    """For each retriever over the exact index the largest depth; None for all."""
-    deepest: dict[str, int | None] = {}
+def _deepest(searches: Iterable[Search]) -> dict[str, int]:
+    """For each retriever over the exact index the largest depth that is a number."""
+    deepest: dict[str, int] = {}
     for search in searches:
-        if search.store == "index":
-            before = deepest.get(search.retriever, 0)
-            deepest[search.retriever] = None if before is None or search.depth is None else max(before, search.depth)
+        if search.store == "index" and search.depth is not None:
+            deepest[search.retriever] = max(search.depth, deepest.get(search.retriever, 0))
     return deepest

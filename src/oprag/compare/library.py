@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from oprag.assembly import Assembly
 from oprag.build import assemble
@@ -12,6 +11,7 @@ from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.embedders import ExperimentEmbedder
 from oprag.compare.index import Index, Search, Splitting, StoreOpener
+from oprag.compare.recent import Recent
 from oprag.compare.records import Keeper
 from oprag.compare.vector_source import VectorSource
 from oprag.context import Context
@@ -21,11 +21,10 @@ from oprag.retrieval.split_sources import Split
 
 __all__ = ["Library", "search_of"]
 
-Value = TypeVar("Value")
-
 _INDEXES = 16
-_GIVEN = 1_024
-_CONTEXTS = 4_096
+# Chunks in all contexts that are at hand: about half a kilobyte each. A context of k=128 has as many, one that is cut
+# by its tokens alone all chunks of its documents.
+_CHUNKS = 100_000
 
 
 class Library:
@@ -67,9 +66,9 @@ class Library:
         for name, data_set in data.items() if together else ():
             for question in data_set.questions:
                 self._questions.setdefault((name, question.documents), []).append(question.text)
-        self._indexes: OrderedDict[Hashable, Index] = OrderedDict()
-        self._given: OrderedDict[Hashable, Given] = OrderedDict()
-        self._contexts: OrderedDict[Hashable, Context] = OrderedDict()
+        self._indexes: Recent[Index] = Recent(_INDEXES, forget=Index.close)
+        self._given: Recent[Given] = Recent(_CHUNKS, lambda given: 1 + len(given.chunks))
+        self._contexts: Recent[Context] = Recent(_CHUNKS, lambda context: 1 + len(context.kept) + len(context.dropped))
 
     def contexts(self, cell: Cell, question: Question, asked: Sequence[str]) -> list[Context]:
         """The context of each question that a method asks about the documents of a question of the set."""
@@ -122,7 +121,7 @@ class Library:
             index.prepare(self._questions.get((cell.data, documents), []), searches)
             return index
 
-        return _remembered(self._indexes, key, _INDEXES, make, Index.close)
+        return self._indexes.get(key, make)
 
     def forget(self) -> None:
         """Forget what was found and made of it; indexes stay."""
@@ -133,8 +132,6 @@ class Library:
 
     def close(self) -> None:
         """Give back what stores hold."""
-        for index in self._indexes.values():
-            index.close()
         self._indexes.clear()
 
     def _context(self, cell: Cell, index: Index, question: str) -> Context:
@@ -146,9 +143,9 @@ class Library:
             return index.given(question, search, with_vectors=wants[0], with_neighbors=wants[1])
 
         def put_together() -> Context:
-            return assemble(_remembered(self._given, place, _GIVEN, retrieve), cell.options.numbered(cell.assembly))
+            return assemble(self._given.get(place, retrieve), cell.options.numbered(cell.assembly))
 
-        return _remembered(self._contexts, (place, cell.assembly, cell.options.cite), _CONTEXTS, put_together)
+        return self._contexts.get((place, cell.assembly, cell.options.cite), put_together)
 
 
 def search_of(cell: Cell) -> Search:
@@ -158,22 +155,3 @@ def search_of(cell: Cell) -> Search:
 
 def _depth(assembly: Assembly) -> int | None:
     return assembly.fetch_k or assembly.k
-
-
-def _remembered(
-    known: OrderedDict[Hashable, Value],
-    key: Hashable,
-    most: int,
-    make: Callable[[], Value],
-    forget: Callable[[Value], None] | None = None,
-) -> Value:
-    """A value from a table of the last few, or a new one."""
-    if key in known:
-        known.move_to_end(key)
-        return known[key]
-    value = known[key] = make()
-    while len(known) > most:
-        _, oldest = known.popitem(last=False)
-        if forget is not None:
-            forget(oldest)
-    return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from oprag.compare.cell import Cell
 from oprag.compare.content import address
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.library import Library
+from oprag.compare.recent import Recent
 from oprag.compare.records import AnswerRecord, ContextRecord
 from oprag.compare.scoring import COSINE, Scored, cosines, scores_of, spans_of
 from oprag.compare.storable import storable
@@ -20,7 +21,7 @@ from oprag.methods.answer import Answer
 
 __all__ = ["Recorder"]
 
-_CONTEXTS = 1_024
+_CHUNKS = 50_000  # in all contexts that are at hand
 _LONGEST = 2_000  # characters of an error message
 
 
@@ -51,7 +52,9 @@ class Recorder:
         self._library = library
         self._metrics = metrics
         self._score_embedder = score_embedder
-        self._about: OrderedDict[int, _About] = OrderedDict()
+        self._about: Recent[_About] = Recent(
+            _CHUNKS, lambda about: 1 + len(about.context.kept) + len(about.context.dropped)
+        )
         self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
 
     def records(self, outcomes: Sequence[Outcome]) -> list[AnswerRecord]:
@@ -121,24 +124,21 @@ class Recorder:
         )
 
     def _about_context(self, cell: Cell, question: Question, context: Context) -> _About:
-        key = id(context)
-        known = self._about.get(key)
-        if known is not None and known.context is context:
-            return known
-        index = self._library.index(cell, question.documents)
-        rows = [int(chunk.id or 0) for chunk in context.kept]
-        kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
-        dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
-        about = self._about[key] = _About(
-            context,
-            ContextRecord(address("context", index.key, kept, dropped), index.key, kept, dropped),
-            context.tokens,
-            sum(index.pieces[row].tokens for row in rows),
-            spans_of(context, index, self._data[cell.data].documents),
-        )
-        while len(self._about) > _CONTEXTS:
-            self._about.popitem(last=False)
-        return about
+        def make() -> _About:
+            index = self._library.index(cell, question.documents)
+            rows = [int(chunk.id or 0) for chunk in context.kept]
+            kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
+            dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
+            return _About(
+                context,
+                ContextRecord(address("context", index.key, kept, dropped), index.key, kept, dropped),
+                context.tokens,
+                sum(index.pieces[row].tokens for row in rows),
+                spans_of(context, index, self._data[cell.data].documents),
+            )
+
+        # The context is held with it, so no other one can have its id.
+        return self._about.get(id(context), make)
 
     def _length(self, cell: Cell, question: Question) -> int:
         """The tokens of the whole documents of a question."""

@@ -46,6 +46,7 @@ __all__ = [
 # Answers are made again from the replies that are kept, so that writing them down may wait a little.
 _FLUSH_SECONDS = 0.5
 _FLUSH_ANSWERS = 256
+_FLUSH_CHARACTERS = 20_000_000  # of the prompts of answers, which are held until then
 _PACKAGES = ("oprag", "numpy", "langchain-core", "llama-index-core", "wordllama", "bm25s", "sentence-transformers")
 
 
@@ -288,12 +289,15 @@ def versions() -> dict[str, str]:
 def batches(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
     """Outcomes as they are written down: a few times a second, or when there are many."""
     batch: list[Outcome] = []
+    characters = 0
     since = time.monotonic()
     for outcome in outcomes:
         batch.append(outcome)
-        if len(batch) >= _FLUSH_ANSWERS or time.monotonic() - since > _FLUSH_SECONDS:
+        if outcome.answer is not None:
+            characters += sum(call.prompt.length for call in outcome.answer.calls)
+        if len(batch) >= _FLUSH_ANSWERS or characters >= _FLUSH_CHARACTERS or time.monotonic() - since > _FLUSH_SECONDS:
             yield batch
-            batch, since = [], time.monotonic()
+            batch, characters, since = [], 0, time.monotonic()
     yield batch
 
 

@@ -61,6 +61,8 @@ class Work:
         calls: The replies so far.
         embedded: The texts that were embedded so far.
         replies: Those of the request that it waits for, by their content address; None where one has not come.
+        wanted: The step and the content address of each of them, in the sequence of the prompts.
+        characters: The length of the prompts that it waits with.
     """
 
     unit: Unit
@@ -69,6 +71,7 @@ class Work:
     embedded: list[str] = field(default_factory=list)
     replies: dict[str, Completion | None] = field(default_factory=dict)
     wanted: list[tuple[str, str]] = field(default_factory=list)
+    characters: int = 0
 
     @classmethod
     def begun(cls, unit: Unit) -> Work:

@@ -46,6 +46,11 @@ class Prompt:
             return as_text(self.messages)
         return "\n\n".join(message.content for message in self.messages)
 
+    @property
+    def length(self) -> int:
+        """The characters of all messages."""
+        return sum(len(message.content) for message in self.messages)
+
 
 def as_text(messages: tuple[Message, ...]) -> str:
     """A conversation as one text, a line for each message."""

@@ -1,0 +1,58 @@
+"""The last few values of something that is dear to make, as many as there is room for."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+__all__ = ["Recent"]
+
+Value = TypeVar("Value")
+
+
+class Recent(Generic[Value]):
+    """Values by their keys; the longest unused ones go first.
+
+    Args:
+        most: How much all of them may weigh; one is there however heavy it is.
+        weigh: What a value weighs; by default 1.
+        forget: Told of each value that goes.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        weigh: Callable[[Value], int] = lambda _: 1,
+        forget: Callable[[Value], None] = lambda _: None,
+    ) -> None:
+        self._most = most
+        self._weigh = weigh
+        self._forget = forget
+        self._values: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._weight = 0
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of a key; made where it is not there."""
+        if key in self._values:
+            self._values.move_to_end(key)
+            return self._values[key][0]
+        value = make()
+        self._values[key] = value, self._weigh(value)
+        self._weight += self._values[key][1]
+        while self._weight > self._most and len(self._values) > 1:
+            _, (oldest, weight) = self._values.popitem(last=False)
+            self._weight -= weight
+            self._forget(oldest)
+        return value
+
+    def values(self) -> list[Value]:
+        """All that are there, the longest unused first."""
+        return [value for value, _ in self._values.values()]
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        for value in self.values():
+            self._forget(value)
+        self._values.clear()
+        self._weight = 0
