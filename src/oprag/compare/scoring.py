@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -148,7 +149,10 @@ def scores_of(given: Scored, names: Sequence[str]) -> tuple[dict[str, float], li
         except OptionError as error:
             notes.append(f"no {name}: {error}")
             continue
-        if value is not None:
+        if value is not None and not math.isfinite(value):
+            # One such value would be the mean of all.
+            notes.append(f"no {name}: it is {value}, not a number")
+        elif value is not None:
             scores[name] = value
     return scores, notes
 

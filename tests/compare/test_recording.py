@@ -1,0 +1,136 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from oprag.compare.data.data_set import DataSet, Evidence, Question
+from oprag.compare.run import run
+from oprag.compare.scoring import METRICS, check_metrics
+from oprag.errors import OptionError
+from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
+
+TEXT = "The keeper of the moon is Selene. Other words stand here for a while, and then some more of them. " * 3
+FULL = Question(
+    id="full",
+    text="Who is the keeper of the moon?",
+    documents=("text",),
+    answers=("Selene", "the goddess Selene"),
+    choices=("Apollo", "Selene"),
+    right_choice=1,
+    evidence=(Evidence("text", 0, 33),),
+)
+BARE = Question(id="bare", text="Who else?", documents=("text",))
+DATA = DataSet(name="set", documents={"text": TEXT}, questions=[BARE, FULL])
+GRID = {"k": 4, "splitter": "words", "chunk_size": 12}
+OF_ANSWERS = {"token_f1", "exact_match", "rouge_l", "answer_cosine"}
+ALWAYS = {"paper_token_usage", "long_context_share"}
+OF_CONTEXTS = {"inverted_pairs"}
+
+
+def scores(tmp_path, method, reply="B", data=DATA, **grid):
+    path = tmp_path / "results.db"
+    model = RecordingModel(lambda text: reply)
+    report = run(experiment(model, data=data, grid={**GRID, "method": method, **grid}), path)
+    assert report.complete, report
+    found = rows(path, "SELECT question_id, scores FROM results WHERE method = ?", method)
+    return {name: json.loads(values) for name, values in found}
+
+
+@pytest.mark.parametrize("method", [*METHODS, "closed_book", "context_only"])
+def test_each_metric_is_there_where_it_applies_and_nowhere_else(method, tmp_path):
+    found = scores(tmp_path, method)
+    read = set() if method == "closed_book" else OF_CONTEXTS
+    answered = set() if method == "context_only" else ALWAYS
+    assert set(found["bare"]) == read | answered
+    of_answer = set() if method == "context_only" else OF_ANSWERS | {"choice_accuracy"}
+    of_evidence = set() if method == "closed_book" else {"evidence_coverage"}
+    assert set(found["full"]) == read | answered | of_answer | of_evidence
+
+
+def test_the_best_of_several_gold_answers_counts(tmp_path):
+    found = scores(tmp_path, "stuff", "the goddess Selene")
+    assert found["full"]["token_f1"] == found["full"]["exact_match"] == found["full"]["rouge_l"] == 1
+    assert found["full"]["answer_cosine"] == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize(("reply", "right"), [("B", 1), ("A", 0), ("B. Selene", 1), ("answer is: Selene", 1), ("", 0)])
+def test_choices_are_judged(reply, right, tmp_path):
+    found = scores(tmp_path, "stuff", reply)
+    assert found["full"]["choice_accuracy"] == right
+    assert "choice_accuracy" not in found["bare"]
+
+
+def test_an_empty_answer_scores_nothing_and_is_not_left_out(tmp_path):
+    found = scores(tmp_path, "stuff", "")["full"]
+    assert {name: found[name] for name in (*OF_ANSWERS, "choice_accuracy")} == dict.fromkeys(
+        (*OF_ANSWERS, "choice_accuracy"), 0
+    )
+    assert found["paper_token_usage"] == 0
+
+
+def test_cosines_do_not_hang_on_the_first_question(tmp_path):
+    # The first question of the set has no gold answers.
+    assert "answer_cosine" in scores(tmp_path, "stuff")["full"]
+
+
+def test_order_shows_in_inverted_pairs(tmp_path):
+    path = tmp_path / "results.db"
+    grid = {"k": 8, "chunk_size": 16, "method": "context_only", "order": ["source", "reverse", "rank"]}
+    assert run(experiment(None, data=keepers(1, 3), grid=grid, metrics=["inverted_pairs"]), path).complete
+    found = rows(path, "SELECT \"order\", json_extract(scores, '$.inverted_pairs') FROM results")
+    assert {value for order, value in found if order == "source"} == {0}
+    by_rank = [value for order, value in found if order == "rank"]
+    reverse = [value for order, value in found if order == "reverse"]
+    # The reverse of an order has the other pairs inverted.
+    assert [one + other for one, other in zip(by_rank, reverse, strict=True)] == pytest.approx([1, 1, 1])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_left_by_thresholds_is_answered_without_a_call(method, tmp_path):
+    path = tmp_path / "results.db"
+    model = RecordingModel()
+    grid = {**GRID, "method": method, "similarity_threshold": 0.999, "empty_answer": "Nothing there."}
+    report = run(experiment(model, data=replace(DATA, questions=[FULL]), grid=grid), path)
+    assert report.complete
+    assert not model.calls
+    ((answer, calls, tokens, chunks, found),) = rows(
+        path, "SELECT answer, calls, context_tokens, context_chunks, scores FROM results"
+    )
+    assert (answer, calls, tokens, chunks) == ("Nothing there.", 0, 0, 0)
+    assert json.loads(found)["evidence_coverage"] == 0
+    assert json.loads(found)["token_f1"] == 0
+    ((dropped,),) = rows(path, "SELECT dropped FROM contexts")
+    assert sum(json.loads(dropped).values()) == 4
+
+
+def test_a_likelihood_that_is_no_number_is_no_score(tmp_path):
+    from oprag.compare.scoring import Scored, scores_of
+
+    scored = Scored(FULL, "answer_likelihood", "nan", None, (), 0, 0)
+    assert scores_of(scored, ["answer_likelihood"]) == ({}, ["no answer_likelihood: it is nan, not a number"])
+
+
+def test_what_an_answer_took_is_as_if_its_cell_were_alone(tmp_path):
+    path = tmp_path / "results.db"
+    model = RecordingModel()
+    grid = {"k": 4, "chunk_size": 32, "method": ["step_down"], "similarity_threshold": ["none", -1], "seed": 0}
+    assert run(experiment(model, grid=grid), path).complete
+    found = rows(
+        path, "SELECT question_id, calls, input_tokens, output_tokens, embedded_tokens FROM results ORDER BY 1"
+    )
+    # Two cells that find the same contexts, so one of them asked nobody.
+    assert len(found) == 12
+    assert found[::2] == found[1::2]
+    assert all(embedded > 5 for *_, embedded in found)
+    assert sum(row[1] for row in found) >= 2 * len(model.calls)
+
+
+@pytest.mark.parametrize("wrong", ["token_f1", [], ["f1"], ["token_f1", "f1"]])
+def test_wrong_metrics_are_refused(wrong):
+    with pytest.raises(OptionError, match="metric"):
+        check_metrics(wrong)
+
+
+def test_metrics_are_named_once():
+    assert check_metrics(["rouge_l", "token_f1", "rouge_l"]) == ("rouge_l", "token_f1")
+    assert check_metrics(list(METRICS)) == tuple(METRICS)
