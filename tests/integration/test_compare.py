@@ -1,0 +1,122 @@
+"""A whole experiment with a real model behind a real server, which is killed midway."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import pytest
+
+from oprag.compare.cell import CLOSED
+from oprag.compare.data import DataSet, Evidence, Question
+from oprag.compare.experiment import Experiment
+from oprag.compare.plan import make_plan
+from oprag.compare.run import run
+from oprag.methods import method_names
+from tests.integration.model_server import MortalServer
+
+pytestmark = pytest.mark.integration
+
+ASKED = {
+    "assert": "What happens when the condition of an assert statement is false?",
+    "lambda": "What is the value of a lambda expression?",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[MortalServer]:
+    running = MortalServer()
+    yield running
+    running.kill()
+
+
+def experiment(server: MortalServer, methods: list[str], **options: Any) -> Experiment:
+    documents = {name: topics[name][:4_000] for name in ASKED}
+    questions = [
+        Question(
+            id=name,
+            text=text,
+            documents=(name,),
+            answers=(name,),
+            evidence=(Evidence(name, 0, len(documents[name])),),
+        )
+        for name, text in ASKED.items()
+    ]
+    model = {
+        "use": "openai:smollm2",
+        "base_url": f"{server.address}/v1",
+        "max_tokens": 8,
+        "temperature": 0,
+        "timeout": 120,
+        "retries": 0,
+    }
+    return Experiment(
+        name="real",
+        data={"reference": DataSet(name="reference", documents=documents, questions=questions)},
+        models={"small": model},
+        grid={
+            "method": methods,
+            "order": ["source", "rank"],
+            "chunk_size": 64,
+            "k": 3,
+            "passage_tokens": 64,
+            "variants": 2,
+            "source_token_budget": 200,
+            "overflow": "truncate_end",
+        },
+        **{"max_concurrency": 2, **options},
+    )
+
+
+def rows(path: Path, statement: str) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(path) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def test_every_method_answers_and_replies_are_shared(server, tmp_path):
+    path = tmp_path / "results.db"
+    small = experiment(server, [*method_names(), *CLOSED[:1]])
+    plan = make_plan(small)
+    report = run(small, path)
+    assert report.complete, report
+    assert report.total == 2 * (2 * len(method_names()) + 1)
+    assert 0 < report.spent.calls <= plan.calls
+    # The server's own figures, and as many calls as there are replies.
+    assert rows(path, "SELECT count(*), min(input_tokens) > 0, max(estimated) FROM replies") == [
+        (report.spent.calls, 1, 0)
+    ]
+    assert all(calls for (calls,) in rows(path, "SELECT calls FROM results"))
+    inverted = rows(path, "SELECT DISTINCT scores ->> 'inverted_pairs' FROM results WHERE [order] = 'source'")
+    assert {share for (share,) in inverted} <= {0.0, None}
+    again = run(small, path)
+    assert again.complete
+    assert again.spent == report.spent
+
+
+def test_a_server_that_is_killed_midway_loses_no_committed_reply(server, tmp_path):
+    path = tmp_path / "results.db"
+    small = experiment(server, ["map_reduce", "refine", "map_rerank"], give_up_after=3)
+
+    def kill_it() -> None:
+        while not path.exists() or not rows(path, "SELECT count(*) FROM replies WHERE 1")[0][0]:
+            threading.Event().wait(0.05)
+        server.kill()
+
+    killer = threading.Thread(target=kill_it)
+    killer.start()
+    first = run(small, path)
+    killer.join()
+    assert not first.complete
+    assert first.answered + sum(first.failed.values()) + first.left == first.total
+    kept = {key for (key,) in rows(path, "SELECT key FROM replies")}
+    assert kept
+    server.start()
+    second = run(small, path, retry_failed=True)
+    assert second.complete, second
+    replies = rows(path, "SELECT key, run FROM replies")
+    assert {key for key, run_number in replies if run_number == 1} == kept
+    assert second.spent.calls == len(replies) + len(rows(path, "SELECT 1 FROM failed_calls"))
