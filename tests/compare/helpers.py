@@ -22,6 +22,7 @@ from tests.helpers import WORDS, prose
 
 __all__ = [
     "METHODS",
+    "Likely",
     "RecordingModel",
     "Words",
     "experiment",
@@ -143,6 +144,19 @@ class RecordingModel:
         finally:
             with self._lock:
                 self._running -= 1
+
+
+class Likely:
+    """Finds a long answer less likely than a short one, whatever stands before."""
+
+    name = "likely"
+    window = 100_000
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+    def answer_likelihood(self, prompt: str, answer: str) -> float:
+        return -len(answer) / 10
 
 
 def experiment(model: Any = None, *, grid: Any = None, data: DataSet | None = None, **options: Any) -> Experiment:

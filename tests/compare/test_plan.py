@@ -3,7 +3,7 @@ import pytest
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.plan import make_plan
 from oprag.compare.run import run
-from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows
+from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows
 
 ALL = {
     "k": [3, 6],
@@ -156,6 +156,7 @@ def test_progress_of_a_plan_is_told():
 
 def test_likelihoods_are_planned(tmp_path):
     grid = {"k": 4, "chunk_size": 32, "method": ["answer_likelihood", "closed_book_likelihood"]}
-    plan = make_plan(experiment(refuses, grid=grid))
+    plan = make_plan(experiment(None, models={"likely": Likely()}, grid=grid))
     assert plan.calls == 12
-    assert plan.models["m"].output_tokens == 0
+    assert plan.models["likely"].output_tokens == 0
+    assert plan.models["likely"].input_tokens > 0

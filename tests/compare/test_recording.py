@@ -7,7 +7,7 @@ from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.run import run
 from oprag.compare.scoring import METRICS, check_metrics
 from oprag.errors import OptionError
-from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
+from tests.compare.helpers import METHODS, Likely, RecordingModel, experiment, keepers, rows
 
 TEXT = "The keeper of the moon is Selene. Other words stand here for a while, and then some more of them. " * 3
 FULL = Question(
@@ -108,6 +108,20 @@ def test_a_likelihood_that_is_no_number_is_no_score(tmp_path):
 
     scored = Scored(FULL, "answer_likelihood", "nan", None, (), 0, 0)
     assert scores_of(scored, ["answer_likelihood"]) == ({}, ["no answer_likelihood: it is nan, not a number"])
+
+
+def test_the_likeliest_gold_answer_counts_and_without_any_there_is_no_score(tmp_path):
+    path = tmp_path / "results.db"
+    grid = {**GRID, "method": ["answer_likelihood", "closed_book_likelihood"]}
+    report = run(experiment(None, models={"likely": Likely()}, data=DATA, grid=grid), path)
+    assert report.complete, report
+    found = rows(path, "SELECT question_id, method, json_extract(scores, '$.answer_likelihood'), calls FROM results")
+    assert sorted(found) == [
+        ("bare", "answer_likelihood", None, 0),
+        ("bare", "closed_book_likelihood", None, 0),
+        ("full", "answer_likelihood", -0.6, 2),
+        ("full", "closed_book_likelihood", -0.6, 2),
+    ]
 
 
 def test_what_an_answer_took_is_as_if_its_cell_were_alone(tmp_path):

@@ -68,8 +68,8 @@ def _likelihood_prompts(task: Task, context: str) -> tuple[Prompt, ...]:
 
 
 def _best(replies: tuple[object, ...]) -> str:
-    """The reply with the highest likelihood: of several gold answers the best counts."""
-    return max((str(getattr(reply, "text", "")) for reply in replies), key=float)
+    """The reply with the highest likelihood: of several gold answers the best counts; empty without any."""
+    return max((str(getattr(reply, "text", "")) for reply in replies), key=float, default="")
 
 
 _CONTROLS: dict[str, MethodFunction] = {

@@ -84,7 +84,8 @@ def _inversions(given: Scored) -> float | None:
 
 
 def _likelihood(given: Scored) -> float | None:
-    return float(given.text) if given.method in LIKELIHOODS else None
+    # Without gold answers there is none.
+    return float(given.text) if given.method in LIKELIHOODS and given.text else None
 
 
 def _paper_tokens(given: Scored) -> float | None:

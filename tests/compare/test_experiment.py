@@ -1,0 +1,106 @@
+from dataclasses import replace
+
+import pytest
+
+from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.models import ModelSpec
+from oprag.compare.run import run
+from oprag.errors import ExperimentError, OptionError
+from tests.compare.helpers import RecordingModel, experiment, keepers, rows
+
+QUESTION = Question(id="1", text="What?", documents=("text",))
+
+
+def data(*questions, **documents):
+    return DataSet(name="set", documents=documents or {"text": "A text."}, questions=questions)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (data(), "has no questions"),
+        (data(QUESTION, QUESTION), "the question '1': another one has the same id"),
+        (data(replace(QUESTION, text=" \n")), "its text must not be empty, got ' \\\\n'"),
+        (data(replace(QUESTION, text=None)), "its text must not be empty, got None"),  # type: ignore[arg-type]
+        (data(replace(QUESTION, documents=("text", "gone"))), "there is no document 'gone'"),
+        (data(replace(QUESTION, choices=("a",) * 27)), "at most 26 choices, got 27"),
+        (data(replace(QUESTION, choices=("a", "b"), right_choice=2)), "the right choice is number 2 of 2"),
+        (data(QUESTION, text=7), "the document 'text' must be a text, or a list of pages"),
+        (data(QUESTION, text=["a", 7]), "the document 'text' must be a text, or a list of pages"),
+        (data(QUESTION, **{"text": "a", " ": "b"}), "' ' is no name of a document"),
+        (data(QUESTION, **{"text": "a", "caf\udce9": "b"}), "is no name of a document; give it another one"),
+    ],
+)
+def test_questions_that_cannot_be_asked_are_refused(wrong, message):
+    with pytest.raises(ExperimentError, match=message):
+        experiment(RecordingModel(), data=wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"name": " "}, ExperimentError, "must have a name"),
+        ({"name": "half \ud83d"}, ExperimentError, "must have a name"),
+        ({"name": None}, ExperimentError, "must have a name"),
+        ({"embedders": {}}, ExperimentError, "must have an embedder"),
+        ({"max_concurrency": 0}, OptionError, "max_concurrency"),
+        ({"give_up_after": 0}, OptionError, "give_up_after"),
+        ({"metrics": ["f1"]}, OptionError, "there is no metric 'f1'"),
+        ({"prompts": {"answr": "x"}}, OptionError, "there is no prompt .answr."),
+        ({"stores": {"index": "a:b"}}, ExperimentError, "there is a store 'index' already"),
+        ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
+        ({"models": {"m": {"temperature": 1}}}, ExperimentError, "'m' must say what to use"),
+        ({"models": {"m": {"use": "local", "retries": -1}}}, ExperimentError, "retries"),
+        ({"grid": {"kk": 1}}, ExperimentError, "unknown axis 'kk'"),
+    ],
+)
+def test_wrong_experiments_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        experiment(None, **{"models": {}, **options})
+
+
+@pytest.mark.parametrize("wrong", [None, {}, [], {"set": "a path"}])
+def test_data_must_be_data_sets(wrong):
+    from oprag.compare.experiment import Experiment
+
+    with pytest.raises(ExperimentError, match="data must map names to data sets"):
+        Experiment(name="a", data=wrong, grid={"k": 1})
+
+
+def test_nothing_is_written_for_an_experiment_that_cannot_be_run(tmp_path):
+    for wrong in (experiment(None), experiment(None, models={"m": ModelSpec("nobody:nothing")})):
+        with pytest.raises(ExperimentError):
+            run(wrong, tmp_path / "results.db")
+    assert not list(tmp_path.iterdir())
+
+
+def test_pages_without_text_and_questions_without_documents_are_no_obstacle(tmp_path):
+    some = DataSet(
+        name="set",
+        documents={"empty": "", "pages": ["", "  "], "text": "Some words."},
+        questions=[
+            Question(id=str(number), text=f"What {number}?", documents=names, answers=("words",))
+            for number, names in enumerate([(), ("empty",), ("pages",), ("empty", "text"), ("empty", "pages")])
+        ],
+    )
+    model = RecordingModel()
+    grid = {"k": 3, "method": ["stuff", "map_reduce", "long_context", "self_route"], "retriever": ["dense", "bm25"]}
+    report = run(experiment(model, data=some, grid=grid), tmp_path / "r.db")
+    assert report.complete
+    found = rows(tmp_path / "r.db", "SELECT DISTINCT question_id FROM results WHERE calls = 0 ORDER BY 1")
+    assert {name for (name,) in found} >= {"0", "1"}
+
+
+def test_several_data_sets_and_models_are_combined(tmp_path):
+    first, second = keepers(1, 2), keepers(1, 3)
+    models = {name: ModelSpec(RecordingModel(), name) for name in ("m", "n")}
+    small = experiment(
+        None, data=first, models=models, grid={"k": 2, "chunk_size": 32, "data": "keepers", "model": ["m", "n"]}
+    )
+    both = replace(small, data={"keepers": first, "others": second}, grid=[{"k": 2, "model": ["m", "n"]}])
+    assert run(small, tmp_path / "a.db").total == 4
+    report = run(both, tmp_path / "b.db")
+    assert report.complete
+    assert rows(tmp_path / "b.db", "SELECT data, model, count(*) FROM results GROUP BY 1, 2") == [
+        *[("keepers", "m", 2), ("keepers", "n", 2), ("others", "m", 3), ("others", "n", 3)]
+    ]
