@@ -8,6 +8,7 @@ import pytest
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.models import ModelSpec
 from oprag.compare.opened import Opened
+from oprag.compare.progress import Progress
 from oprag.compare.run import run
 from tests.compare.alone import answer_alone
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
@@ -306,3 +307,25 @@ def test_two_runs_at_a_time_in_one_file(tmp_path):
         "JOIN replies ON replies.key = calls.reply WHERE calls.number = answers.calls - 1",
     ):
         assert answer == reply
+
+
+def test_progress_is_told_while_nothing_is_done(tmp_path):
+    seen: list[Progress] = []
+    small = experiment(RecordingModel(seconds=1.4), data=keepers(1, 2), max_concurrency=1, metrics=["token_f1"])
+    report = run(small, tmp_path / "results.db", watch=seen.append)
+    assert report.complete
+    # Every half second, though there is nothing to say but that a call is on its way.
+    assert sum(progress.running == 1 and progress.done == 0 for progress in seen) >= 2
+    assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
+    last = seen[-1]
+    assert (last.done, last.total, last.cells, last.all_cells, last.failed) == (2, 2, 1, 1, 0)
+    assert (last.spent.calls, last.running, last.stopping) == (2, 0, None)
+
+
+def test_progress_counts_what_was_there(tmp_path):
+    grid = {"k": [3, 4], "chunk_size": 32}
+    run(experiment(RecordingModel(), grid={**grid, "k": 3}), tmp_path / "results.db")
+    seen: list[Progress] = []
+    run(experiment(RecordingModel(), grid=grid), tmp_path / "results.db", watch=seen.append)
+    assert all(progress.done >= 6 and progress.cells >= 1 for progress in seen)
+    assert (seen[-1].done, seen[-1].cells, seen[-1].all_cells, seen[-1].spent.calls) == (12, 2, 2, 12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,7 @@ class ModelCaller:
         keeper: Keeps replies and failures.
         threads: How many calls at the same time.
         count_tokens: Counts where a model does not say what it read and wrote.
+        tell: Called after each call, and every half second while none ends.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class ModelCaller:
         *,
         threads: int,
         count_tokens: TokenCounter,
+        tell: Callable[[], None] = lambda: None,
     ) -> None:
         self._models = models
         self._prices = prices
         self._longest = longest
         self._keeper = keeper
         self._count = count_tokens
+        self._tell = tell
         self._workers: Workers[Made] = Workers(threads)
 
     @property
@@ -68,7 +71,9 @@ class ModelCaller:
         Raises:
             ResultsFileError: Its reply could not be kept.
         """
-        return self._workers.take()
+        made = self._workers.take(self._tell)
+        self._tell()
+        return made
 
     def close(self) -> None:
         """Let the threads end."""

@@ -176,6 +176,14 @@ class Tally:
 def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: Watch | None) -> str:
     """Do what is waiting, and say how it ended."""
     experiment = opened.experiment
+    told = time.monotonic()
+
+    def tell(*, now: bool = False) -> None:
+        nonlocal told
+        if watch is not None and (now or time.monotonic() - told > _FLUSH_SECONDS):
+            watch(tally.progress(meter.spent, caller.running, engine.stopped))
+            told = time.monotonic()
+
     library = make_library(opened, file)
     caller = ModelCaller(
         opened.models,
@@ -184,6 +192,7 @@ def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: 
         file,
         threads=experiment.max_concurrency,
         count_tokens=experiment.fixed.count_tokens,
+        tell=tell,
     )
     engine = make_engine(opened, library, caller, file, meter)
     recorder = make_recorder(opened, library, file)
@@ -192,8 +201,7 @@ def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: 
         records = recorder.records(outcomes)
         file.keep_answers(records)
         tally.add_all(records)
-        if watch is not None:
-            watch(tally.progress(meter.spent, caller.running, engine.stopped))
+        tell(now=True)
 
     try:
         with _stopped_by_signals(engine, opened.stop):

@@ -41,8 +41,11 @@ class Workers(Generic[Result]):
             threading.Thread(target=self._work, name=f"oprag-model-{self._started}", daemon=True).start()
         self._waiting.put(function)
 
-    def take(self) -> Result:
+    def take(self, waiting: Callable[[], None] = lambda: None) -> Result:
         """Wait until a function has ended, and give its result.
+
+        Args:
+            waiting: Called every half second meanwhile.
 
         Raises:
             BaseException: What it raised.
@@ -50,10 +53,10 @@ class Workers(Generic[Result]):
         while True:
             try:
                 # With a timeout, so that Ctrl-C is heard on every system.
-                result = self._done.get(timeout=1.0)
+                result = self._done.get(timeout=0.5)
                 break
             except Empty:
-                continue
+                waiting()
         self._running -= 1
         if isinstance(result, BaseException):
             raise result
