@@ -101,8 +101,13 @@ def test_a_server_that_is_killed_midway_loses_no_committed_reply(server, tmp_pat
     path = tmp_path / "results.db"
     small = experiment(server, ["map_reduce", "refine", "map_rerank"], give_up_after=3)
 
+    def answered() -> bool:
+        # The file is there before its tables are.
+        made = path.exists() and rows(path, "SELECT 1 FROM sqlite_master WHERE name = 'results'")
+        return bool(made and rows(path, "SELECT 1 FROM replies LIMIT 1"))
+
     def kill_it() -> None:
-        while not path.exists() or not rows(path, "SELECT count(*) FROM replies WHERE 1")[0][0]:
+        while not answered():
             threading.Event().wait(0.05)
         server.kill()
 
