@@ -20,7 +20,7 @@ from oprag.compare.experiment import Experiment
 from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.plan import make_plan
 from oprag.compare.progress import Progress, Watch
-from oprag.compare.run import run as run_experiment
+from oprag.compare.running import run as run_experiment
 from oprag.compare.table import CellSummary, cell_table
 from oprag.methods import method_names
 from oprag.providers.local_llm import LOCAL_NAME

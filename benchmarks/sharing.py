@@ -18,8 +18,8 @@ from oprag.compare.money import Limits, Meter
 from oprag.compare.opened import Opened
 from oprag.compare.plan import make_plan
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.run import make_engine, make_library
-from oprag.compare.run import run as run_experiment
+from oprag.compare.running import run as run_experiment
+from oprag.compare.workshop import make_engine, make_library
 
 METHODS = ("stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "self_route")
 STORES = ("chroma", "faiss", "qdrant")

@@ -213,7 +213,7 @@ def test_another_ingredient_is_another_question(data, same):
 
 
 def test_what_is_said_about_a_question_is_brought_up_to_date(tmp_path):
-    from oprag.compare.run import run
+    from oprag.compare.running import run
     from tests.compare.helpers import rows
 
     for kind in ("easy", "hard"):

@@ -6,7 +6,7 @@ import pytest
 
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.models import ModelSpec
-from oprag.compare.run import run
+from oprag.compare.running import run
 from oprag.errors import MissingExtraError
 from oprag.methods.completion import Completion, Usage
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of

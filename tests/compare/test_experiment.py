@@ -4,7 +4,7 @@ import pytest
 
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.models import ModelSpec
-from oprag.compare.run import run
+from oprag.compare.running import run
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
 

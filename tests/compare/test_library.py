@@ -4,14 +4,16 @@ import pytest
 from oprag import Chunk, build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.embedders import EmbedderSpec
-from oprag.compare.index import Index, Search, Splitting
+from oprag.compare.index import Index
 from oprag.compare.memory import MemoryKeeper
 from oprag.compare.opened import Opened
 from oprag.compare.recent import Recent
 from oprag.compare.recording import Recorder
-from oprag.compare.run import make_library, run
+from oprag.compare.running import run
+from oprag.compare.search import Search, Splitting
 from oprag.compare.vector_source import VectorSource
 from oprag.compare.work import Work
+from oprag.compare.workshop import make_library
 from oprag.methods.effects import Retrieve
 from oprag.retrieval.index import DocumentIndex
 from oprag.retrieval.split_sources import Split

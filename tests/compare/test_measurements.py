@@ -8,7 +8,7 @@ from oprag.compare.experiment_file import read_experiment
 from oprag.compare.measured import measure_cells
 from oprag.compare.measurements import measured_table
 from oprag.compare.reading import read_results
-from oprag.compare.run import run
+from oprag.compare.running import run
 from tests.compare.folders import model, write_experiment
 
 

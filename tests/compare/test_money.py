@@ -2,7 +2,7 @@ import pytest
 
 from oprag.compare.answer_tables import Spent
 from oprag.compare.money import Limits, Meter, Price, as_limits, as_price
-from oprag.compare.run import run
+from oprag.compare.running import run
 from oprag.errors import ExperimentError
 from oprag.methods.completion import Completion, Usage
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows

@@ -2,7 +2,7 @@ import pytest
 
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.plan import make_plan
-from oprag.compare.run import run
+from oprag.compare.running import run
 from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows
 
 ALL = {

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
-from oprag.compare.run import run
+from oprag.compare.running import run
 from oprag.compare.scoring import METRICS, check_metrics
 from oprag.errors import OptionError
 from tests.compare.helpers import METHODS, Likely, RecordingModel, experiment, keepers, rows

@@ -13,7 +13,7 @@ import pytest
 from oprag.compare.plan import make_plan
 from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.run import run
+from oprag.compare.running import run
 from oprag.errors import ResultsFileError
 from oprag.methods.completion import Completion, Usage
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, reply_to, rows

@@ -9,7 +9,7 @@ from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.models import ModelSpec
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Progress
-from oprag.compare.run import run
+from oprag.compare.running import run
 from tests.compare.alone import answer_alone
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from oprag.compare.models import ModelSpec
-from oprag.compare.run import run
+from oprag.compare.running import run
 from tests.compare.endless import made, name_of
 from tests.compare.helpers import RecordingModel, experiment, keepers, reply_to, rows
 

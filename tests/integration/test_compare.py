@@ -15,7 +15,7 @@ from oprag.compare.cell import CLOSED
 from oprag.compare.data import DataSet, Evidence, Question
 from oprag.compare.experiment import Experiment
 from oprag.compare.plan import make_plan
-from oprag.compare.run import run
+from oprag.compare.running import run
 from oprag.methods import method_names
 from tests.integration.model_server import MortalServer
 

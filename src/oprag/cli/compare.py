@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from oprag.compare.experiment import Experiment
     from oprag.compare.plan import Plan
     from oprag.compare.progress import Watch
-    from oprag.compare.run import Report
+    from oprag.compare.report import Report
 
 __all__ = ["compare"]
 
@@ -49,7 +49,7 @@ class _Run:
 
             run = partial(run_on_ray, address=self.ray)
         else:
-            from oprag.compare.run import run
+            from oprag.compare.running import run
         return run(experiment, self.results, retry_failed=self.retry_failed, watch=watch)
 
 

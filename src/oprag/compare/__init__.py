@@ -1,3 +1,80 @@
 """The comparison harness: every method, order and threshold over the same questions, once each."""
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from oprag.lazy import loader
+
+__all__ = [
+    "CellDifference",
+    "CellSummary",
+    "DataSet",
+    "EmbedderSpec",
+    "Evidence",
+    "Experiment",
+    "Limits",
+    "ModelSpec",
+    "Plan",
+    "Price",
+    "Progress",
+    "Question",
+    "Report",
+    "ResultsFile",
+    "cell_table",
+    "differences",
+    "make_plan",
+    "measure_cells",
+    "read_data",
+    "read_experiment",
+    "run",
+    "run_on_ray",
+]
+
+# No module is called as a name here is: importing the module would put it in its place.
+_PLACES = {
+    "CellDifference": "oprag.compare.pairs",
+    "CellSummary": "oprag.compare.table",
+    "DataSet": "oprag.compare.data.data_set",
+    "EmbedderSpec": "oprag.compare.embedders",
+    "Evidence": "oprag.compare.data.data_set",
+    "Experiment": "oprag.compare.experiment",
+    "Limits": "oprag.compare.money",
+    "ModelSpec": "oprag.compare.models",
+    "Plan": "oprag.compare.plan",
+    "Price": "oprag.compare.money",
+    "Progress": "oprag.compare.progress",
+    "Question": "oprag.compare.data.data_set",
+    "Report": "oprag.compare.report",
+    "ResultsFile": "oprag.compare.results_file",
+    "cell_table": "oprag.compare.table",
+    "differences": "oprag.compare.pairs",
+    "make_plan": "oprag.compare.plan",
+    "measure_cells": "oprag.compare.measured",
+    "read_data": "oprag.compare.data.read",
+    "read_experiment": "oprag.compare.experiment_file",
+    "run": "oprag.compare.running",
+    "run_on_ray": "oprag.compare.on_ray",
+}
+
+if TYPE_CHECKING:
+    from oprag.compare.data.data_set import DataSet, Evidence, Question
+    from oprag.compare.data.read import read_data
+    from oprag.compare.embedders import EmbedderSpec
+    from oprag.compare.experiment import Experiment
+    from oprag.compare.experiment_file import read_experiment
+    from oprag.compare.measured import measure_cells
+    from oprag.compare.models import ModelSpec
+    from oprag.compare.money import Limits, Price
+    from oprag.compare.on_ray import run_on_ray
+    from oprag.compare.pairs import CellDifference, differences
+    from oprag.compare.plan import Plan, make_plan
+    from oprag.compare.progress import Progress
+    from oprag.compare.report import Report
+    from oprag.compare.results_file import ResultsFile
+    from oprag.compare.running import run
+    from oprag.compare.table import CellSummary, cell_table
+
+__getattr__ = loader(__name__, _PLACES)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

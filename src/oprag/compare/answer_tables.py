@@ -5,41 +5,24 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, groupby
-from operator import itemgetter
 from typing import Any, NamedTuple
 
-from oprag.compare.content import digest
+from oprag.compare.checking import ANSWER, answer_digest
 from oprag.compare.records import AnswerRecord, Measurement
 from oprag.compare.schema import CELL_COLUMNS
 from oprag.compare.storable import storable
 
 __all__ = [
-    "CHECKED",
     "CellRow",
-    "Found",
     "QuestionRow",
     "Spent",
     "begin_run",
-    "found",
     "measured",
-    "reply_digest",
     "spent",
     "write_answers",
     "write_experiment",
     "write_measurements",
 ]
-
-
-CHECKED = "key, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason"
-"""The columns of a reply that its digest covers."""
-
-
-_ANSWER = (
-    "status, text, error, message, notes, route, calls, input_tokens, output_tokens, cached_tokens, estimated, "
-    "embedded_tokens, context_tokens, context_embedder_tokens, context_chunks, context"
-)
-"""The columns of an answer that its digest covers, beside its replies and its scores."""
 
 
 class CellRow(NamedTuple):
@@ -85,20 +68,6 @@ class Spent(NamedTuple):
     calls: int = 0
     tokens: int = 0
     money: float = 0.0
-
-
-class Found(NamedTuple):
-    """The answers that are there.
-
-    Attributes:
-        answered: The keys of cell and question of each answer that holds.
-        failed: Those that failed, with the class of the error.
-        broken: How many do not hold, since a reply that they were made of is missing or was changed.
-    """
-
-    answered: set[tuple[str, str]]
-    failed: dict[tuple[str, str], str]
-    broken: int
 
 
 def write_experiment(
@@ -170,11 +139,6 @@ def spent(connection: sqlite3.Connection, experiment: str) -> Spent:
     return Spent(calls + failed + measured[0], tokens + measured[1], money + measured[2])
 
 
-def reply_digest(key: str, text: str, *others: float | str | None) -> str:
-    """The check of a reply: of its text, its tokens and its finish reason."""
-    return digest(key, text, *others)
-
-
 def write_answers(connection: sqlite3.Connection, answers: Sequence[AnswerRecord], run: int) -> None:
     """Write answers with their contexts, calls and scores, in place of those that are there."""
     for answer in answers:
@@ -213,10 +177,10 @@ def write_answers(connection: sqlite3.Connection, answers: Sequence[AnswerRecord
             "context": context,
         }
         scores = sorted((metric, float(value)) for metric, value in answer.scores.items())
-        check = _answer_digest(values.values(), [key for _, key in answer.calls], scores)
+        check = answer_digest(values.values(), [key for _, key in answer.calls], scores)
         marks = ", ".join("?" * (len(values) + 4))
         cursor = connection.execute(
-            f"INSERT INTO answers (cell, question, {_ANSWER}, digest, run) VALUES ({marks})",
+            f"INSERT INTO answers (cell, question, {ANSWER}, digest, run) VALUES ({marks})",
             [*place, *values.values(), check, run],
         )
         connection.executemany(
@@ -224,41 +188,6 @@ def write_answers(connection: sqlite3.Connection, answers: Sequence[AnswerRecord
             ((cursor.lastrowid, number, *call) for number, call in enumerate(answer.calls)),
         )
         connection.executemany("INSERT INTO scores VALUES (?, ?, ?)", ((cursor.lastrowid, *score) for score in scores))
-
-
-def found(connection: sqlite3.Connection, experiment: str) -> Found:
-    """The answers of an experiment, each held against the replies that it was made of."""
-    columns = ", ".join(f"answers.{column}" for column in _ANSWER.split(", "))
-    answers = connection.execute(
-        f"SELECT answers.id, cells.key, questions.key, answers.digest, {columns} "
-        "FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question "
-        "JOIN experiment_cells ON experiment_cells.cell = cells.id "
-        "JOIN experiment_questions ON experiment_questions.question = questions.id "
-        "AND experiment_questions.experiment = experiment_cells.experiment "
-        "JOIN experiments ON experiments.id = experiment_cells.experiment WHERE experiments.name = ? "
-        "ORDER BY answers.id",
-        [experiment],
-    )
-    replies = _Following(connection.execute("SELECT answer, reply FROM calls ORDER BY answer, number"))
-    scores = _Following(connection.execute("SELECT answer, metric, value FROM scores ORDER BY answer, metric"))
-    good = {
-        key
-        for key, *others, check in connection.execute(f"SELECT {CHECKED}, digest FROM replies")
-        if reply_digest(key, *others) == check
-    }
-    result = Found(set(), {}, 0)
-    broken = 0
-    for number, cell, question, check, *values in answers:
-        made_of = [reply for (reply,) in replies.of(number)]
-        if check != _answer_digest(values, made_of, scores.of(number)):
-            broken += 1
-        elif values[0] == "failed":
-            result.failed[cell, question] = values[2]
-        elif good.issuperset(made_of):
-            result.answered.add((cell, question))
-        else:
-            broken += 1
-    return result._replace(broken=broken)
 
 
 def measured(connection: sqlite3.Connection) -> set[tuple[str, str, int]]:
@@ -281,28 +210,6 @@ def write_measurements(
         ((*measurement, run) for measurement in measurements),
     )
     connection.execute("INSERT INTO measured_calls SELECT ?, id, ?, ?, ? FROM cells WHERE key = ?", [run, *spent, cell])
-
-
-class _Following:
-    """Rows that belong to answers, in the sequence of these; read once, whatever their number."""
-
-    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
-        self._groups = groupby(rows, itemgetter(0))
-        self._next = next(self._groups, None)
-
-    def of(self, answer: int) -> list[Sequence[Any]]:
-        """The rows of an answer, which must be behind the last one that was asked for."""
-        while self._next is not None and self._next[0] < answer:
-            self._next = next(self._groups, None)
-        if self._next is None or self._next[0] > answer:
-            return []
-        found = [row[1:] for row in self._next[1]]
-        self._next = next(self._groups, None)
-        return found
-
-
-def _answer_digest(values: Iterable[Any], replies: Iterable[str], scores: Iterable[Sequence[Any]]) -> str:
-    return digest(*values, "calls", *replies, "scores", *chain.from_iterable(scores))
 
 
 def _forget(connection: sqlite3.Connection, place: Sequence[int]) -> None:

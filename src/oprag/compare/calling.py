@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from oprag.compare.answer_tables import Spent
-from oprag.compare.engine import Call, Made
+from oprag.compare.calls import Call, Made
+from oprag.compare.keeper import Keeper
 from oprag.compare.models import Model
 from oprag.compare.money import Price
-from oprag.compare.records import FailedCall, Keeper, Reply
+from oprag.compare.records import FailedCall, Reply
 from oprag.compare.storable import storable
 from oprag.compare.workers import Workers
 from oprag.errors import ModelError

@@ -10,19 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oprag.compare.answer_tables import Spent
+from oprag.compare.calls import Call, Made
 from oprag.compare.cell import Cell
 from oprag.compare.content import address
 from oprag.compare.data.data_set import Question
 from oprag.compare.embedders import EmbedderSpec
-from oprag.compare.engine import Call, Engine, Made
+from oprag.compare.engine import Engine
+from oprag.compare.keeper import Keeper
 from oprag.compare.library import Library, search_of
 from oprag.compare.memory import MemoryKeeper
 from oprag.compare.models.likelihoods import LIKELIHOOD
 from oprag.compare.money import Limits, Meter
 from oprag.compare.opened import Opened
-from oprag.compare.records import Keeper
-from oprag.compare.run import longest_replies, make_engine, make_library
 from oprag.compare.work import Unit, Work
+from oprag.compare.workshop import longest_replies, make_engine, make_library
 from oprag.context import Context
 from oprag.methods.completion import Completion, Usage
 from oprag.providers import LOCAL

@@ -8,91 +8,27 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol
 
 from oprag.compare.answer_tables import Spent
+from oprag.compare.calls import Allowance, Call, Caller, Made
 from oprag.compare.content import prompt_address
+from oprag.compare.keeper import Keeper
 from oprag.compare.library import Library
-from oprag.compare.records import Keeper
 from oprag.compare.work import Outcome, Unit, Work
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
 from oprag.methods.completion import Completion
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
-from oprag.methods.message import Prompt
 
-__all__ = ["Allowance", "Call", "Caller", "Engine", "Made"]
+__all__ = [
+    "Engine",
+]
 
 # Units that wait for replies at the same time; each holds a context and little more.
 _MOST_WAITING = 4_000
 _REPLIES = 4_000  # that are at hand; other cells want the same ones soon
 # Of prompts that wait for replies: whole documents are long, and each cell has its own copy.
 _MOST_CHARACTERS = 200_000_000
-
-
-class Call(NamedTuple):
-    """A call to be made.
-
-    Attributes:
-        key: The content address of its reply.
-        model: The name of the model in the experiment.
-        prompt: What it reads.
-    """
-
-    key: str
-    model: str
-    prompt: Prompt
-
-
-class Made(NamedTuple):
-    """A call that was made.
-
-    Attributes:
-        call: The call.
-        completion: What came back; kept already, so that it outlives the process.
-        spent: What it took.
-    """
-
-    call: Call
-    completion: Completion
-    spent: Spent
-
-
-class Caller(Protocol):
-    """Makes calls."""
-
-    @property
-    def running(self) -> int:
-        """How many calls are on their way."""
-        ...
-
-    def begin(self, call: Call) -> None:
-        """Make a call, and keep its reply."""
-        ...
-
-    def take(self) -> Made:
-        """Wait for the next call that has ended."""
-        ...
-
-    def at_most(self, call: Call) -> Spent:
-        """What a call may take, as far as can be told before it is made."""
-        ...
-
-
-class Allowance(Protocol):
-    """Says when no more calls may be made; see `oprag.compare.money.Meter`."""
-
-    def refusal(self, call: Spent) -> str | None:
-        """Why one more call, which takes so much at most, must not be made; None where it may."""
-        ...
-
-    def reserve(self, call: Spent) -> None:
-        """A call is on its way."""
-        ...
-
-    def settle(self, reserved: Spent, spent: Spent) -> None:
-        """A call is over."""
-        ...
 
 
 class Engine:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,68 +12,23 @@ from numpy.typing import NDArray
 from oprag.around import neighbors_among
 from oprag.chunk import Chunk
 from oprag.compare.content import address, document_address
+from oprag.compare.keeper import Keeper
 from oprag.compare.recent import Recent
-from oprag.compare.records import Hit, Hits, IndexRecord, Keeper, Piece
+from oprag.compare.records import Hit, Hits, IndexRecord, Piece
+from oprag.compare.search import Search, Splitting, Store, StoreOpener
 from oprag.compare.vector_source import VectorSource
 from oprag.given import Given
 from oprag.neighbors import NeighborReader
 from oprag.retrieval.index import DocumentIndex
-from oprag.retrieval.search import Retriever
 from oprag.retrieval.split import LONE_SURROGATE, offsets_of
-from oprag.retrieval.split_sources import Split, pieces_of
+from oprag.retrieval.split_sources import pieces_of
 
-__all__ = ["Index", "Search", "Splitting", "Store", "StoreOpener"]
+__all__ = [
+    "Index",
+]
 
 _ANYTHING = "anything"
 _AT_ONCE = 100_000  # hits
-
-
-class Search(NamedTuple):
-    """How an index is searched.
-
-    Attributes:
-        retriever: How chunks are ranked.
-        store: What finds the nearest vectors.
-        depth: How many chunks are wanted; None for all.
-    """
-
-    retriever: Retriever
-    store: str
-    depth: int | None
-
-
-class Splitting(NamedTuple):
-    """How documents become chunks.
-
-    Attributes:
-        split: How they are split.
-        tokenizer: What `split_tokens` takes; counts the tokens of a chunk, in the embedder's unit.
-        name: The identity of the tokenizer.
-    """
-
-    split: Split
-    tokenizer: Any
-    name: str
-
-
-class Store(Protocol):
-    """What finds the nearest vectors."""
-
-    def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Put chunks in, whose rows are their places in the list."""
-        ...
-
-    def search(self, vector: NDArray[np.float32], k: int) -> list[tuple[int, float | None]]:
-        """Rows and scores of the k nearest, best first."""
-        ...
-
-    def close(self) -> None:
-        """Give back what it holds."""
-        ...
-
-
-StoreOpener = Callable[[str], Store]
-"""Opens an empty store by its name in the experiment."""
 
 
 class Index:

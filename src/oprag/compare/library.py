@@ -10,9 +10,10 @@ from oprag.build import assemble
 from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.embedders import ExperimentEmbedder
-from oprag.compare.index import Index, Search, Splitting, StoreOpener
+from oprag.compare.index import Index
+from oprag.compare.keeper import Keeper
 from oprag.compare.recent import Recent
-from oprag.compare.records import Keeper
+from oprag.compare.search import Search, Splitting, StoreOpener
 from oprag.compare.vector_source import VectorSource
 from oprag.context import Context
 from oprag.errors import SourceReadError

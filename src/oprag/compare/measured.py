@@ -19,9 +19,10 @@ from oprag.compare.nothing import KeepsNothing
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Progress, Watch
 from oprag.compare.records import Measurement, Phase
+from oprag.compare.report import Report, versions
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.run import Report, longest_replies, make_library, versions
 from oprag.compare.work import Unit, Work
+from oprag.compare.workshop import longest_replies, make_library
 from oprag.errors import OpragError
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.effects import Embed, Generate, Retrieve

@@ -8,7 +8,8 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Keeper, Piece, Reply
+from oprag.compare.keeper import Keeper
+from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
 from oprag.methods.completion import Completion
 
 __all__ = ["MemoryKeeper"]

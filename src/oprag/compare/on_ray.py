@@ -19,18 +19,12 @@ from oprag.compare.money import Limits, Meter
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Watch
 from oprag.compare.records import AnswerRecord, FailedCall, Hit, Hits, IndexRecord, Piece, Reply
+from oprag.compare.report import Report, versions
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.run import (
-    Report,
-    Tally,
-    batches,
-    longest_replies,
-    make_engine,
-    make_library,
-    make_recorder,
-    versions,
-)
+from oprag.compare.running import batches
+from oprag.compare.tally import Tally
 from oprag.compare.work import Unit
+from oprag.compare.workshop import longest_replies, make_engine, make_library, make_recorder
 from oprag.errors import MissingExtraError, ResultsFileError
 from oprag.methods.completion import Completion
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from oprag.compare.answer_tables import Found, Spent
+from oprag.compare.answer_tables import Spent
+from oprag.compare.checking import Found
 from oprag.compare.dry_run import Asked, DryRun
 from oprag.compare.experiment import Experiment
 from oprag.compare.money import Limits, Price

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Literal, NamedTuple
 
 from oprag.methods.completion import Completion, Usage
 
@@ -18,7 +15,6 @@ __all__ = [
     "Hit",
     "Hits",
     "IndexRecord",
-    "Keeper",
     "Measurement",
     "Phase",
     "Piece",
@@ -239,50 +235,3 @@ class Measurement(NamedTuple):
     cpu_percent: float
     peak_memory_bytes: int
     memory_growth_bytes: int
-
-
-class Keeper(Protocol):
-    """Where a run finds and keeps what is worth doing once.
-
-    All of it may be called from several threads.
-    """
-
-    def reply(self, key: str) -> Completion | None:
-        """The reply with this address, if it is known."""
-        ...
-
-    def keep_reply(self, reply: Reply) -> Completion:
-        """Keep a reply; when this returns, it outlives the process.
-
-        Returns:
-            The reply that is kept: of two processes that ask the same at the same time both get the first one.
-        """
-        ...
-
-    def keep_failed_call(self, call: FailedCall) -> None:
-        """Keep why a call failed."""
-        ...
-
-    def index(self, key: str) -> Sequence[Piece] | None:
-        """The chunks of an index, if it is known."""
-        ...
-
-    def keep_index(self, index: IndexRecord) -> None:
-        """Keep how documents were split."""
-        ...
-
-    def hits(self, key: str) -> Sequence[Hit] | None:
-        """What was found, if it is known."""
-        ...
-
-    def keep_hits(self, found: Sequence[Hits]) -> None:
-        """Keep what was found."""
-        ...
-
-    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
-        """The vector of each hash, None where there is none."""
-        ...
-
-    def keep_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Keep vectors, of shape (number of hashes, dimension)."""
-        ...

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare import answer_tables
+from oprag.compare import answer_tables, work_tables
+from oprag.compare.checking import Found
+from oprag.compare.checking import found as answers_found
 from oprag.compare.records import AnswerRecord, FailedCall, Hit, Hits, IndexRecord, Measurement, Piece, Reply
 from oprag.compare.schema import RESULTS
-from oprag.compare.storable import storable
 from oprag.database import Database
 from oprag.errors import ResultsFileError
-from oprag.methods.completion import Completion, Usage
+from oprag.methods.completion import Completion
 from oprag.vectors.table import read_vectors, write_vectors
 
 __all__ = ["ResultsFile"]
@@ -98,12 +97,14 @@ class ResultsFile:
         """
         with self._database.writing() as connection:
             number = answer_tables.write_experiment(connection, experiment, described, cells, questions)
-            self._run = answer_tables.begin_run(connection, number, versions, _now())
+            self._run = answer_tables.begin_run(connection, number, versions, work_tables.now())
 
     def end(self, outcome: str) -> None:
         """Write down how the run ended."""
         with self._database.writing() as connection:
-            connection.execute("UPDATE runs SET ended = ?, outcome = ? WHERE id = ?", [_now(), outcome, self._run])
+            connection.execute(
+                "UPDATE runs SET ended = ?, outcome = ? WHERE id = ?", [work_tables.now(), outcome, self._run]
+            )
 
     def spent(self, experiment: str) -> answer_tables.Spent:
         """What all runs of an experiment have spent on models."""
@@ -112,12 +113,12 @@ class ResultsFile:
         with self._database.reading() as connection:
             return answer_tables.spent(connection, experiment)
 
-    def found(self, experiment: str) -> answer_tables.Found:
+    def found(self, experiment: str) -> Found:
         """The answers of an experiment that are there, each held against the replies that it was made of."""
         if not self.path.exists():
-            return answer_tables.Found(set(), {}, 0)
+            return Found(set(), {}, 0)
         with self._database.reading() as connection:
-            return answer_tables.found(connection, experiment)
+            return answers_found(connection, experiment)
 
     def keep_answers(self, answers: Sequence[AnswerRecord]) -> None:
         """Write answers; one that is there, such as a failed one, is replaced.
@@ -151,84 +152,44 @@ class ResultsFile:
         if not self.path.exists():
             return None
         with self._database.reading() as connection:
-            return _reply(connection, key)
+            return work_tables.read_reply(connection, key)
 
     def keep_reply(self, reply: Reply) -> Completion:
         """Write a reply, unless another process was faster; give the one that is there."""
-        checked = (reply.key, storable(reply.text), *reply.usage[:3], int(reply.usage.estimated), reply.finish_reason)
-        others = {
-            "model": reply.model,
-            "step": reply.step,
-            "digest": answer_tables.reply_digest(*checked),
-            "seconds": reply.seconds,
-            "money": reply.money,
-            "run": self._run,
-            "at": _now(),
-        }
-        values = [*checked, *others.values()]
-        columns = f"{answer_tables.CHECKED}, {', '.join(others)}"
         with self._database.writing() as connection:
-            known = _reply(connection, reply.key)
-            if known is None:
-                connection.execute(f"INSERT OR REPLACE INTO replies ({columns}) VALUES ({_marks(len(values))})", values)
-        return reply.completion if known is None else known
+            return work_tables.write_reply(connection, reply, self._run)
 
     def keep_failed_call(self, call: FailedCall) -> None:
         """Write why a call failed."""
         with self._database.writing() as connection:
-            connection.execute(
-                f"INSERT INTO failed_calls VALUES (NULL, {_marks(8)})",
-                [*map(storable, call), self._run, _now()],
-            )
+            work_tables.write_failed_call(connection, call, self._run)
 
     def index(self, key: str) -> Sequence[Piece] | None:
         """The chunks of an index, if it is there."""
         if not self.path.exists():
             return None
         with self._database.reading() as connection:
-            row = connection.execute("SELECT id, chunks FROM indexes WHERE key = ?", [key]).fetchone()
-            if row is None:
-                return None
-            rows = connection.execute(
-                'SELECT document, page, start, "end", tokens FROM chunks WHERE "index" = ? ORDER BY row', row[:1]
-            ).fetchall()
-        return [Piece(*piece) for piece in rows] if len(rows) == row[1] else None
+            return work_tables.read_index(connection, key)
 
     def keep_index(self, index: IndexRecord) -> None:
         """Write how documents were split."""
-        about = (index.splitter, index.size, index.overlap, index.tokenizer, len(index.pieces))
-        tokens = sum(piece.tokens for piece in index.pieces)
         with self._database.writing() as connection:
-            connection.execute(
-                f"INSERT OR IGNORE INTO indexes VALUES (NULL, {_marks(8)})",
-                [index.key, storable(json.dumps(list(index.documents), ensure_ascii=False)), *about, tokens],
-            )
-            (number,) = connection.execute("SELECT id FROM indexes WHERE key = ?", [index.key]).fetchone()
-            connection.executemany(
-                f"INSERT OR REPLACE INTO chunks VALUES ({_marks(7)})",
-                ((number, row, *piece) for row, piece in enumerate(index.pieces)),
-            )
+            work_tables.write_index(connection, index)
 
     def hits(self, key: str) -> Sequence[Hit] | None:
         """What was found for a question, if it is there."""
         if not self.path.exists():
             return None
         with self._database.reading() as connection:
-            row = connection.execute("SELECT hits FROM retrievals WHERE key = ?", [key]).fetchone()
-        try:
-            return None if row is None else [Hit(int(number), score) for number, score in json.loads(row[0])]
-        except (ValueError, TypeError) as error:
-            raise self._database.damaged(f"retrieval {key}: {error}") from error
+            try:
+                return work_tables.read_hits(connection, key)
+            except ValueError as error:
+                raise self._database.damaged(str(error)) from error
 
     def keep_hits(self, found: Sequence[Hits]) -> None:
         """Write what was found for questions."""
         with self._database.writing() as connection:
-            for one in found:
-                about = (one.key, one.embedder, one.retriever, one.store, storable(one.question), one.depth)
-                connection.execute(
-                    "INSERT OR REPLACE INTO retrievals SELECT ?, id, ?, ?, ?, ?, ?, ? FROM indexes WHERE key = ?",
-                    (*about, json.dumps(one.hits), one.index),
-                )
+            work_tables.write_hits(connection, found)
 
     def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
         """The vector of each hash, None where there is none."""
@@ -254,25 +215,3 @@ class ResultsFile:
                     f"{vectors.shape[1]}; give another model another name",
                     self.path,
                 )
-
-
-def _reply(connection: sqlite3.Connection, key: str) -> Completion | None:
-    row = connection.execute(
-        f"SELECT {answer_tables.CHECKED}, digest, seconds FROM replies WHERE key = ?", [key]
-    ).fetchone()
-    if row is None:
-        return None
-    *checked, check, seconds = row
-    if answer_tables.reply_digest(*checked) != check:
-        return None
-    _, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason = checked
-    usage = Usage(input_tokens, output_tokens, cached_tokens, bool(estimated))
-    return Completion(text, usage=usage, seconds=seconds, finish_reason=finish_reason)
-
-
-def _marks(count: int) -> str:
-    return ", ".join("?" * count)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.records import Keeper
+from oprag.compare.keeper import Keeper
 from oprag.embed import Embedder, as_vectors
 from oprag.vectors.cache import Kind, text_keys
 

@@ -1,0 +1,171 @@
+"""Running an experiment, from where earlier runs left it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+from oprag.compare.calling import ModelCaller
+from oprag.compare.engine import Engine
+from oprag.compare.experiment import Experiment
+from oprag.compare.money import Meter
+from oprag.compare.opened import Opened
+from oprag.compare.progress import Watch
+from oprag.compare.report import Report, versions
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.tally import Tally
+from oprag.compare.work import Outcome
+from oprag.compare.workshop import longest_replies, make_engine, make_library, make_recorder
+from oprag.errors import ResultsFileError
+
+__all__ = [
+    "batches",
+    "run",
+]
+
+# Answers are made again from the replies that are kept, so that writing them down may wait a little.
+_FLUSH_SECONDS = 0.5
+_FLUSH_ANSWERS = 256
+_FLUSH_CHARACTERS = 20_000_000  # of the prompts of answers, which are held until then
+
+
+def run(
+    experiment: Experiment,
+    path: str | os.PathLike[str],
+    *,
+    retry_failed: bool = False,
+    watch: Watch | None = None,
+) -> Report:
+    """Answer every question in every cell that has no answer in the results file.
+
+    Equal calls of a model are made once, whatever the cells and runs that need them. What was paid for is in the file
+    before anything is done with it, so a run can end in any way; the next one goes on. Ctrl-C waits for the calls that
+    are on their way, a second one does not.
+
+    Args:
+        experiment: The experiment.
+        path: The results file; made where it is missing.
+        retry_failed: Whether questions that failed before are tried again.
+        watch: Told how far it is.
+
+    Raises:
+        ExperimentError: The experiment cannot be run as it is described.
+        ResultsFileError: The file is damaged, is another one, or cannot be written; what was written stays.
+        MissingExtraError: Something that it needs is not installed.
+    """
+    started = time.perf_counter()
+    opened = Opened(experiment)
+    file = ResultsFile(path)
+    file.check()
+    file.begin(experiment.name, opened.described(), opened.cell_rows, opened.question_rows, versions())
+    found = file.found(experiment.name)
+    meter = Meter(experiment.limits, file.spent(experiment.name))
+    tally = Tally(opened, found, retry_failed=retry_failed)
+    outcome = "interrupted"
+    try:
+        outcome = _work(opened, file, meter, tally, watch) if tally.waiting else "complete"
+    except Exception as error:
+        outcome = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        _end(file, outcome)
+    return Report(
+        outcome=outcome,
+        total=tally.total,
+        answered=tally.answered,
+        failed=dict(Counter(tally.failed.values())),
+        left=tally.total - tally.answered - len(tally.failed),
+        broken=found.broken,
+        spent=meter.spent,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: Watch | None) -> str:
+    """Do what is waiting, and say how it ended."""
+    experiment = opened.experiment
+    told = time.monotonic()
+
+    def tell(*, now: bool = False) -> None:
+        nonlocal told
+        if watch is not None and (now or time.monotonic() - told > _FLUSH_SECONDS):
+            watch(tally.progress(meter.spent, caller.running, engine.stopped))
+            told = time.monotonic()
+
+    library = make_library(opened, file)
+    caller = ModelCaller(
+        opened.models,
+        experiment.prices,
+        longest_replies(experiment),
+        file,
+        threads=experiment.max_concurrency,
+        count_tokens=experiment.fixed.count_tokens,
+        tell=tell,
+    )
+    engine = make_engine(opened, library, caller, file, meter)
+    recorder = make_recorder(opened, library, file)
+
+    def flush(outcomes: list[Outcome]) -> None:
+        records = recorder.records(outcomes)
+        file.keep_answers(records)
+        tally.add_all(records)
+        tell(now=True)
+
+    try:
+        with _stopped_by_signals(engine, opened.stop):
+            for outcomes in batches(engine.run(tally.waiting)):
+                flush(outcomes)
+    finally:
+        opened.stop.set()
+        caller.close()
+        library.close()
+    return engine.stopped or "complete"
+
+
+def batches(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
+    """Outcomes as they are written down: a few times a second, or when there are many."""
+    batch: list[Outcome] = []
+    characters = 0
+    since = time.monotonic()
+    for outcome in outcomes:
+        batch.append(outcome)
+        if outcome.answer is not None:
+            characters += sum(call.prompt.length for call in outcome.answer.calls)
+        if len(batch) >= _FLUSH_ANSWERS or characters >= _FLUSH_CHARACTERS or time.monotonic() - since > _FLUSH_SECONDS:
+            yield batch
+            batch, characters, since = [], 0, time.monotonic()
+    yield batch
+
+
+def _end(file: ResultsFile, outcome: str) -> None:
+    # Where it cannot be written down, such as on a full disk, what met that first has told it.
+    with suppress(ResultsFileError):
+        file.end(outcome)
+    file.close()
+
+
+@contextmanager
+def _stopped_by_signals(engine: Engine, stop: threading.Event) -> Iterator[None]:
+    """Ctrl-C and a request to end stop the run cleanly; a second one leaves at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(*_: object) -> None:
+        if engine.stopped is not None:
+            raise KeyboardInterrupt
+        engine.stop("interrupted")
+        stop.set()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            # A handler that was not set by Python cannot be put back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

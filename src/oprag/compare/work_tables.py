@@ -1,0 +1,121 @@
+"""The tables of work that is done once: replies, indexes and retrievals."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from oprag.compare.checking import CHECKED, reply_digest
+from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
+from oprag.compare.storable import storable
+from oprag.methods.completion import Completion, Usage
+
+__all__ = [
+    "now",
+    "read_hits",
+    "read_index",
+    "read_reply",
+    "write_failed_call",
+    "write_hits",
+    "write_index",
+    "write_reply",
+]
+
+
+def read_reply(connection: sqlite3.Connection, key: str) -> Completion | None:
+    """The reply with this address, if it is there and is what was written."""
+    row = connection.execute(f"SELECT {CHECKED}, digest, seconds FROM replies WHERE key = ?", [key]).fetchone()
+    if row is None:
+        return None
+    *checked, check, seconds = row
+    if reply_digest(*checked) != check:
+        return None
+    _, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason = checked
+    usage = Usage(input_tokens, output_tokens, cached_tokens, bool(estimated))
+    return Completion(text, usage=usage, seconds=seconds, finish_reason=finish_reason)
+
+
+def write_reply(connection: sqlite3.Connection, reply: Reply, run: int) -> Completion:
+    """Write a reply, unless another process was faster; give the one that is there."""
+    known = read_reply(connection, reply.key)
+    if known is not None:
+        return known
+    checked = (reply.key, storable(reply.text), *reply.usage[:3], int(reply.usage.estimated), reply.finish_reason)
+    others = {
+        "model": reply.model,
+        "step": reply.step,
+        "digest": reply_digest(*checked),
+        "seconds": reply.seconds,
+        "money": reply.money,
+        "run": run,
+        "at": now(),
+    }
+    values = [*checked, *others.values()]
+    columns = f"{CHECKED}, {', '.join(others)}"
+    connection.execute(f"INSERT OR REPLACE INTO replies ({columns}) VALUES ({_marks(len(values))})", values)
+    return reply.completion
+
+
+def write_failed_call(connection: sqlite3.Connection, call: FailedCall, run: int) -> None:
+    """Write why a call failed."""
+    connection.execute(f"INSERT INTO failed_calls VALUES (NULL, {_marks(8)})", [*map(storable, call), run, now()])
+
+
+def read_index(connection: sqlite3.Connection, key: str) -> list[Piece] | None:
+    """The chunks of an index, if it is there."""
+    row = connection.execute("SELECT id, chunks FROM indexes WHERE key = ?", [key]).fetchone()
+    if row is None:
+        return None
+    rows = connection.execute(
+        'SELECT document, page, start, "end", tokens FROM chunks WHERE "index" = ? ORDER BY row', row[:1]
+    ).fetchall()
+    return [Piece(*piece) for piece in rows] if len(rows) == row[1] else None
+
+
+def write_index(connection: sqlite3.Connection, index: IndexRecord) -> None:
+    """Write how documents were split."""
+    about = (index.splitter, index.size, index.overlap, index.tokenizer, len(index.pieces))
+    tokens = sum(piece.tokens for piece in index.pieces)
+    connection.execute(
+        f"INSERT OR IGNORE INTO indexes VALUES (NULL, {_marks(8)})",
+        [index.key, storable(json.dumps(list(index.documents), ensure_ascii=False)), *about, tokens],
+    )
+    (number,) = connection.execute("SELECT id FROM indexes WHERE key = ?", [index.key]).fetchone()
+    connection.executemany(
+        f"INSERT OR REPLACE INTO chunks VALUES ({_marks(7)})",
+        ((number, row, *piece) for row, piece in enumerate(index.pieces)),
+    )
+
+
+def read_hits(connection: sqlite3.Connection, key: str) -> list[Hit] | None:
+    """What was found for a question, if it is there.
+
+    Raises:
+        ValueError: It is not what was written.
+    """
+    row = connection.execute("SELECT hits FROM retrievals WHERE key = ?", [key]).fetchone()
+    try:
+        return None if row is None else [Hit(int(number), score) for number, score in json.loads(row[0])]
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"retrieval {key}: {error}") from error
+
+
+def write_hits(connection: sqlite3.Connection, found: Sequence[Hits]) -> None:
+    """Write what was found for questions, in indexes that are there."""
+    for one in found:
+        about = (one.key, one.embedder, one.retriever, one.store, storable(one.question), one.depth)
+        connection.execute(
+            "INSERT OR REPLACE INTO retrievals SELECT ?, id, ?, ?, ?, ?, ?, ? FROM indexes WHERE key = ?",
+            (*about, json.dumps(one.hits), one.index),
+        )
+
+
+def now() -> str:
+    """The time, as it is written down: UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)

@@ -1,0 +1,88 @@
+"""What works on an experiment, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oprag.compare.calls import Allowance, Caller
+from oprag.compare.engine import Engine
+from oprag.compare.experiment import Experiment
+from oprag.compare.keeper import Keeper
+from oprag.compare.library import Library
+from oprag.compare.opened import Opened
+from oprag.compare.recording import Recorder
+from oprag.compare.scoring import load_metrics
+from oprag.compare.stores import open_store
+from oprag.compare.vector_source import VectorSource
+
+__all__ = ["longest_replies", "make_engine", "make_library", "make_recorder"]
+
+
+def make_library(
+    opened: Opened,
+    keeper: Keeper,
+    embedders: Mapping[str, Any] | None = None,
+    *,
+    kind: type[Library] = Library,
+    together: bool = True,
+) -> Library:
+    """The library of an experiment; with other embedders in place of its own, or of another kind."""
+    stores = opened.experiment.stores
+
+    def open_one(name: str, embedder: Any) -> Any:
+        return open_store(stores.get(name, name), embedder.name, name=name)
+
+    return kind(
+        opened.experiment.data,
+        embedders or opened.embedders,
+        opened.cells.cells,
+        keeper,
+        open_one,
+        together=together,
+        store_identities=opened.experiment.store_identities,
+    )
+
+
+def make_engine(
+    opened: Opened,
+    library: Library,
+    caller: Caller,
+    keeper: Keeper,
+    meter: Allowance,
+    *,
+    max_concurrency: int | None = None,
+    kind: type[Engine] = Engine,
+) -> Engine:
+    """The engine of an experiment; with another number of calls at the same time, or of another kind."""
+    experiment = opened.experiment
+    return kind(
+        library,
+        caller,
+        keeper,
+        meter,
+        model_identity=lambda name: opened.models[name].identity,
+        max_concurrency=max_concurrency or experiment.max_concurrency,
+        give_up_after=experiment.give_up_after,
+    )
+
+
+def make_recorder(opened: Opened, library: Library, keeper: Keeper) -> Recorder:
+    """The recorder of an experiment."""
+    experiment = opened.experiment
+    load_metrics(experiment.metrics)
+    embedder = None
+    if opened.score_embedder is not None:
+        embedder = VectorSource(opened.score_embedder, keeper)
+    return Recorder(experiment.data, library, experiment.metrics, embedder)
+
+
+def longest_replies(experiment: Experiment) -> dict[str, int]:
+    """The most tokens of a reply, of the models that were told."""
+    names = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
+    longest: dict[str, int] = {}
+    for model, spec in experiment.models.items():
+        told = [spec.settings[name] for name in names if type(spec.settings.get(name)) is int]
+        if told:
+            longest[model] = told[0]
+    return longest
