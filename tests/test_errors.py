@@ -1,4 +1,5 @@
 import builtins
+import pickle
 import re
 
 import pytest
@@ -65,3 +66,13 @@ def test_a_missing_extra_is_one_sentence_with_the_command():
     assert str(error) == "The local embedder needs an optional dependency: pip install 'oprag[local]'"
     assert error.value == "local"
     assert isinstance(error, ImportError)
+
+
+def test_every_error_survives_the_way_to_another_process():
+    for name in errors.__all__:
+        kind = CLASSES[name]
+        made = kind("Measuring", "measure") if name == "MissingExtraError" else kind("what happened")
+        copy = pickle.loads(pickle.dumps(made))
+        assert type(copy) is kind
+        assert str(copy) == str(made)
+        assert getattr(copy, "value", None) == getattr(made, "value", None)

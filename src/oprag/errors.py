@@ -172,6 +172,11 @@ class MissingExtraError(OpragError, ImportError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional dependency: pip install 'oprag[{extra}]'", extra)
+        self._feature = feature
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It is made of other words than it says, which a copy in another process needs to know."""
+        return type(self), (self._feature, self.value)
 
 
 class OpragWarning(UserWarning):

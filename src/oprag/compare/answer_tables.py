@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from oprag.compare.checking import ANSWER, answer_digest
-from oprag.compare.records import AnswerRecord, Measurement
+from oprag.compare.records import AnswerRecord
 from oprag.compare.schema import CELL_COLUMNS
 from oprag.compare.storable import storable
 
@@ -17,11 +17,9 @@ __all__ = [
     "QuestionRow",
     "Spent",
     "begin_run",
-    "measured",
     "spent",
     "write_answers",
     "write_experiment",
-    "write_measurements",
 ]
 
 
@@ -188,28 +186,6 @@ def write_answers(connection: sqlite3.Connection, answers: Sequence[AnswerRecord
             ((cursor.lastrowid, number, *call) for number, call in enumerate(answer.calls)),
         )
         connection.executemany("INSERT INTO scores VALUES (?, ?, ?)", ((cursor.lastrowid, *score) for score in scores))
-
-
-def measured(connection: sqlite3.Connection) -> set[tuple[str, str, int]]:
-    """What was measured to its end: cell, question and attempt."""
-    return set(
-        connection.execute(
-            "SELECT cells.key, questions.key, attempt FROM measurements JOIN cells ON cells.id = cell "
-            "JOIN questions ON questions.id = measurements.question WHERE phase <> 'indexing'"
-        )
-    )
-
-
-def write_measurements(
-    connection: sqlite3.Connection, cell: str, measurements: Sequence[Measurement], spent: Spent, run: int
-) -> None:
-    """Write what a cell took, and what that has spent."""
-    place = "(SELECT id FROM cells WHERE key = ?), (SELECT id FROM questions WHERE key = ?)"
-    connection.executemany(
-        f"INSERT OR REPLACE INTO measurements VALUES (NULL, {place}, ?, ?, ?, ?, ?, ?, ?)",
-        ((*measurement, run) for measurement in measurements),
-    )
-    connection.execute("INSERT INTO measured_calls SELECT ?, id, ?, ?, ? FROM cells WHERE key = ?", [run, *spent, cell])
 
 
 def _forget(connection: sqlite3.Connection, place: Sequence[int]) -> None:

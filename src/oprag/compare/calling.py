@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Call, Made
@@ -17,12 +17,62 @@ from oprag.compare.storable import storable
 from oprag.compare.workers import Workers
 from oprag.errors import ModelError
 from oprag.methods.completion import Completion, Usage
+from oprag.methods.message import Prompt
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["ModelCaller"]
+__all__ = ["ModelCaller", "Tariff", "ask"]
 
 _UNKNOWN_REPLY = 1_024
 """The tokens that a reply may have, for a ceiling, where the model was given no limit."""
+
+
+def ask(model: Model, prompt: Prompt, count_tokens: TokenCounter) -> Completion:
+    """The reply of a model, checked, with its tokens: an estimate where the model does not tell them.
+
+    Args:
+        model: The model; one of the user's own that raises has failed.
+        prompt: What it reads.
+        count_tokens: Counts for the estimate.
+    """
+    try:
+        completion = _checked(model.complete(prompt))
+    except Exception as error:  # noqa: BLE001 - whatever a model of the user's own raises
+        return Completion(error=error)
+    if completion.error is not None or completion.usage is not None:
+        return completion
+    usage = Usage(count(prompt.text, count_tokens), count(completion.text, count_tokens), 0, estimated=True)
+    return replace(completion, usage=usage)
+
+
+class Tariff(NamedTuple):
+    """What calls of a model are charged with.
+
+    Attributes:
+        price: The price of the model; None where there is none.
+        longest: The most tokens of a reply; None where the model was not told.
+        count_tokens: Counts the tokens of prompts.
+    """
+
+    price: Price | None
+    longest: int | None
+    count_tokens: TokenCounter
+
+    def at_most(self, prompt: Prompt) -> Spent:
+        """What a call may take: the tokens of its prompt as counted here, and the longest reply."""
+        output = _UNKNOWN_REPLY if self.longest is None else self.longest
+        usage = Usage(count(prompt.text, self.count_tokens), output)
+        return Spent(1, usage.input_tokens + output, self.cost(usage) or 0.0)
+
+    def spent(self, completion: Completion) -> Spent:
+        """What a call took; one that failed has no tokens."""
+        if completion.error is not None or completion.usage is None:
+            return Spent(1)
+        usage = completion.usage
+        return Spent(1, usage.input_tokens + usage.output_tokens, self.cost(usage) or 0.0)
+
+    def cost(self, usage: Usage) -> float | None:
+        """What tokens cost; None without a price."""
+        return None if self.price is None else self.price.of(usage)
 
 
 class ModelCaller:
@@ -82,17 +132,12 @@ class ModelCaller:
 
     def at_most(self, call: Call) -> Spent:
         """What a call may take: the tokens of its prompt as counted here, and the longest reply."""
-        output = self._longest.get(call.model, _UNKNOWN_REPLY)
-        usage = Usage(count(call.prompt.text, self._count), output)
-        return Spent(1, usage.input_tokens + output, self._cost(call.model, usage) or 0.0)
+        return self._tariff(call.model).at_most(call.prompt)
 
     def _made(self, call: Call) -> Made:
         model = self._models[call.model]
         started = time.perf_counter()
-        try:
-            completion = _checked(model.complete(call.prompt))
-        except Exception as error:  # noqa: BLE001 - a model of the user's own that raises has failed
-            completion = Completion(error=error)
+        completion = ask(model, call.prompt, self._count)
         seconds = completion.seconds or time.perf_counter() - started
         step = call.prompt.step
         if completion.error is not None:
@@ -100,20 +145,17 @@ class ModelCaller:
             kind = type(completion.error).__name__
             self._keeper.keep_failed_call(FailedCall(call.key, model.identity, step, kind, message, seconds))
             return Made(call, completion, Spent(1))
-        usage = completion.usage or self._estimated(call, completion)
-        money = self._cost(call.model, usage)
+        usage = completion.usage or Usage()
+        tariff = self._tariff(call.model)
         # As it will come from the file the next time, so that a run and its repetition are the same.
+        money = tariff.cost(usage)
         kept = self._keeper.keep_reply(
             Reply(call.key, model.identity, step, completion.text, usage, completion.finish_reason, seconds, money)
         )
-        return Made(call, kept, Spent(1, usage.input_tokens + usage.output_tokens, money or 0.0))
+        return Made(call, kept, tariff.spent(completion))
 
-    def _estimated(self, call: Call, completion: Completion) -> Usage:
-        return Usage(count(call.prompt.text, self._count), count(completion.text, self._count), 0, estimated=True)
-
-    def _cost(self, model: str, usage: Usage) -> float | None:
-        price = self._prices.get(model)
-        return None if price is None else price.of(usage)
+    def _tariff(self, model: str) -> Tariff:
+        return Tariff(self._prices.get(model), self._longest.get(model), self._count)
 
 
 def _checked(completion: Any) -> Completion:

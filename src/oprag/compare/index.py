@@ -20,6 +20,7 @@ from oprag.compare.vector_source import VectorSource
 from oprag.given import Given
 from oprag.neighbors import NeighborReader
 from oprag.retrieval.index import DocumentIndex
+from oprag.retrieval.question_vectors import QuestionVectors
 from oprag.retrieval.split import LONE_SURROGATE, offsets_of
 from oprag.retrieval.split_sources import pieces_of
 
@@ -130,8 +131,10 @@ class Index:
         self._hits.clear()
         self._whole.clear()
         self._source.forget_questions()
-        if "_by_meaning" in self.__dict__:
-            self.__dict__["_by_meaning"] = DocumentIndex(*self._contents, self.vectors, self._source)
+        # What is made once for all questions stays, such as the index of words.
+        embedder = self._by_meaning.embedder if "_by_meaning" in self.__dict__ else None
+        if isinstance(embedder, QuestionVectors):
+            embedder.forget()
 
     def close(self) -> None:
         """Give back what the stores hold."""

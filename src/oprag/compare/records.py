@@ -12,6 +12,7 @@ __all__ = [
     "AnswerRecord",
     "ContextRecord",
     "FailedCall",
+    "FailedMeasurement",
     "Hit",
     "Hits",
     "IndexRecord",
@@ -235,3 +236,19 @@ class Measurement(NamedTuple):
     cpu_percent: float
     peak_memory_bytes: int
     memory_growth_bytes: int
+
+
+class FailedMeasurement(NamedTuple):
+    """An answer that could not be measured.
+
+    Attributes:
+        cell: The key of the cell.
+        question: The key of the question.
+        error: The class of the error.
+        message: What it says.
+    """
+
+    cell: str
+    question: str
+    error: str
+    message: str

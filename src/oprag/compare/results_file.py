@@ -12,10 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare import answer_tables, work_tables
+from oprag.compare import answer_tables, measurement_tables, work_tables
 from oprag.compare.checking import Found
 from oprag.compare.checking import found as answers_found
-from oprag.compare.records import AnswerRecord, FailedCall, Hit, Hits, IndexRecord, Measurement, Piece, Reply
+from oprag.compare.records import (
+    AnswerRecord,
+    FailedCall,
+    FailedMeasurement,
+    Hit,
+    Hits,
+    IndexRecord,
+    Measurement,
+    Piece,
+    Reply,
+)
 from oprag.compare.schema import RESULTS
 from oprag.database import Database
 from oprag.errors import ResultsFileError
@@ -128,24 +138,25 @@ class ResultsFile:
         """
         if answers:
             with self._database.writing() as connection:
-                if not connection.execute("SELECT 1 FROM runs WHERE id = ?", [self._run]).fetchone():
-                    raise ResultsFileError(
-                        f"the results file {self.path} was deleted or replaced while the run went on; start it again",
-                        self.path,
-                    )
+                self._check_run(connection)
                 answer_tables.write_answers(connection, answers, self._run)
 
-    def measured(self) -> set[tuple[str, str, int]]:
-        """The keys of cell and question, and the attempt, of all that was measured to its end."""
-        if not self.path.exists():
-            return set()
+    def measured(self) -> measurement_tables.FoundMeasurements:
+        """What was measured to its end, and what could not be in this run."""
         with self._database.reading() as connection:
-            return answer_tables.measured(connection)
+            return measurement_tables.found_measurements(connection, self._run)
 
     def keep_measurements(self, cell: str, measurements: Sequence[Measurement], spent: answer_tables.Spent) -> None:
-        """Write what a cell took, and what measuring it has spent on models."""
+        """Write what answers of a cell took, and what measuring them has spent on models."""
         with self._database.writing() as connection:
-            answer_tables.write_measurements(connection, cell, measurements, spent, self._run)
+            self._check_run(connection)
+            measurement_tables.write_measurements(connection, cell, measurements, spent, self._run)
+
+    def keep_failed_measurements(self, failures: Sequence[FailedMeasurement]) -> None:
+        """Write what could not be measured, and why."""
+        with self._database.writing() as connection:
+            self._check_run(connection)
+            measurement_tables.write_failed_measurements(connection, failures, self._run)
 
     def reply(self, key: str) -> Completion | None:
         """The reply with this address, if it is there and is what was written."""
@@ -215,3 +226,14 @@ class ResultsFile:
                     f"{vectors.shape[1]}; give another model another name",
                     self.path,
                 )
+
+    def _check_run(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file that the run did not begin with.
+
+        Raises:
+            ResultsFileError: It was deleted or replaced.
+        """
+        if not connection.execute("SELECT 1 FROM runs WHERE id = ?", [self._run]).fetchone():
+            raise ResultsFileError(
+                f"the results file {self.path} was deleted or replaced while the run went on; start it again", self.path
+            )

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from oprag.compare.calling import ModelCaller
-from oprag.compare.engine import Engine
 from oprag.compare.experiment import Experiment
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Watch
 from oprag.compare.report import Report, versions
 from oprag.compare.results_file import ResultsFile
+from oprag.compare.signals import stopped_by_signals
 from oprag.compare.tally import Tally
 from oprag.compare.work import Outcome
 from oprag.compare.workshop import longest_replies, make_engine, make_library, make_recorder
 from oprag.errors import ResultsFileError
 
-__all__ = [
-    "batches",
-    "run",
-]
+__all__ = ["batches", "end_run", "run"]
 
 # Answers are made again from the replies that are kept, so that writing them down may wait a little.
 _FLUSH_SECONDS = 0.5
@@ -73,7 +68,7 @@ def run(
         outcome = f"{type(error).__name__}: {error}"
         raise
     finally:
-        _end(file, outcome)
+        end_run(file, outcome)
     return Report(
         outcome=outcome,
         total=tally.total,
@@ -117,7 +112,7 @@ def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: 
         tell(now=True)
 
     try:
-        with _stopped_by_signals(engine, opened.stop):
+        with stopped_by_signals(engine, opened.stop):
             for outcomes in batches(engine.run(tally.waiting)):
                 flush(outcomes)
     finally:
@@ -142,30 +137,9 @@ def batches(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
     yield batch
 
 
-def _end(file: ResultsFile, outcome: str) -> None:
+def end_run(file: ResultsFile, outcome: str) -> None:
+    """Write down how a run ended, and close the file."""
     # Where it cannot be written down, such as on a full disk, what met that first has told it.
     with suppress(ResultsFileError):
         file.end(outcome)
     file.close()
-
-
-@contextmanager
-def _stopped_by_signals(engine: Engine, stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C and a request to end stop the run cleanly; a second one leaves at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def on_signal(*_: object) -> None:
-        if engine.stopped is not None:
-            raise KeyboardInterrupt
-        engine.stop("interrupted")
-        stop.set()
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            # A handler that was not set by Python cannot be put back.
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)

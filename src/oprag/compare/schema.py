@@ -86,6 +86,9 @@ CREATE TABLE measurements (id INTEGER PRIMARY KEY, cell INTEGER NOT NULL REFEREN
     phase TEXT NOT NULL CHECK (phase IN ('indexing', 'retrieval', 'generation')), seconds REAL NOT NULL,
     cpu_percent REAL NOT NULL, peak_memory_bytes INTEGER NOT NULL, memory_growth_bytes INTEGER NOT NULL,
     run INTEGER NOT NULL REFERENCES runs, UNIQUE (cell, question, attempt, phase));
+CREATE TABLE failed_measurements (id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs,
+    cell INTEGER NOT NULL REFERENCES cells, question INTEGER NOT NULL REFERENCES questions, error TEXT NOT NULL,
+    message TEXT NOT NULL);
 CREATE TABLE measured_calls (run INTEGER NOT NULL REFERENCES runs, cell INTEGER NOT NULL REFERENCES cells,
     calls INTEGER NOT NULL, tokens INTEGER NOT NULL, money REAL NOT NULL);
 {VECTOR_SCHEMA};

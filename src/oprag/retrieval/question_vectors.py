@@ -55,6 +55,11 @@ class QuestionVectors:
         """What the embedder makes of documents, of which none is remembered."""
         return self._embedder.embed_documents(texts)
 
+    def forget(self) -> None:
+        """Forget what is remembered, so that the next question is embedded as if it were the first."""
+        with self._lock:
+            self._known.clear()
+
     def of(self, questions: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors, of shape (number of questions, dimension).
 

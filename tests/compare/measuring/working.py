@@ -57,7 +57,7 @@ def measure_filling(size: int) -> Measured[None]:
 
 def measure_after_a_peak(size: int) -> Measured[None]:
     fill(400 * MB)
-    return measure(lambda: fill(size, 0.3))
+    return measure(lambda: fill(size, 1.5))
 
 
 def measure_after_a_peak_that_cannot_be_reset(size: int) -> Measured[None]:

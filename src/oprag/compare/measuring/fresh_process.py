@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from oprag.compare.measuring.fresh_child import SIZE_BYTES, Raised, end_descendants
 from oprag.errors import MeasuringError, MissingExtraError, OptionError
 
-__all__ = ["in_fresh_process"]
+__all__ = ["check_installed", "in_fresh_process"]
 
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
@@ -58,8 +58,7 @@ def in_fresh_process(
         MeasuringError: The function raised (its traceback is in the message, and the error itself is the cause where
             it can be pickled), its value cannot be pickled, the process was killed or crashed, or its time was over.
     """
-    if find_spec("psutil") is None:
-        raise MissingExtraError("Measuring", "measure")
+    check_installed()
     name = getattr(function, "__qualname__", repr(function))
     work = _pickled(function, argument, name)
     if timeout is not None and not (isinstance(timeout, Real) and type(timeout) is not bool and timeout > 0):
@@ -80,6 +79,16 @@ def in_fresh_process(
     except Exception as error:
         raise MeasuringError(f"what {name} returned cannot be unpickled here: {error}", name) from error
     return value
+
+
+def check_installed() -> None:
+    """Refuse to measure without what that needs.
+
+    Raises:
+        MissingExtraError: The extra `measure` is not installed.
+    """
+    if find_spec("psutil") is None:
+        raise MissingExtraError("Measuring", "measure")
 
 
 class _FreshProcess:

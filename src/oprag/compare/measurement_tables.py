@@ -1,0 +1,71 @@
+"""The tables of what was measured, and of what could not be."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from oprag.compare.answer_tables import Spent
+from oprag.compare.records import FailedMeasurement, Measurement
+from oprag.compare.storable import storable
+
+__all__ = ["FoundMeasurements", "found_measurements", "write_failed_measurements", "write_measurements"]
+
+
+class FoundMeasurements(NamedTuple):
+    """What was measured.
+
+    Attributes:
+        attempts: The keys of cell and question, and the number of each attempt that was measured to its end.
+        indexed: The keys of cell and question where making the index of the question's documents was measured.
+        failed: Those that could not be measured in this run, with the class of the error.
+    """
+
+    attempts: set[tuple[str, str, int]]
+    indexed: set[tuple[str, str]]
+    failed: dict[tuple[str, str], str]
+
+
+def found_measurements(connection: sqlite3.Connection, run: int) -> FoundMeasurements:
+    """All that was measured, and what could not be in a run."""
+    found = FoundMeasurements(set(), set(), {})
+    for cell, question, attempt, phase in connection.execute(
+        "SELECT cells.key, questions.key, attempt, phase FROM measurements JOIN cells ON cells.id = cell "
+        "JOIN questions ON questions.id = measurements.question"
+    ):
+        if phase == "indexing":
+            found.indexed.add((cell, question))
+        else:
+            found.attempts.add((cell, question, attempt))
+    for cell, question, error in connection.execute(
+        "SELECT cells.key, questions.key, error FROM failed_measurements JOIN cells ON cells.id = cell "
+        "JOIN questions ON questions.id = failed_measurements.question WHERE run = ? ORDER BY failed_measurements.id",
+        [run],
+    ):
+        found.failed[cell, question] = error
+    return found
+
+
+def write_measurements(
+    connection: sqlite3.Connection, cell: str, measurements: Sequence[Measurement], spent: Spent, run: int
+) -> None:
+    """Write what answers took, and what measuring them has spent."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO measurements SELECT NULL, cells.id, questions.id, ?, ?, ?, ?, ?, ?, ? "
+        "FROM cells, questions WHERE cells.key = ? AND questions.key = ?",
+        ((*measurement[2:], run, *measurement[:2]) for measurement in measurements),
+    )
+    if spent != Spent():
+        connection.execute(
+            "INSERT INTO measured_calls SELECT ?, id, ?, ?, ? FROM cells WHERE key = ?", [run, *spent, cell]
+        )
+
+
+def write_failed_measurements(connection: sqlite3.Connection, failures: Sequence[FailedMeasurement], run: int) -> None:
+    """Write what could not be measured, and why."""
+    connection.executemany(
+        "INSERT INTO failed_measurements SELECT NULL, ?, cells.id, questions.id, ?, ? FROM cells, questions "
+        "WHERE cells.key = ? AND questions.key = ?",
+        ((run, failure.error, storable(failure.message), failure.cell, failure.question) for failure in failures),
+    )
