@@ -22,8 +22,11 @@ def loader(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
     def load(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        public = getattr(import_module(places[name]), name)
-        shown_in(package, public)
+        module = import_module(places[name])
+        public = getattr(module, name)
+        # What a package of its own offers is shown there.
+        if not hasattr(module, "__path__"):
+            shown_in(package, public)
         setattr(sys.modules[package], name, public)
         return public
 

@@ -33,31 +33,30 @@ __all__ = [
 _PLACES = {
     "CellDifference": "oprag.compare.pairs",
     "CellSummary": "oprag.compare.table",
-    "DataSet": "oprag.compare.data.data_set",
+    "DataSet": "oprag.compare.data",
     "EmbedderSpec": "oprag.compare.embedders",
-    "Evidence": "oprag.compare.data.data_set",
+    "Evidence": "oprag.compare.data",
     "Experiment": "oprag.compare.experiment",
     "Limits": "oprag.compare.money",
     "ModelSpec": "oprag.compare.models",
     "Plan": "oprag.compare.plan",
     "Price": "oprag.compare.money",
     "Progress": "oprag.compare.progress",
-    "Question": "oprag.compare.data.data_set",
+    "Question": "oprag.compare.data",
     "Report": "oprag.compare.report",
     "ResultsFile": "oprag.compare.results_file",
     "cell_table": "oprag.compare.table",
     "differences": "oprag.compare.pairs",
     "make_plan": "oprag.compare.plan",
     "measure_cells": "oprag.compare.measured",
-    "read_data": "oprag.compare.data.read",
+    "read_data": "oprag.compare.data",
     "read_experiment": "oprag.compare.experiment_file",
     "run": "oprag.compare.running",
     "run_on_ray": "oprag.compare.on_ray",
 }
 
 if TYPE_CHECKING:
-    from oprag.compare.data.data_set import DataSet, Evidence, Question
-    from oprag.compare.data.read import read_data
+    from oprag.compare.data import DataSet, Evidence, Question, read_data
     from oprag.compare.embedders import EmbedderSpec
     from oprag.compare.experiment import Experiment
     from oprag.compare.experiment_file import read_experiment
