@@ -24,7 +24,9 @@ def clear_errors() -> Iterator[None]:
         try:
             yield
         except OpragError as error:
-            tell(f"Error: {error}", "red")
+            from oprag.compare.error_text import without_keys
+
+            tell(f"Error: {without_keys(str(error))}", "red")
             raise typer.Exit(2 if isinstance(error, OptionError) else 1) from error
         finally:
             for warning in caught:

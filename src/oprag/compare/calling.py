@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Call, Made
+from oprag.compare.error_text import message_of
 from oprag.compare.keeper import Keeper
 from oprag.compare.models import Model
 from oprag.compare.money import Price
@@ -141,7 +142,7 @@ class ModelCaller:
         seconds = completion.seconds or time.perf_counter() - started
         step = call.prompt.step
         if completion.error is not None:
-            message = storable(" ".join(str(completion.error).split()))
+            message = message_of(completion.error)
             kind = type(completion.error).__name__
             self._keeper.keep_failed_call(FailedCall(call.key, model.identity, step, kind, message, seconds))
             return Made(call, completion, Spent(1))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Allowance, Call, Caller, Made
 from oprag.compare.content import prompt_address
+from oprag.compare.error_text import message_of
 from oprag.compare.keeper import Keeper
 from oprag.compare.library import Library
 from oprag.compare.work import Outcome, Unit, Work
@@ -29,6 +30,7 @@ _MOST_WAITING = 4_000
 _REPLIES = 4_000  # that are at hand; other cells want the same ones soon
 # Of prompts that wait for replies: whole documents are long, and each cell has its own copy.
 _MOST_CHARACTERS = 200_000_000
+_LONGEST = 500  # characters of an error, in the reason of a stop
 
 
 class Engine:
@@ -256,4 +258,4 @@ class Engine:
 
 
 def _named(error: Exception | None) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{type(error).__name__}: {message_of(error, _LONGEST)}"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from oprag.compare.answer_tables import Spent
 from oprag.compare.calling import ModelCaller
+from oprag.compare.error_text import message_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.money import Limits, Meter
 from oprag.compare.opened import Opened
@@ -80,7 +81,7 @@ def run_on_ray(
         try:
             outcome, spent = _spread(ray, opened, file, tally=tally, spent=spent, watch=watch)
         except BaseException as error:
-            file.end(f"{type(error).__name__}: {error}")
+            file.end(f"{type(error).__name__}: {message_of(error)}")
             raise
         finally:
             if mine:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from oprag.compare.cell import Cell
 from oprag.compare.content import address
 from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.error_text import message_of
 from oprag.compare.library import Library
 from oprag.compare.recent import Recent
 from oprag.compare.records import AnswerRecord, ContextRecord
 from oprag.compare.scoring import COSINE, Scored, cosines, scores_of, spans_of
-from oprag.compare.storable import storable
 from oprag.compare.work import Outcome
 from oprag.context import Context
 from oprag.embed import Embedder
@@ -104,7 +104,7 @@ class Recorder:
             question=outcome.unit.question_key,
             status="failed",
             error=type(cause).__name__,
-            message=storable(" ".join(str(error).split())[:_LONGEST]),
+            message=message_of(error, _LONGEST),
             calls=outcome.calls,
         )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from oprag.compare.calling import ModelCaller
+from oprag.compare.error_text import message_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
@@ -65,7 +66,7 @@ def run(
     try:
         outcome = _work(opened, file, meter, tally, watch) if tally.waiting else "complete"
     except Exception as error:
-        outcome = f"{type(error).__name__}: {error}"
+        outcome = f"{type(error).__name__}: {message_of(error)}"
         raise
     finally:
         end_run(file, outcome)
