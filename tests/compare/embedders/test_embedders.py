@@ -39,6 +39,14 @@ def make_words():
     return WordEmbedder()
 
 
+def make_silent():
+    return DeterministicFakeEmbedding(size=4)
+
+
+def make_other():
+    return DeterministicFakeEmbedding(size=4)
+
+
 @pytest.fixture
 def cohere(monkeypatch):
     """A provider's package, as LangChain finds it."""
@@ -95,6 +103,11 @@ class TestKinds:
         embedder = as_compare_embedder(f"{__name__}:make_hosted", model="embed-2")
         assert embedder.name == as_compare_embedder(Hosted("embed-2")).name
         assert as_compare_embedder(f"{__name__}:make_words").name == "words"
+
+    def test_another_function_is_another_embedder_whatever_it_is_called(self):
+        silent = as_compare_embedder(f"{__name__}:make_silent", "mine").name
+        assert as_compare_embedder(f"{__name__}:make_other", "mine").name != silent
+        assert as_compare_embedder(f"{__name__}:make_silent", "mine").name == silent
 
     def test_one_stays_as_it_is(self):
         embedder = as_compare_embedder(WordEmbedder())

@@ -122,3 +122,14 @@ def test_it_is_the_same_in_every_process():
     printed = {run_python(code, PYTHONHASHSEED=seed) for seed in ("1", "2")}
     models = (Hosted(), Completing(), Hosted().bind(stop=["."]))
     assert printed == {"".join(f"{as_model(model).identity}\n" for model in models)}
+
+
+def test_functions_of_other_names_are_other_models_whatever_they_are_called():
+    quick = as_model("tests.compare.answering:quick", "m").identity
+    assert as_model("tests.compare.models.test_identity:echo", "m").identity != quick
+    assert as_model("tests.compare.answering:quick", "n").identity != quick
+    assert as_model("tests.compare.answering:quick", "m").identity == quick
+
+
+def echo():
+    return lambda prompt: prompt

@@ -59,7 +59,7 @@ def load_embedder(given: Any, name: str | None, settings: Mapping[str, Any]) -> 
         return LoadedEmbedder(HuggingFaceEmbedder(model, settings), spends=False, tokenizer=given)
     function = function_named(given)
     if function is not None:
-        return _of_object(made_by(given, function, settings), name, settings)
+        return _of_object(made_by(given, function, settings), name, settings, f", {given}")
     from oprag.providers.embedders import ProviderEmbedder
 
     embedder = ProviderEmbedder(given, f"The embedder {given!r}", **settings)
@@ -68,8 +68,8 @@ def load_embedder(given: Any, name: str | None, settings: Mapping[str, Any]) -> 
     return LoadedEmbedder(embedder, spends=kind not in _FREE)
 
 
-def _of_object(given: Any, name: str | None, settings: Mapping[str, Any]) -> LoadedEmbedder:
-    """What an object means that embeds."""
+def _of_object(given: Any, name: str | None, settings: Mapping[str, Any], maker: str = "") -> LoadedEmbedder:
+    """What an object means that embeds, which a function may have made."""
     if isinstance(given, type):
         raise _no_embedder(given)
     if hasattr(given, "embed_questions") and hasattr(given, "embed_documents"):
@@ -96,7 +96,7 @@ def _of_object(given: Any, name: str | None, settings: Mapping[str, Any]) -> Loa
                 given,
             )
         told = f" {digest_of(plain_settings(settings, name))}" if settings else ""
-        embedder = wrap(given, f"{kind}({name}){told}")
+        embedder = wrap(given, f"{kind}({name}{maker}){told}")
     return LoadedEmbedder(embedder, spends=not runs_here(given))
 
 

@@ -179,7 +179,9 @@ class ModelSpec:
         if isinstance(self.given, str) and function_named(self.given) is None:
             return f"{kind}({self.given}) {digest_of(settings)}"
         if self.name is not None:
-            return f"{kind}({self.name})" + (f" {digest_of(settings)}" if settings else "")
+            # Another function is another model, whatever it is called.
+            called = f"{self.name}, {self.given}" if isinstance(self.given, str) else self.name
+            return f"{kind}({called})" + (f" {digest_of(settings)}" if settings else "")
         raise ExperimentError(
             f"a {type(model).__name__} does not say which model it is; give it a name of its own, under which its "
             "replies are kept",
