@@ -196,7 +196,7 @@ def changed(**changes):
         (changed(choices=("text", "nothing")), False),
         (changed(right_choice=1), False),
         (changed(evidence=(Evidence("a", 4, 9),)), False),
-        (changed(documents=("b",)), False),
+        (changed(documents=("b",), evidence=(Evidence("b", 4, 8),)), False),
         (changed(documents=("a", "b")), False),
         (changed(id="2"), False),
         (changed(about={"kind": "hard"}), True),

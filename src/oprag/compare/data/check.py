@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.storable import storable
 from oprag.errors import ExperimentError
 
@@ -22,7 +22,8 @@ def check_data_set(name: str, data_set: DataSet) -> None:
 
     Raises:
         ExperimentError: It has no questions, or one of them is empty, has the id of another one, names a document that
-            is not there, or has choices that cannot be; or a document is no text, or has a name that cannot be written.
+            is not there, or twice, or has answers, choices or evidence that cannot be; or a document is no text, or has
+            a name that cannot be written.
     """
     what = f"the data set {name!r}"
     if not data_set.questions:
@@ -34,8 +35,9 @@ def check_data_set(name: str, data_set: DataSet) -> None:
         if not _is_text(text):
             raise ExperimentError(f"{what}: the document {document!r} must be a text, or a list of pages", text)
     ids: set[str] = set()
+    lengths = {document: len(whole_text(text)) for document, text in documents.items()}
     for question in data_set.questions:
-        problem = _problem(question, data_set)
+        problem = next(_problems(question, lengths), None)
         if problem is None and question.id in ids:
             problem = "another one has the same id"
         if problem is not None:
@@ -43,20 +45,36 @@ def check_data_set(name: str, data_set: DataSet) -> None:
         ids.add(question.id)
 
 
-def _problem(question: Question, data_set: DataSet) -> str | None:
-    """What is wrong with a question, if anything is."""
+def _problems(question: Question, lengths: Mapping[str, int]) -> Iterator[str]:
+    """What is wrong with a question; with the length of each document."""
     text: Any = question.text
     if not isinstance(text, str) or not text.strip():
-        return f"its text must not be empty, got {text!r}"
-    missing = [document for document in question.documents if document not in data_set.documents]
+        yield f"its text must not be empty, got {text!r}"
+    missing = [document for document in question.documents if document not in lengths]
     if missing:
-        return f"there is no document {missing[0]!r}"
+        yield f"there is no document {missing[0]!r}"
+    if len(set(question.documents)) < len(question.documents):
+        yield "it names a document twice"
+    for what in ("answers", "choices"):
+        texts: Any = getattr(question, what)
+        if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+            yield f"its {what} must be a list of texts, got {texts!r}"
     if len(question.choices) > len(ascii_uppercase):
-        return f"there can be at most {len(ascii_uppercase)} choices, got {len(question.choices)}"
+        yield f"there can be at most {len(ascii_uppercase)} choices, got {len(question.choices)}"
     right = question.right_choice
     if right is not None and not 0 <= right < len(question.choices):
-        return f"the right choice is number {right} of {len(question.choices)}, counted from 0"
-    return None
+        yield f"the right choice is number {right} of {len(question.choices)}, counted from 0"
+    yield from _misplaced(question, lengths)
+
+
+def _misplaced(question: Question, lengths: Mapping[str, int]) -> Iterator[str]:
+    """What is wrong with the evidence of a question."""
+    for document, start, end in question.evidence:
+        if document not in question.documents:
+            yield f"it has evidence in {document!r}, which is none of its documents"
+        elif not 0 <= start < end <= lengths[document]:
+            length = lengths[document]
+            yield f"its evidence must lie in {document!r}, which has {length:,} characters; got {start} to {end}"
 
 
 def _is_text(text: Any) -> bool:
