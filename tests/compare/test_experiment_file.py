@@ -231,7 +231,7 @@ TABLES = {
     "[data.b]\npath = 3": "data.b.path must be a text, got 3",
     '[data.b]\npath = "data"\nformat = "opragg"': "data.b: format must be one of oprag, infinitebench",
     '[data.b]\npath = "data"\nqestions = 3': "there is no key data.b.qestions; did you mean 'questions'?",
-    '[data.b]\npath = "data"\nquestions = 0': "data.b: count must be a whole number from 1",
+    '[data.b]\npath = "data"\nquestions = 0': "data.b.questions must be a whole number from 1",
     '[data.b]\npath = "data"\nquestions = "3"': "data.b.questions must be a whole number, got '3'",
     '[data.b]\npath = "data"\nseed = 3': "data.b.seed goes with data.b.questions",
     '[data.b]\npath = "data"\nsplit = "test"': "there is no key data.b.split",

@@ -308,3 +308,15 @@ def test_the_grid_of_the_survey_is_made_quickly():
     found = cells(grid)
     assert len(found.cells) == 800
     assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize("axis", ["k", "seed"])
+def test_a_number_that_no_file_can_hold_is_refused(axis):
+    with pytest.raises(ExperimentError, match="at most 18 digits, got 100000000000000000000"):
+        as_grids({"method": "context_only", axis: [2, 10**20]})
+
+
+def test_a_grid_of_millions_is_refused_at_once():
+    values = {"data": "one", "method": "context_only", "order": "random", "k": range(1, 2_001), "seed": range(501)}
+    with pytest.raises(ExperimentError, match=r"1,002,000 combinations, and there can be at most 1,000,000"):
+        cells_of(as_grids(values), FIXED)

@@ -171,6 +171,8 @@ def _data(place: str, name: str, given: Any, folder: Path) -> DataSet:
     for option, value in (("questions", count), ("seed", seed)):
         if value is not None:
             _check_kind(value, int, f"{place}.{option}")
+    if count is not None and count < 1:
+        raise ExperimentError(f"{place}.questions must be a whole number from 1, got {count}", count)
     if seed is not None and count is None:
         raise ExperimentError(f"{place}.seed goes with {place}.questions, which says how many are drawn", seed)
     with _at(place):

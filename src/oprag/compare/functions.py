@@ -47,10 +47,11 @@ def function_named(name: str) -> Callable[..., Any] | None:
 def no_function(name: Any) -> str:
     """What to add to the message that there is no such model, for a name that looks like that of a function."""
     module, _, function = str(name).partition(":")
-    looks_like_one = all(part.isidentifier() for part in (*module.split("."), *function.split(".")))
-    return (
-        "; nor does Python find such a function (is the folder of its module in PYTHONPATH?)" if looks_like_one else ""
-    )
+    if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
+        return ""
+    if module in sys.modules:
+        return f"; nor has the module {module!r} a function {function!r}"
+    return "; nor does Python find such a function (is the folder of its module in PYTHONPATH?)"
 
 
 def required_function(name: str) -> Callable[..., Any]:

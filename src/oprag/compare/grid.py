@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any, NamedTuple, get_args
 
 from oprag.assembly import Assembly
@@ -20,6 +21,10 @@ from oprag.retrieval.split_sources import Split
 from oprag.tokens import TokenCounter
 
 __all__ = ["Cells", "Fixed", "Grid", "as_grids", "cells_of"]
+
+_LARGEST = 10**18 - 1
+_MOST = 1_000_000
+"""Combinations of a grid; more are a slip of the pen, and would take minutes to be counted."""
 
 Grid = Mapping[str, Sequence[Any]]
 """The values of each axis that is named."""
@@ -99,10 +104,12 @@ def _with_type(value: Any) -> tuple[type, Any]:
     """The value, told from an equal one of another type, such as 1 from True.
 
     Raises:
-        ExperimentError: It is a list or a table.
+        ExperimentError: It is a list or a table, or a number that is longer than a results file can hold.
     """
     if isinstance(value, list | dict | set):
         raise ExperimentError(f"a value of an axis must be a text, a number or true or false, got {value!r}", value)
+    if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+        raise ExperimentError(f"a value of an axis must have at most 18 digits, got {value}", value)
     return type(value), value
 
 
@@ -114,14 +121,23 @@ def cells_of(grids: Sequence[Grid], fixed: Fixed) -> Cells:
         fixed: What there is to combine.
 
     Raises:
-        ExperimentError: A value names what there is not, or cannot be at all, or no combination can be run.
+        ExperimentError: A value names what there is not, or cannot be at all, there are more than a million
+            combinations, or none can be run.
     """
+    completed = [_completed(grid, fixed) for grid in grids]
+    number = sum(prod(map(len, full.values())) for full in completed)
+    if number > _MOST:
+        raise ExperimentError(
+            f"the grid has {number:,} combinations, and there can be at most {_MOST:,}; take fewer values, or several "
+            "grids as [[grid]] of what belongs together",
+            number,
+        )
     # By their values: hashing the prompts of every cell would take longer than everything else.
     cells: dict[tuple[Any, ...], Cell] = {}
     impossible: Counter[str] = Counter()
     combinations = repeated = 0
-    for grid in grids:
-        for values in _combinations(_completed(grid, fixed)):
+    for full in completed:
+        for values in _combinations(full):
             combinations += 1
             try:
                 cell = _cell(values, fixed).normal()

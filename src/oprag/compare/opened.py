@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Event
@@ -15,12 +15,15 @@ from oprag.compare.content import address, document_address
 from oprag.compare.data.data_set import Question
 from oprag.compare.embedders import ExperimentEmbedder
 from oprag.compare.experiment import Experiment
+from oprag.compare.functions import required_function
 from oprag.compare.grid import Cells
 from oprag.compare.models import Model
 from oprag.compare.schema import CELL_COLUMNS
 from oprag.compare.scoring import COSINE
+from oprag.compare.stores import STORE_NAMES
 from oprag.compare.tokenizing import counter_of
 from oprag.compare.work import Unit
+from oprag.errors import ExperimentError, OptionError
 from oprag.methods.prompts import STEPS, Prompts
 
 __all__ = ["Opened"]
@@ -47,13 +50,13 @@ class Opened:
     def models(self) -> dict[str, Model]:
         """The models that a cell asks, by their names in the experiment."""
         asked = dict.fromkeys(cell.model for cell in self.cells.cells if cell.model is not None)
-        return {name: self.experiment.models[name].open(self.stop) for name in asked}
+        return {name: _opened("model", name, self.experiment.models[name].open, self.stop) for name in asked}
 
     @cached_property
     def embedders(self) -> dict[str, ExperimentEmbedder]:
         """The embedders that a cell uses, by their names in the experiment."""
         used = dict.fromkeys(cell.embedder for cell in self.cells.cells if cell.embedder)
-        return {name: self.experiment.embedders[name].open() for name in used}
+        return {name: _opened("embedder", name, self.experiment.embedders[name].open) for name in used}
 
     @cached_property
     def score_embedder(self) -> Any:
@@ -61,7 +64,7 @@ class Opened:
         asked = (question for data_set in self.experiment.data.values() for question in data_set.questions)
         if COSINE not in self.experiment.metrics or not any(question.answers for question in asked):
             return None
-        return self.experiment.score_embedder.open()
+        return _opened("score_embedder", "", self.experiment.score_embedder.open)
 
     @cached_property
     def keys(self) -> dict[Cell, str]:
@@ -132,6 +135,16 @@ class Opened:
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
         }
 
+    @cached_property
+    def _stores(self) -> Mapping[str, str]:
+        """What the stores of one's own are; those that a cell uses are there."""
+        stores = self.experiment.stores
+        for name in dict.fromkeys(cell.store for cell in self.cells.cells if cell.store in stores):
+            given = stores[name]
+            if isinstance(given, str) and given not in STORE_NAMES:
+                _opened("store", name, required_function, given)
+        return self.experiment.store_identities
+
     def _cell_row(self, cell: Cell) -> CellRow:
         values = cell.values()
         embedder = self.embedders.get(cell.embedder)
@@ -141,7 +154,7 @@ class Opened:
         if embedder is not None:
             identity |= {"embedder": embedder.name, "tokenizer": embedder.named_tokenizer.identity}
         if cell.store in self.experiment.stores:
-            identity["store"] = self.experiment.store_identities[cell.store]
+            identity["store"] = self._stores[cell.store]
         # Names are for people; two names for one model make two cells that share all replies.
         key = address("cell", values, identity)
         defaults = {name: axis.default for name, axis in axes().items()}
@@ -149,6 +162,18 @@ class Opened:
             name: value for name, value in values.items() if name not in CELL_COLUMNS and value != defaults[name]
         }
         return CellRow(key, values, options, identity)
+
+
+def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) -> Any:
+    """What a model, an embedder or a store opens as.
+
+    Raises:
+        ExperimentError: It cannot be opened; the message says which one it is.
+    """
+    try:
+        return opening(*arguments)
+    except (ExperimentError, OptionError) as error:
+        raise ExperimentError(f"{what}{name and f' {name!r}'}: {error}", error.value) from error
 
 
 def _question_row(data: str, question: Question, contents: Mapping[str, str]) -> QuestionRow:
