@@ -153,15 +153,33 @@ def test_so_many_more_questions_would_settle_it():
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_what_is_needed_depends_on_the_end_at_zeros_side(sign):
-    # Skewed: the interval reaches much farther away from 0 than towards it.
-    difference = against_nothing([sign * value for value in [-0.05] * 30 + [1.5] * 2])
-    mean, near = difference.mean or 0, difference.low if sign > 0 else difference.high
+@pytest.mark.parametrize("values", [[-0.05] * 30 + [1.5] * 2, [0.15] * 30 + [-1.5] * 2], ids=["away", "towards"])
+def test_what_is_needed_is_right_for_skewed_differences(values, sign):
+    # The interval reaches much farther away from 0 than towards it, or the other way; with more questions it evens out.
+    values = [sign * value for value in values]
+    difference = against_nothing(values)
+    assert not difference.excludes_zero
     assert difference.needed is not None
-    assert near is not None
-    wide = abs(mean - near)
-    assert wide * math.sqrt(32 / (32 + difference.needed)) < abs(mean)
-    assert wide * math.sqrt(32 / (32 + difference.needed - 1)) >= abs(mean)
+    times = (32 + difference.needed) / 32
+    assert against_nothing(np.tile(values, math.ceil(1.15 * times))).excludes_zero
+    assert not against_nothing(np.tile(values, math.floor(0.8 * times))).excludes_zero
+
+
+@pytest.mark.parametrize("n", [12, 40])
+def test_one_question_that_differs_is_not_settled_by_one_more(n):
+    # The interval ends at 0 itself, since many samples have none of it: its width says nothing about chance.
+    difference = against_nothing([-0.3] + [0.0] * (n - 1))
+    assert difference.high == 0
+    assert difference.p_value == 1
+    # As of a rare event: about z² = 3.84 times as many questions as there are.
+    assert difference.needed == pytest.approx(2.84 * n, rel=0.05)
+
+
+def test_a_document_that_differs_counts_as_one():
+    scores = {f"q{number}": -0.3 if number < 4 else 0.0 for number in range(48)}
+    alone = paired_difference(scores, dict.fromkeys(scores, 0.0), clusters={key: int(key[1:]) // 4 for key in scores})
+    assert alone.high == 0
+    assert alone.needed == pytest.approx(2.84 * 48, rel=0.05)
 
 
 def test_nothing_is_needed_where_it_is_settled_or_there_is_no_difference():
@@ -175,8 +193,8 @@ def test_an_end_at_zero_does_not_exclude_it():
     difference = against_nothing([0.5, 0.0])
     assert difference.low == 0
     assert not difference.excludes_zero
-    # At n + 2 the end would be at 0 again; n = 2, h = mean.
-    assert difference.needed == 1
+    # n = 2 and a standard error of a quarter, as large as the mean: 2 · 1.96² - 2.
+    assert difference.needed == 6
 
 
 def test_sums_that_cancel_out_are_zero():

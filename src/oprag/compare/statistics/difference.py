@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from statistics import NormalDist
+from typing import TYPE_CHECKING, TypeVar
 
 from oprag.compare.statistics.given import check_resampling, finite
 from oprag.errors import OptionError
+
+if TYPE_CHECKING:
+    from oprag.compare.statistics.units import Units
 
 __all__ = ["Difference", "paired_difference"]
 
@@ -82,7 +86,8 @@ def paired_difference(
 
     `needed` follows from the width of the interval, which shrinks with the square root of n, as a standard error does
     (Cochran 1977, "Sampling Techniques", chapter 4): with h the distance from the mean to the end at 0's side, so many
-    more that h · sqrt(n / (n + needed)) is below the mean. At that number a true difference of this size is found in
+    more that h · sqrt(n / (n + needed)) is below the mean. Where few questions differ at all the interval ends at 0
+    itself, at whatever distance that is; so h is at least that of the normal approximation. At that number a true difference of this size is found in
     about half of all experiments; for four in five it takes twice as many questions in all. With clusters the new
     questions have to come in new clusters of the same size.
 
@@ -140,16 +145,20 @@ def paired_difference(
         high=high,
         excludes_zero=low is not None and high is not None and (low > 0 or high < 0),
         unpaired=unpaired,
-        needed=_needed(len(both), units.mean, low, high),
+        needed=_needed(len(both), units, low, high, confidence),
         p_value=sign_flip_p_value(units, resamples, seed),
         units=len(units.sums),
     )
 
 
-def _needed(n: int, mean: float, low: float | None, high: float | None) -> int | None:
+def _needed(n: int, units: Units, low: float | None, high: float | None, confidence: float) -> int | None:
+    mean = units.mean
     if low is None or high is None or not mean or low > 0 or high < 0:
         return None
-    half = mean - low if mean > 0 else high - mean
+    from oprag.compare.statistics.units import standard_error
+
+    normal = NormalDist().inv_cdf((1 + confidence) / 2) * standard_error(units)
+    half = max(mean - low if mean > 0 else high - mean, normal)
     return math.floor(n * (half / mean) ** 2) + 1 - n
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Units", "units_of"]
+__all__ = ["Units", "standard_error", "units_of"]
 
 
 class Units(NamedTuple):
@@ -47,3 +47,14 @@ def units_of(values: Sequence[float], clusters: Iterable[Hashable] | None) -> Un
     totals = sorted((float(np.sum(np.sort(members))), len(members)) for members in of_cluster.values())
     sums, sizes = np.array(totals, dtype=np.float64).T
     return Units(sums, sizes)
+
+
+def standard_error(units: Units) -> float:
+    """The standard error of the mean of at least two units, each of which was drawn whole.
+
+    That of a ratio of two sums (Cochran 1977, "Sampling Techniques", chapter 6): with units of one value each the
+    standard deviation over the square root of their number.
+    """
+    count = len(units.sums)
+    residuals = units.sums - units.mean * units.sizes
+    return float(np.sqrt(count / (count - 1) * np.sum(residuals**2)) / units.sizes.sum())
