@@ -11,6 +11,7 @@ from typing import Any
 
 from oprag.checks import check_count
 from oprag.compare.cell import Cell
+from oprag.compare.error_text import message_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.measured_cell import CellPart, Ended, measure_cell, sent
 from oprag.compare.measuring import check_installed, in_fresh_process
@@ -86,7 +87,7 @@ def measure_cells(
     except KeyboardInterrupt:
         measuring.look()
     except Exception as error:
-        outcome = f"{type(error).__name__}: {error}"
+        outcome = f"{type(error).__name__}: {message_of(error)}"
         raise
     finally:
         end_run(file, outcome)

@@ -12,6 +12,7 @@ from oprag.compare.answer_tables import Spent
 from oprag.compare.calling import Tariff
 from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import Question
+from oprag.compare.error_text import message_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
 from oprag.compare.library import Library, search_of
@@ -169,9 +170,9 @@ class _MeasuringCell:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to this question, and is written down
             # The error of the model's client says more than that of the method which it ended.
-            kind, message = type(error.__cause__ or error).__name__, " ".join(str(error).split())
+            kind = type(error.__cause__ or error).__name__
             if unit is not None:
-                failure = FailedMeasurement(unit.cell_key, unit.question_key, kind, message[:_LONGEST])
+                failure = FailedMeasurement(unit.cell_key, unit.question_key, kind, message_of(error, _LONGEST))
                 self._file.keep_failed_measurements([failure])
         finally:
             calls, tokens, money = (now - then for now, then in zip(self._meter.spent, before, strict=True))

@@ -87,9 +87,9 @@ def paired_difference(
     `needed` follows from the width of the interval, which shrinks with the square root of n, as a standard error does
     (Cochran 1977, "Sampling Techniques", chapter 4): with h the distance from the mean to the end at 0's side, so many
     more that h · sqrt(n / (n + needed)) is below the mean. Where few questions differ at all the interval ends at 0
-    itself, at whatever distance that is; so h is at least that of the normal approximation. At that number a true difference of this size is found in
-    about half of all experiments; for four in five it takes twice as many questions in all. With clusters the new
-    questions have to come in new clusters of the same size.
+    itself, at whatever distance that is; so h is at least that of the normal approximation. At that number a true
+    difference of this size is found in about half of all experiments; for four in five it takes twice as many questions
+    in all. With clusters the new questions have to come in new clusters of the same size.
 
     Args:
         first: The score of each question by its key.
