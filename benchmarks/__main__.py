@@ -24,8 +24,11 @@ BENCHMARKS = (
     "second_question",
     "redundancy",
     "thresholds",
+    "harness",
+    "sharing",
+    "kills",
 )
-WITH_DATA = ("inversions", "coverage", "threshold_grid", "infinitebench_scores")
+WITH_DATA = ("inversions", "coverage", "threshold_grid", "infinitebench_scores", "orders")
 """Those that need question sets."""
 PACKAGES = (
     "oprag",
@@ -39,6 +42,10 @@ PACKAGES = (
     "tokenizers",
     "sentence-transformers",
     "bm25s",
+    "rouge-score",
+    "langchain-chroma",
+    "faiss-cpu",
+    "langchain-qdrant",
 )
 
 ABOUT = (
