@@ -13,6 +13,7 @@ from oprag.compare.models import Model
 from oprag.compare.money import Meter
 from oprag.compare.records import Measurement, Phase
 from oprag.compare.work import Unit, Work
+from oprag.errors import MissingExtraError
 from oprag.methods.completion import Completion
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
 from oprag.methods.message import Prompt
@@ -104,6 +105,8 @@ class MeasuredAnswers:
         """Count what calls took; those that were not begun, since another one had failed, took nothing."""
         for at_most, completion in zip(reserved, replies if reserved else (), strict=True):
             self._meter.settle(at_most, Spent() if completion is None else self._tariff.spent(completion))
+            if completion is not None and isinstance(completion.error, MissingExtraError):
+                raise completion.error
             if completion is not None:
                 self.failures = 0 if completion.error is None else self.failures + 1
                 self.last_error = completion.error or self.last_error

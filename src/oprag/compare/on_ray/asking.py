@@ -1,0 +1,148 @@
+"""What a worker asks the desk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.compare.answer_tables import Spent
+from oprag.compare.on_ray.desk import Refusal, Turn
+from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
+from oprag.errors import OpragError, ResultsFileError
+from oprag.methods.completion import Completion
+
+__all__ = ["PATIENCE", "AtDesk", "AtDeskMeter", "ask_desk", "cause_of"]
+
+_AGAIN = 0.2  # seconds
+
+PATIENCE = 600.0
+"""Seconds to wait for another worker's call: a machine that is lost with its calls holds nobody up for ever."""
+
+
+def ask_desk(desk: Any, name: str, *arguments: Any) -> Any:
+    """What a method of the desk gives.
+
+    Args:
+        desk: The handle of the actor.
+        name: The name of the method.
+        arguments: Its arguments.
+
+    Raises:
+        ResultsFileError: The process is gone.
+        Exception: What the method raises.
+    """
+    import ray
+
+    try:
+        return ray.get(getattr(desk, name).remote(*arguments))
+    except ray.exceptions.RayTaskError as error:
+        raise cause_of(error) from None
+    except ray.exceptions.RayActorError as error:
+        raise ResultsFileError(
+            "the process that writes the results file has died; what it has written is in the file, and another start "
+            "goes on",
+            name,
+        ) from error
+
+
+def cause_of(error: Any) -> Exception:
+    """What a function raised on another machine: our own error itself, any other one with its traceback as text."""
+    cause = error.cause
+    return cause if isinstance(cause, OpragError) else error.as_instanceof_cause()
+
+
+class AtDesk:
+    """A `Keeper` that asks the desk.
+
+    Args:
+        desk: The handle of the actor.
+    """
+
+    def __init__(self, desk: Any) -> None:
+        self._desk = desk
+
+    def reply(self, key: str) -> Completion | None:
+        """The reply with this address, if it is known."""
+        found: Completion | None = self._do("reply", key)
+        return found
+
+    def keep_reply(self, reply: Reply) -> Completion:
+        """Keep a reply, and give the one that is kept."""
+        kept: Completion = self._do("keep_reply", reply)
+        return kept
+
+    def keep_failed_call(self, call: FailedCall) -> None:
+        """Keep why a call failed."""
+        self._do("keep_failed_call", call)
+
+    def index(self, key: str) -> Sequence[Piece] | None:
+        """The chunks of an index, if it is known."""
+        found: Sequence[Piece] | None = self._do("index", key)
+        return found
+
+    def keep_index(self, index: IndexRecord) -> None:
+        """Keep how documents were split."""
+        self._do("keep_index", index)
+
+    def hits(self, key: str) -> Sequence[Hit] | None:
+        """What was found, if it is known."""
+        found: Sequence[Hit] | None = self._do("hits", key)
+        return found
+
+    def keep_hits(self, found: Sequence[Hits]) -> None:
+        """Keep what was found."""
+        self._do("keep_hits", found)
+
+    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
+        """The vector of each hash, None where there is none."""
+        found: list[NDArray[np.float32] | None] = self._do("vectors", embedder, hashes)
+        return found
+
+    def keep_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Keep vectors, of shape (number of hashes, dimension)."""
+        self._do("keep_vectors", embedder, hashes, vectors)
+
+    def _do(self, name: str, *arguments: Any) -> Any:
+        return ask_desk(self._desk, "do", name, *arguments)
+
+
+class AtDeskMeter:
+    """An `Allowance` that asks the desk, which counts for all workers.
+
+    Args:
+        desk: The handle of the actor.
+        turn: The turn of this worker.
+    """
+
+    def __init__(self, desk: Any, turn: Turn) -> None:
+        self._desk = desk
+        self._turn = turn
+        self._running = 0
+
+    def refusal(self, call: Spent) -> str | None:
+        """Why one more call must not be made; None where it may, and then it is reserved.
+
+        A worker without a call on its way waits for those of the others: only what is spent is final.
+        """
+        until = time.monotonic() + PATIENCE
+        while True:
+            refused: Refusal | None = ask_desk(self._desk, "reserve", self._turn, call)
+            if refused is None:
+                return None
+            if refused.final or self._running or time.monotonic() > until:
+                return refused.reason
+            time.sleep(_AGAIN)
+
+    def reserve(self, call: Spent) -> None:  # noqa: ARG002
+        """It was reserved when it was granted."""
+        self._running += 1
+
+    def settle(self, reserved: Spent, spent: Spent) -> None:
+        """A call is over."""
+        self._running -= 1
+        # Nobody waits for that; the desk hears of it before all that this worker asks it later.
+        self._desk.settle.remote(self._turn, reserved, spent)

@@ -1,0 +1,45 @@
+"""Making calls of models where other workers may come to make the same ones."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from oprag.compare.answer_tables import Spent
+from oprag.compare.calling import ModelCaller
+from oprag.compare.calls import Call, Made
+from oprag.compare.on_ray.asking import PATIENCE, ask_desk
+from oprag.compare.on_ray.desk import Turn
+from oprag.methods.completion import Completion
+
+__all__ = ["ClaimingCaller"]
+
+_AGAIN = 0.1  # seconds
+
+
+class ClaimingCaller(ModelCaller):
+    """A caller that waits for the reply where another worker is at the same call.
+
+    Args:
+        turn: The turn of this worker.
+        desk: The handle of the desk.
+        given: What `ModelCaller` takes.
+        options: The same.
+    """
+
+    def __init__(self, turn: Turn, desk: Any, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._turn = turn
+        self._desk = desk
+
+    def _made(self, call: Call) -> Made:
+        until = time.monotonic() + PATIENCE
+        while not isinstance(claimed := ask_desk(self._desk, "claim", self._turn, call.key), Completion):
+            # Calls that fail are made again by those who wait, as they are by another start.
+            if claimed or time.monotonic() > until:
+                try:
+                    return super()._made(call)
+                finally:
+                    self._desk.release.remote(self._turn, call.key)
+            time.sleep(_AGAIN)
+        return Made(call, claimed, Spent())

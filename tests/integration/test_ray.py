@@ -1,0 +1,249 @@
+"""Experiments on a Ray cluster with two workers: the same results, whatever dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from oprag.compare.models import ModelSpec
+from oprag.compare.on_ray import driver, run_on_ray
+from oprag.compare.progress import Progress
+from oprag.compare.running import run
+from oprag.errors import ExperimentError, ResultsFileError
+from tests.compare.helpers import RecordingModel, rows, text_of
+from tests.integration.spread import SECONDS, SELECT, asked_though_kept, calls, spread
+
+ray = pytest.importorskip("ray")
+
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    """A cluster with two workers, which no run must end."""
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield
+    assert ray.is_initialized()
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """What a run in one process gives, and the calls that it made."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    assert run(spread(folder / "log"), folder / "results.db").complete
+    return rows(folder / "results.db", SELECT), sorted(call.reply for call in calls(folder / "log"))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "results.db"
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "log"
+
+
+def once(condition, action):
+    """A watch that does something as soon as something is so."""
+    done: list[Progress] = []
+
+    def watch(now):
+        if not done and condition():
+            done.append(now)
+            action()
+
+    return watch
+
+
+def test_results_are_those_of_one_process(undisturbed, path, log):
+    told: list[Progress] = []
+    small = spread(log, seconds=0.01, max_concurrency=5)
+    report = run_on_ray(small, path, watch=told.append)
+    assert report.complete, text_of(report)
+    assert (report.outcome, report.left, report.failed, report.broken) == ("complete", 0, {}, 0)
+    assert rows(path, SELECT) == undisturbed[0]
+    # Though some calls are needed by several workers.
+    assert sorted(call.reply for call in calls(log)) == undisturbed[1]
+    made = len(calls(log))
+    assert report.spent.calls == made
+    assert len({call.process for call in calls(log)}) == 2
+    assert os.getpid() not in {call.process for call in calls(log)}
+    assert (told[-1].done, told[-1].total, told[-1].cells, told[-1].all_cells) == (report.total, report.total, 16, 16)
+    assert told[-1].spent == report.spent
+    assert told[-1].running == 0
+    assert [now.done for now in told] == sorted(now.done for now in told)
+    assert rows(path, "SELECT outcome FROM runs") == [("complete",)]
+    again = run_on_ray(small, path)
+    assert (again.complete, again.spent) == (True, report.spent)
+    assert len(calls(log)) == made
+
+
+def test_no_more_calls_at_the_same_time_than_allowed(path, log):
+    grid = {"k": 4, "chunk_size": 32, "repeat": [1, 2]}
+    seconds = 0.4
+    assert run_on_ray(spread(log, seconds=seconds, grid=grid, max_concurrency=3), path).complete
+    times = sorted(call.at for call in calls(log))
+    assert len(times) == 12
+    together = [sum(start <= other < start + seconds for other in times) for start in times]
+    assert max(together) <= 3
+    # Each worker has one, of three calls that were not divisible.
+    assert max(together) == 2
+
+
+@pytest.mark.parametrize("killed", ["worker", "desk"])
+def test_a_process_is_killed_midway(killed, undisturbed, path, log):
+    small = spread(log, seconds=0.05)
+
+    def kill():
+        if killed == "worker":
+            os.kill(calls(log)[-1].process, signal.SIGKILL)
+            return
+        for process in psutil.Process().children(recursive=True):
+            if process.name().startswith("ray::Desk") and process.status() != psutil.STATUS_ZOMBIE:
+                process.kill()
+
+    watch = once(lambda: len(calls(log)) > 20, kill)
+    if killed == "worker":
+        report = run_on_ray(small, path, watch=watch)
+        assert report.complete, text_of(report)
+        assert len({call.process for call in calls(log)}) == 3
+        # What was on its way alone was lost: a worker makes four calls at a time.
+        assert report.spent.calls <= len(calls(log)) <= report.spent.calls + 4
+    else:
+        with pytest.raises(ResultsFileError, match="the process that writes the results file has died"):
+            run_on_ray(small, path, watch=watch)
+        assert "has died" in rows(path, "SELECT outcome FROM runs")[0][0]
+        before = len(calls(log))
+        time.sleep(1)
+        # In a cluster that goes on, no worker does.
+        assert len(calls(log)) <= before + 8
+        assert run_on_ray(small, path).complete
+    assert not asked_though_kept(path, calls(log))
+    assert rows(path, SELECT) == undisturbed[0]
+
+
+def test_questions_that_kill_every_worker_are_left(path, log, monkeypatch):
+    monkeypatch.setattr(driver, "_TRIES", 1)
+    grid = {"k": 4, "chunk_size": 32}
+    small = spread(log, questions=3, grid=grid, dies_on="amber number 1?")
+    assert any("amber number 1?" in question.text for question in small.data["keepers"].questions)
+    report = run_on_ray(small, path)
+    assert report.outcome.startswith("workers died 2 times over the same questions, 1 times: WorkerCrashedError")
+    assert report.left >= 1
+    assert report.answered + report.left == 6
+    log.with_suffix(".mended").touch()
+    again = run_on_ray(small, path)
+    assert again.complete
+    assert not asked_though_kept(path, calls(log))
+
+
+def test_limits_hold_over_all_workers(undisturbed, path, log):
+    report = run_on_ray(spread(log, limits={"calls": 41}), path)
+    assert report.outcome.startswith("the limit of 41 calls is reached: ")
+    assert report.spent.calls == 41 == len(calls(log))
+    assert report.left > 0
+    again = run_on_ray(spread(log, limits={"calls": 60}), path)
+    assert again.spent.calls == 60 == len(calls(log))
+    assert run_on_ray(spread(log), path).complete
+    assert rows(path, SELECT) == undisturbed[0]
+    assert sorted(call.reply for call in calls(log)) == undisturbed[1]
+
+
+def test_a_limit_is_used_up_though_calls_might_take_more(path, log):
+    """Each call may take a thousand tokens and more, and takes ten: workers wait for each other before they stop."""
+    grid = {"k": 4, "chunk_size": 32, "repeat": [1, 2]}
+    small = spread(log, seconds=0.2, grid=grid, tokens=10, limits={"tokens": 2_600})
+    report = run_on_ray(small, path)
+    assert report.complete, text_of(report)
+    assert report.spent.tokens == 120
+
+
+def test_failures_are_recorded_and_tried_again_on_request(path, log):
+    grid = {"k": 4, "chunk_size": 32, "method": ["stuff", "closed_book"]}
+    small = spread(log, grid=grid, fails_on="number 1?")
+    report = run_on_ray(small, path)
+    assert (report.outcome, report.answered, report.failed) == ("complete", 6, {"ConnectionResetError": 6})
+    found = rows(path, "SELECT error, message FROM results WHERE status = 'failed'")
+    assert len(found) == 6
+    assert all(error == "ConnectionResetError" and "the line is dead" in message for error, message in found)
+    made = len(calls(log))
+    assert run_on_ray(small, path).failed == report.failed
+    assert len(calls(log)) == made
+    log.with_suffix(".mended").touch()
+    again = run_on_ray(small, path, retry_failed=True)
+    assert again.complete
+    assert len(calls(log)) == made + 6
+
+
+def test_a_model_that_is_gone_ends_it(path, log):
+    report = run_on_ray(spread(log, seconds=0.1, fails_on="?", give_up_after=5), path)
+    assert report.outcome == "the last 5 calls failed, the last one with ConnectionResetError: the line is dead"
+    assert report.left > 0
+    assert len(calls(log)) < 40
+
+
+def test_workers_without_calls_hear_of_an_interrupt(path, log):
+    """A sweep without a model asks nobody before its next call."""
+    grid = {"k": list(range(1, 80)), "chunk_size": 8, "method": "context_only", "order": ["source", "rank", "reverse"]}
+    small = spread(log, grid=grid, questions=8)
+    report = run_on_ray(small, path, watch=once(lambda: True, lambda: os.kill(os.getpid(), signal.SIGINT)))
+    assert report.outcome == "interrupted"
+    assert report.left > 0
+    assert rows(path, "SELECT outcome FROM runs") == [("interrupted",)]
+    assert run_on_ray(small, path).complete
+
+
+def test_what_cannot_be_sent(path):
+    with pytest.raises(ExperimentError, match=r"the model 'm' cannot be sent to another process: .*; give it by name"):
+        run_on_ray(spread(None, models={"m": ModelSpec(RecordingModel(), "recording")}), path)
+    assert not path.exists()
+
+
+def test_a_worker_that_lacks_something_says_so(path, log, tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text("from tests.integration.spread import model\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    small = spread(log, models={"m": ModelSpec("only_here:model", "own", {"log": str(log)}, retries=0)})
+    with pytest.raises(ExperimentError, match="nor does Python find such a function"):
+        run_on_ray(small, path)
+    assert "nor does Python find such a function" in rows(path, "SELECT outcome FROM runs")[0][0]
+
+
+def test_another_cluster_than_the_one_in_use_is_refused(path, log):
+    with pytest.raises(ExperimentError, match="this process is connected to the Ray cluster at"):
+        run_on_ray(spread(log), path, address="127.0.0.1:1")
+    assert rows(path, "SELECT outcome FROM runs")[0][0].startswith("ExperimentError")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_the_driver_is_interrupted_or_killed_with_its_own_cluster(number, undisturbed, path, log):
+    """It prints nothing of Ray's, and nothing of its cluster is left."""
+    command = [sys.executable, "-m", "tests.integration.spread", str(path), str(log)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        limit = time.monotonic() + 60
+        while len(calls(log)) < 20 and time.monotonic() < limit:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.1)
+        cluster = psutil.Process(process.pid).children(recursive=True)
+        names = {process.pid: process.name() for process in cluster}
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=60)
+    # Ray's own helpers of a killed driver take their time.
+    cluster = [process for process in cluster if "Agent" not in names.get(process.pid, "")]
+    _, alive = psutil.wait_procs(cluster, timeout=30)
+    assert not alive
+    if number == signal.SIGINT:
+        assert (process.returncode, output, errors) == (0, "interrupted False\n", "")
+        assert rows(path, "SELECT count(*) FROM replies") == [(len(calls(log)),)]
+    else:
+        assert process.returncode == -number
+    before = len(calls(log))
+    assert before < len(undisturbed[1])
+    assert run_on_ray(spread(log, seconds=SECONDS), path).complete
+    assert rows(path, SELECT) == undisturbed[0]
+    assert not asked_though_kept(path, calls(log))
