@@ -52,7 +52,7 @@ _PLACES = {
     "read_data": "oprag.compare.data",
     "read_experiment": "oprag.compare.experiment_file",
     "run": "oprag.compare.running",
-    "run_on_ray": "oprag.compare.on_ray",
+    "run_on_ray": "oprag.compare.on_ray.driver",
 }
 
 if TYPE_CHECKING:

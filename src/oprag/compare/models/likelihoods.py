@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ LIKELIHOOD = "likelihood"
 """The step of a call that asks how likely an answer is: the user's message goes before, the assistant's is judged."""
 
 _KINDS = ("gguf", "transformers")
+_ROUNDING = 1e-6
 
 
 def gives_likelihoods(given: Any) -> bool:
@@ -70,8 +72,24 @@ class AskedForLikelihoods:
         before, answer = (message.content for message in prompt.messages)
         started = time.perf_counter()
         try:
-            figure = self._model.answer_likelihood(before, answer)
+            figure = _checked(self._model.answer_likelihood(before, answer))
             tokens = self._model.count_tokens(before) + self._model.count_tokens(answer)
         except Exception as error:  # noqa: BLE001 - whatever it raises is recorded
             return Completion(error=error, seconds=time.perf_counter() - started)
         return Completion(repr(figure), usage=Usage(tokens, 0), seconds=time.perf_counter() - started)
+
+
+def _checked(figure: Any) -> float:
+    """A likelihood of whatever type of number.
+
+    Raises:
+        ModelError: It is none: not finite, over 0, or no number.
+    """
+    try:
+        number = float(figure)
+    except (TypeError, ValueError):
+        number = math.nan
+    # A model that computes in single precision may be certain of a little more than 1.
+    if not math.isfinite(number) or number > _ROUNDING:
+        raise ModelError(f"the likelihood of an answer must be a number of nats up to 0, got {figure!r}", figure)
+    return min(0.0, number)

