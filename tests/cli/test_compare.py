@@ -116,6 +116,51 @@ def test_json_is_all_there_is_on_standard_output(tmp_path):
     assert data["results"] == str(tmp_path / "harbour.db")
 
 
+def test_what_a_model_prints_is_no_part_of_it(tmp_path):
+    path = write_experiment(tmp_path, ORDERS, '[models.m]\nuse = "tests.compare.answering:chatty"')
+    for option in ("--plan", "--yes"):
+        process = started(path, "--json", option)
+        out, err = process.communicate(timeout=120)
+        assert json.loads(out)
+        assert "loading weights" in err
+    assert "asked" in err
+
+
+@pytest.mark.parametrize("width", ["40", "60", "80", "100"])
+def test_every_row_says_what_it_is_in_narrow_terminals(tmp_path, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", width)
+    path = write_experiment(tmp_path, ORDERS, model())
+    rows = [line for line in done(path).stdout.splitlines() if re.match(r" (source|rank|random) ", line)]
+    assert all(re.match(r" (source|rank|random) +[24] +\S", row) for row in rows)
+    assert max(map(len, rows)) <= int(width)
+    # Scores and counts, in as many tables as it takes.
+    assert len(rows) >= 6 * (4 if width == "40" else 2)
+
+
+def test_a_mean_over_other_questions_says_over_how_many(tmp_path):
+    failing = model(failing="comet")
+    path = write_experiment(tmp_path, 'method = ["stuff", "closed_book"]\nk = [1, 4]', failing, give_up_after=100)
+    shown = done(path, code=1).stdout
+    data = json.loads(done(path, "--json", code=1).stdout)
+    for row in data["cells"]:
+        score = row["scores"]["token_f1"]
+        assert score["n"] == row["answered"] < row["asked"] == 4
+        assert f"(n={score['n']}) {score['mean']:.3f}" in shown
+    assert "is a mean over so many questions" in shown
+    whole = done(write_experiment(tmp_path, 'method = "stuff"\nk = [1, 4]', model())).stdout
+    assert "(n=" not in whole
+    assert "An interval from fewer than 10 questions" in whole
+
+
+def test_pairs_without_a_difference_are_counted(tmp_path):
+    path = write_experiment(tmp_path, 'method = "context_only"\norder = ["source", "rank"]\nk = [1, 2, 4]')
+    shown = done(path).stdout
+    told = re.findall(r"rank \(k=\d\): (\S+)", shown.partition("inverted_pairs: order")[2])
+    assert told
+    assert "+0.000" not in told
+    assert "evidence_coverage: no difference between the values of order." in shown
+
+
 def test_the_plan_asks_nobody(tmp_path):
     log = tmp_path / "log"
     path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
@@ -262,6 +307,15 @@ def test_a_missing_file_is_one_line(tmp_path):
     check_refusal(compare(tmp_path / "none.toml"), "cannot read the experiment")
     check_refusal(compare(""), "is a folder")
     check_refusal(compare(write_experiment(tmp_path, NO_MODEL), "--results", ""), "results file")
+
+
+def test_a_store_that_is_not_there_is_told_before_anything_is_asked(tmp_path):
+    log = tmp_path / "calls"
+    mine = '[stores.mine]\nuse = "tests.compare.answering:nothing"'
+    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2\nstore = "mine"', model(log=str(log)), mine)
+    result = done(path, code=1)
+    assert "store 'mine': 'tests.compare.answering:nothing': Python finds no such function" in result.stderr
+    assert not log.exists()
 
 
 def test_a_model_that_cannot_be_made_is_one_line(tmp_path):

@@ -40,6 +40,17 @@ def quick(
     return reply
 
 
+def chatty() -> Callable[[str], str]:
+    """A model that prints."""
+    print("loading weights")  # noqa: T201 - what functions of users do
+
+    def reply(prompt: str) -> str:
+        print(f"asked {len(prompt)} characters")  # noqa: T201
+        return "forty tons"
+
+    return reply
+
+
 def broken() -> Callable[[str], str]:
     """No model."""
     raise RuntimeError(f"there is no model in process {os.getpid() > 0}")

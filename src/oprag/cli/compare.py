@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -102,15 +103,17 @@ def compare(
             _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
             from oprag.compare.experiment_file import read_experiment
 
-            experiment = read_experiment(file, changes=changes)
-            path = Path(results) if results is not None else Path(file).with_suffix(".db")
-            planned = _planned(experiment, path, retry_failed=retry_failed)
+            with _chatter_apart():
+                experiment = read_experiment(file, changes=changes)
+                path = Path(results) if results is not None else Path(file).with_suffix(".db")
+                planned = _planned(experiment, path, retry_failed=retry_failed)
             if plan:
                 _show_plan(planned, as_json=as_json)
                 return
             tell(f"{planned.describe()}\nresults file: {path}")
             _agree(planned, yes=yes)
-            report = _ran(_Run(path, retry_failed, measure, ray), experiment)
+            with _chatter_apart():
+                report = _ran(_Run(path, retry_failed, measure, ray), experiment)
             _show(experiment, path, planned, report, compare_axis, as_json=as_json)
             _tell_what_next(experiment.name, path, report)
     except KeyboardInterrupt:
@@ -120,6 +123,11 @@ def compare(
         raise typer.Exit(_INTERRUPTED)
     if not report.complete:
         raise typer.Exit(1)
+
+
+def _chatter_apart() -> AbstractContextManager[Any]:
+    """What functions of the user's own print goes to standard error: it is no part of a table, or of JSON."""
+    return redirect_stdout(sys.stderr)
 
 
 def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -12,14 +13,16 @@ from rich.table import Table
 from oprag.cli.show import console, safe
 from oprag.compare.measurements import MeasuredSetting
 from oprag.compare.pairs import CellDifference
-from oprag.compare.setting import varying_axes
+from oprag.compare.setting import HasValues, varying_axes
 from oprag.compare.statistics import Summary
 from oprag.compare.table import CellSummary
 
 __all__ = ["show_differences", "show_measured", "show_table"]
 
-_SCORE = 16  # characters of a column with a score and its interval, and what stands around it
 _LONGEST = 24  # characters of a value
+_AROUND = 3  # characters between two columns
+_LEAST = 10  # differences that are printed of each metric, however many metrics there are
+_FEW = 10  # units, with fewer of which an interval is clearly too narrow
 _TAKEN = {
     "calls": "calls",
     "input_tokens": "tokens\nin",
@@ -28,6 +31,16 @@ _TAKEN = {
 }
 _NOT_COMPARED = ("paper_token_usage", "long_context_share")
 """Metrics of what was spent; more of it is not better."""
+
+
+class _Column(NamedTuple):
+    title: str
+    cells: Sequence[str]
+    right: bool = True
+
+    @property
+    def width(self) -> int:
+        return max((len(line) for text in (self.title, *self.cells) for line in text.split("\n")), default=0)
 
 
 def show_table(rows: Sequence[CellSummary], *, most: int) -> None:
@@ -42,20 +55,26 @@ def show_table(rows: Sequence[CellSummary], *, most: int) -> None:
     _print_same(out, differ, same)
     shown = rows[:most]
     metrics = list(dict.fromkeys(name for row in shown for name in row.scores))
-    for names in _by_width(metrics, out.width - _width(differ, shown)):
-        table = _table(differ)
-        for name in names:
-            table.add_column(name.replace("_", "\n"), justify="right", no_wrap=True)
-        for row in shown:
-            table.add_row(*_values(row.values, differ), *(_score(row.scores.get(name)) for name in names))
-        out.print(table)
-    out.print(_taken(shown, differ))
+    all_of = _most_questions(rows)
+    scores = [
+        _Column(name.replace("_", "\n"), [_score(row, name, all_of[name, row.values.get("data")]) for row in shown])
+        for name in metrics
+    ]
+    _print_columns(out, _axes(differ, shown), scores)
+    _print_columns(out, _axes(differ, shown), _taken(shown))
     if len(rows) > most:
         out.print(f"{len(rows) - most:,} more; --json has all of them.")
     if metrics:
         out.print("Means with 95 % intervals; calls and tokens are means of an answer, as if its cell were alone.")
     if any(row.cells > 1 for row in shown):
         out.print("The scores of a question are averaged over seeds and repeats first.")
+    if any("n=" in cell for column in scores for cell in column.cells):
+        out.print(
+            "(n=…) is a mean over so many questions, where others have more: it may differ for that alone. The "
+            "differences below are over the questions that both have."
+        )
+    if any(score.low is not None and score.units < _FEW for row in shown for score in row.scores.values()):
+        out.print(f"An interval from fewer than {_FEW} questions, or documents, is too narrow.")
 
 
 def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary], *, most: int) -> None:
@@ -69,28 +88,36 @@ def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary
     differ = [name for name in varying_axes(rows)[0] if pairs and name != pairs[0].axis]
     out = console()
     compared = [pair for pair in pairs if pair.metric not in _NOT_COMPARED]
-    shown = 0
-    for metric in dict.fromkeys(pair.metric for pair in compared):
+    metrics = list(dict.fromkeys(pair.metric for pair in compared))
+    intervals = False
+    for metric in metrics:
         family = [pair for pair in compared if pair.metric == metric]
-        axis = family[0].axis
-        if all(pair.difference.mean == pair.difference.low == pair.difference.high == 0 for pair in family):
-            out.print(f"{metric}: no difference between the values of {axis}.")
+        told = [pair for pair in family if not _none_at_all(pair)]
+        if not told:
+            out.print(f"{metric}: no difference between the values of {family[0].axis}.")
             continue
-        out.print(f"{metric}: {axis} against {safe(_value(family[0].baseline))}", style="bold")
-        for pair in family[: most - shown]:
+        intervals = True
+        out.print(f"{metric}: {family[0].axis} against {safe(_value(family[0].baseline))}", style="bold")
+        shown = told[: max(_LEAST, most // len(metrics))]
+        for pair in shown:
             where = ", ".join(f"{name}={safe(_value(pair.values[name]))}" for name in differ if name in pair.values)
             adjusted = "" if pair.adjusted_p is None else f"; p = {pair.adjusted_p:.2g}"
             out.print(
                 f"  {safe(_value(pair.value))}{f' ({where})' if where else ''}: {pair.difference.describe()}{adjusted}"
             )
-        shown = min(most, shown + len(family))
-        if shown == most:
-            out.print("  and more; --json has all of them.")
-            break
-    if shown:
+        if len(shown) < len(told):
+            out.print(f"  {len(told) - len(shown):,} more; --json has all of them.")
+        if len(told) < len(family):
+            out.print(f"  {len(family) - len(told):,} without any difference.")
+    if intervals:
         out.print(
             "Paired, question by question, with 95 % intervals; p by sign flips, with Holm's correction in each metric."
         )
+
+
+def _none_at_all(pair: CellDifference) -> bool:
+    difference = pair.difference
+    return difference.mean == difference.low == difference.high == 0
 
 
 def show_measured(rows: Sequence[MeasuredSetting], *, most: int) -> None:
@@ -103,22 +130,18 @@ def show_measured(rows: Sequence[MeasuredSetting], *, most: int) -> None:
     differ, same = varying_axes(rows)
     out = console()
     _print_same(out, differ, same)
-    table = _table(differ)
-    table.add_column("phase")
-    for title in ("seconds\nmedian ± sd", "CPU %", "peak\nMB", "growth\nMB"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for row in rows[:most]:
-        for phase, taken in row.phases.items():
-            spread = taken.seconds.standard_deviation
-            table.add_row(
-                *_values(row.values, differ),
-                phase,
-                f"{taken.seconds.median:.3f}" + ("" if spread is None else f" ± {spread:.3f}"),
-                f"{taken.cpu_percent:.0f}",
-                f"{taken.peak_memory_bytes / 1e6:,.0f}",
-                f"{taken.memory_growth_bytes / 1e6:,.0f}",
-            )
-    out.print(table)
+    phases = [(row, phase, taken) for row in rows[:most] for phase, taken in row.phases.items()]
+    fixed = [
+        *_axes(differ, [row for row, _, _ in phases]),
+        _Column("phase", [phase for _, phase, _ in phases], right=False),
+    ]
+    columns = {
+        "seconds\nmedian ± sd": [_seconds(taken.seconds) for _, _, taken in phases],
+        "CPU %": [f"{taken.cpu_percent:.0f}" for _, _, taken in phases],
+        "peak\nMB": [f"{taken.peak_memory_bytes / 1e6:,.0f}" for _, _, taken in phases],
+        "growth\nMB": [f"{taken.memory_growth_bytes / 1e6:,.0f}" for _, _, taken in phases],
+    }
+    _print_columns(out, fixed, [_Column(title, cells) for title, cells in columns.items()])
     if len(rows) > most:
         out.print(f"{len(rows) - most:,} more; --json has all of them.")
 
@@ -135,58 +158,77 @@ def _print_same(out: Console, differ: Sequence[str], same: Mapping[str, Any]) ->
     out.print(f"In all rows: {', '.join(told)}")
 
 
-def _table(differ: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for name in differ:
-        table.add_column(name.replace("_", "\n"), overflow="fold", max_width=_LONGEST)
-    return table
+def _axes(differ: Sequence[str], rows: Sequence[HasValues]) -> list[_Column]:
+    cells = {name: [safe(_value(row.values[name])) if name in row.values else "–" for row in rows] for name in differ}
+    return [_Column(name.replace("_", "\n"), cells[name], right=False) for name in differ]
 
 
-def _taken(rows: Sequence[CellSummary], differ: Sequence[str]) -> Table:
+def _taken(rows: Sequence[CellSummary]) -> list[_Column]:
     """How many answers there are, and what they took."""
     names = [name for name in _TAKEN if any(row.per_answer.get(name) for row in rows)]
-    table = _table(differ)
-    for title in ("answers", "failed", *(_TAKEN[name] for name in names)):
-        table.add_column(title, justify="right", no_wrap=True)
+    return [
+        _Column("answers", [_of(row.answered, row.asked) for row in rows]),
+        _Column("failed", [f"{row.failed:,}" for row in rows]),
+        *(_Column(_TAKEN[name], [_number(row.per_answer.get(name)) for row in rows]) for name in names),
+    ]
+
+
+def _print_columns(out: Console, fixed: Sequence[_Column], columns: Sequence[_Column]) -> None:
+    """Print as many tables as the width needs, each with the fixed columns."""
+    left = out.width - 2 - sum(min(_LONGEST, column.width) + _AROUND for column in fixed)
+    part: list[_Column] = []
+    for column in columns:
+        if part and sum(one.width + _AROUND for one in (*part, column)) - _AROUND > left:
+            _print_table(out, fixed, part)
+            part = []
+        part.append(column)
+    if part:
+        _print_table(out, fixed, part)
+
+
+def _print_table(out: Console, fixed: Sequence[_Column], columns: Sequence[_Column]) -> None:
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for column in fixed:
+        table.add_column(column.title, overflow="fold", max_width=_LONGEST)
+    for column in columns:
+        table.add_column(column.title, justify="right" if column.right else "left", no_wrap=True)
+    for row in zip(*(column.cells for column in (*fixed, *columns)), strict=True):
+        table.add_row(*row)
+    out.print(table)
+
+
+def _most_questions(rows: Sequence[CellSummary]) -> dict[tuple[str, Any], int]:
+    """How many questions of a data set have a score of a metric, in the setting where they are most."""
+    most: dict[tuple[str, Any], int] = {}
     for row in rows:
-        answers = f"{row.answered:,}" if row.answered == row.asked else f"{row.answered:,}/{row.asked:,}"
-        taken = (_number(row.per_answer.get(name)) for name in names)
-        table.add_row(*_values(row.values, differ), answers, f"{row.failed:,}", *taken)
-    return table
-
-
-def _by_width(metrics: Sequence[str], width: int) -> Iterator[Sequence[str]]:
-    count = max(1, width // _SCORE)
-    for start in range(0, len(metrics), count):
-        yield metrics[start : start + count]
-
-
-def _width(differ: Sequence[str], rows: Sequence[CellSummary]) -> int:
-    """About what the columns of the axes need."""
-    widths = (
-        max([len(part) for part in name.split("_")] + [len(value) for value in _column(name, rows)]) for name in differ
-    )
-    return sum(min(_LONGEST, width) + 2 for width in widths)
-
-
-def _column(name: str, rows: Sequence[CellSummary]) -> list[str]:
-    return [_value(row.values[name]) for row in rows if name in row.values]
-
-
-def _values(values: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    return [safe(_value(values[name])) if name in values else "–" for name in names]
+        for name, score in row.scores.items():
+            place = name, row.values.get("data")
+            most[place] = max(most.get(place, 0), score.n)
+    return defaultdict(int, most)
 
 
 def _value(value: Any) -> str:
     return "none" if value is None else repr(value) if isinstance(value, str) and not value.strip() else str(value)
 
 
-def _score(summary: Summary | None) -> str:
-    """The mean, and its interval below it."""
+def _score(row: CellSummary, metric: str, all_of: int) -> str:
+    """The mean, and its interval below it; with the number of questions where it is not that of all."""
+    summary = row.scores.get(metric)
     if summary is None or summary.mean is None:
         return "–"
     mean = f"{summary.mean:.3f}"
+    if row.answered < row.asked or summary.n < all_of:
+        mean = f"(n={summary.n:,}) {mean}"
     return mean if summary.low is None or summary.high is None else f"{mean}\n[{summary.low:.3f}, {summary.high:.3f}]"
+
+
+def _seconds(summary: Summary) -> str:
+    spread = summary.standard_deviation
+    return f"{summary.median:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
+
+
+def _of(count: int, all_of: int) -> str:
+    return f"{count:,}" if count == all_of else f"{count:,}/{all_of:,}"
 
 
 def _number(value: float | None) -> str:
