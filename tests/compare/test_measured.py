@@ -92,7 +92,7 @@ def test_nothing_is_remembered_from_one_attempt_to_the_next(path, log):
 
 
 def test_a_slow_model_is_slow_in_generation(path):
-    measure_cells(measurable({}, asked={"seconds": 0.3}), path, warmup=0, repeats=2)
+    measure_cells(measurable({}, asked={"seconds": 0.3}), path, repeats=2)
     found = phases(path)
     assert [len(found[phase]) for phase in ("indexing", "retrieval", "generation")] == [1, 2, 2]
     assert min(found["generation"]) >= 0.3

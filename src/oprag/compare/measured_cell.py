@@ -132,11 +132,14 @@ class _MeasuringCell:
         return self._answers.failures
 
     def warm_embedder(self) -> None:
-        """Load the embedder, so that the first index is not charged with that."""
-        needed = self.cell.retriever != "bm25" or self.cell.assembly.needs_vectors
-        if self._part.warmup and self.cell.embedder and needed:
-            with self._recorded(None):
-                self._embedders[self.cell.embedder].embed_documents(["warm-up"])
+        """Load the tokenizer and the embedder, so that the first index is not charged with that."""
+        if not self._part.warmup or not self.cell.embedder:
+            return
+        embedder = self._embedders[self.cell.embedder]
+        with self._recorded(None):
+            embedder.count_tokens("warm-up")
+            if self.cell.retriever != "bm25" or self.cell.assembly.needs_vectors:
+                embedder.embed_documents(["warm-up"])
 
     def measure(self, unit: Unit, attempts: Sequence[int]) -> None:
         """Measure a question, and write down what it takes; or why it cannot be answered.
