@@ -106,6 +106,7 @@ class Database:
             yield self._connection
         except sqlite3.OperationalError as error:
             missing = "" if self.path.parent.is_dir() else "; its folder does not exist"
+            missing = "; it is a folder" if self.path.is_dir() else missing
             raise self.kind.error(
                 f"cannot {purpose} the {self.kind.noun} {self.path}: {error}{missing}", self.path
             ) from error

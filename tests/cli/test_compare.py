@@ -152,6 +152,20 @@ def test_a_mean_over_other_questions_says_over_how_many(tmp_path):
     assert "An interval from fewer than 10 questions" in whole
 
 
+@pytest.mark.parametrize(
+    ("methods", "line"),
+    [
+        ('["stuff", "closed_book"]', "  closed_book against k={}: "),
+        ('["closed_book", "stuff"]', "  stuff (k={}): "),
+    ],
+)
+def test_a_control_is_held_against_each_context_by_name(tmp_path, methods, line):
+    path = write_experiment(tmp_path, f"method = {methods}\nk = [1, 4]", model())
+    shown = done(path, "--compare-axis", "method").stdout
+    for k in (1, 4):
+        assert line.format(k) in shown
+
+
 def test_pairs_without_a_difference_are_counted(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\norder = ["source", "rank"]\nk = [1, 2, 4]')
     shown = done(path).stdout
@@ -294,6 +308,7 @@ ERRORS = {
     "seeds": (NO_MODEL, ("--compare-axis", "seed"), "averaged over the axis 'seed'", 2),
     "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "leave --ray", 2),
     "folder": (NO_MODEL, ("--results", "/nowhere/at/all.db"), "its folder does not exist", 1),
+    "folder itself": (NO_MODEL, ("--results", str(ROOT)), "it is a folder", 1),
 }
 
 

@@ -61,6 +61,18 @@ def test_a_control_without_a_context_is_held_against_every_context():
     pairs = found(results_of(*cells), axis="method")
     assert [(pair.baseline, pair.value) for pair in pairs] == [("stuff", "closed_book")] * 2
     assert all("k" not in pair.values for pair in pairs)
+    assert [pair.baseline_alone["k"] for pair in pairs] == [4, 8]
+    assert all(pair.alone == {} for pair in pairs)
+
+
+def test_a_context_that_is_held_against_a_control_says_which_it_is():
+    cells = [made(HIGH, method="closed_book"), *(made(LOW, k=k, method="stuff") for k in (4, 8))]
+    pairs = found(results_of(*cells), axis="method")
+    assert [(pair.baseline, pair.value, pair.alone["k"]) for pair in pairs] == [
+        ("closed_book", "stuff", 4),
+        ("closed_book", "stuff", 8),
+    ]
+    assert all(pair.baseline_alone == {} for pair in pairs)
 
 
 def test_settings_that_differ_in_more_are_no_pair():

@@ -100,10 +100,12 @@ def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary
         out.print(f"{metric}: {family[0].axis} against {safe(_value(family[0].baseline))}", style="bold")
         shown = told[: max(_LEAST, most // len(metrics))]
         for pair in shown:
-            where = ", ".join(f"{name}={safe(_value(pair.values[name]))}" for name in differ if name in pair.values)
+            where = _where({**pair.values, **pair.alone}, differ)
+            against = _where(pair.baseline_alone, differ)
             adjusted = "" if pair.adjusted_p is None else f"; p = {pair.adjusted_p:.2g}"
             out.print(
-                f"  {safe(_value(pair.value))}{f' ({where})' if where else ''}: {pair.difference.describe()}{adjusted}"
+                f"  {safe(_value(pair.value))}{where and f' ({where})'}{against and f' against {against}'}: "
+                f"{pair.difference.describe()}{adjusted}"
             )
         if len(shown) < len(told):
             out.print(f"  {len(told) - len(shown):,} more; --json has all of them.")
@@ -113,6 +115,10 @@ def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary
         out.print(
             "Paired, question by question, with 95 % intervals; p by sign flips, with Holm's correction in each metric."
         )
+
+
+def _where(values: Mapping[str, Any], differ: Sequence[str]) -> str:
+    return ", ".join(f"{name}={safe(_value(values[name]))}" for name in differ if name in values)
 
 
 def _none_at_all(pair: CellDifference) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oprag.checks import check_names
@@ -34,6 +34,8 @@ class CellDifference:
         value: The value of this setting.
         baseline: The first value of the axis, which it is compared with.
         values: The values of the other axes that both have.
+        alone: Those of the axes that have an effect in this setting alone.
+        baseline_alone: Those of the axes that have an effect in the other setting alone.
         difference: The score of this setting minus that of the other, over the questions that both have.
         adjusted_p: Its p-value among all differences in this metric, by Holm; None without questions.
     """
@@ -45,6 +47,8 @@ class CellDifference:
     values: Mapping[str, Any]
     difference: Difference
     adjusted_p: float | None = None
+    alone: Mapping[str, Any] = field(default_factory=dict)
+    baseline_alone: Mapping[str, Any] = field(default_factory=dict)
 
 
 def check_axis(axis: str) -> None:
@@ -107,7 +111,11 @@ def differences(
                     axis=axis,
                     value=other.values[axis],
                     baseline=first.values[axis],
-                    values=_shared(first, other, axis),
+                    values={
+                        name: value for name, value in other.values.items() if name in first.values and name != axis
+                    },
+                    alone=_lacking(other, first),
+                    baseline_alone=_lacking(first, other),
                     difference=paired_difference(
                         scores, base, clusters=results.clusters, confidence=confidence, resamples=resamples
                     ),
@@ -157,8 +165,8 @@ def _place(setting: Setting, names: Collection[str]) -> Hashable:
     return tuple((type(value), value) for name, value in setting.values.items() if name in names)
 
 
-def _shared(first: Setting, other: Setting, axis: str) -> dict[str, Any]:
-    return {name: value for name, value in other.values.items() if name in first.values and name != axis}
+def _lacking(setting: Setting, other: Setting) -> dict[str, Any]:
+    return {name: value for name, value in setting.values.items() if name not in other.values}
 
 
 def _same(value: Any, other: Any) -> bool:
