@@ -115,7 +115,7 @@ def compare(
             with _chatter_apart():
                 report = _ran(_Run(path, retry_failed, measure, ray), experiment)
             _show(experiment, path, planned, report, compare_axis, as_json=as_json)
-            _tell_what_next(experiment.name, path, report)
+            _tell_what_next(experiment.name, path, report, measure=measure)
     except KeyboardInterrupt:
         tell("Interrupted. What was paid for is in the results file; the same command goes on.", "yellow")
         raise typer.Exit(_INTERRUPTED) from None
@@ -234,7 +234,7 @@ def _show(experiment: Experiment, path: Path, plan: Plan, report: Report, axis: 
         show_measured(measured, most=_MOST_SHOWN)
 
 
-def _tell_what_next(name: str, path: Path, report: Report) -> None:
+def _tell_what_next(name: str, path: Path, report: Report, *, measure: bool) -> None:
     from oprag.compare.reading import read_failures
 
     if report.broken:
@@ -244,7 +244,8 @@ def _tell_what_next(name: str, path: Path, report: Report) -> None:
         tell(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
         for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
             tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
-        tell("They have no part in any mean. Try them again with --retry-failed.", "yellow")
+        again = "The same command tries them again" if measure else "Try them again with --retry-failed"
+        tell(f"They have no part in any mean. {again}.", "yellow")
     if report.outcome != "complete":
         limit = " with a higher one" if "the limit of" in report.outcome else ""
         tell(
