@@ -13,11 +13,11 @@ from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Call, Made
 from oprag.compare.cell import Cell
 from oprag.compare.content import address
+from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.engine import Engine
 from oprag.compare.keeper import Keeper
-from oprag.compare.library import Library, search_of
 from oprag.compare.memory import MemoryKeeper
 from oprag.compare.models.likelihoods import LIKELIHOOD
 from oprag.compare.money import Limits, Meter

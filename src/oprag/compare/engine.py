@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Allowance, Call, Caller, Made
 from oprag.compare.content import prompt_address
+from oprag.compare.context_library import Library
 from oprag.compare.error_text import message_of
 from oprag.compare.keeper import Keeper
-from oprag.compare.library import Library
 from oprag.compare.work import Outcome, Unit, Work
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer

@@ -7,7 +7,7 @@ from typing import Any
 
 from oprag.compare.answer_tables import Spent
 from oprag.compare.calling import Tariff, ask
-from oprag.compare.library import Library
+from oprag.compare.context_library import Library
 from oprag.compare.measuring import Measured, measure
 from oprag.compare.models import Model
 from oprag.compare.money import Meter

@@ -11,11 +11,11 @@ from typing import NamedTuple
 from oprag.compare.answer_tables import Spent
 from oprag.compare.calling import Tariff
 from oprag.compare.cell import Cell
+from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.error_text import message_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
-from oprag.compare.library import Library, search_of
 from oprag.compare.measured_answers import MeasuredAnswers, Stopped, row_of
 from oprag.compare.measuring import measure
 from oprag.compare.money import Meter

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from oprag.compare.cell import Cell
 from oprag.compare.content import address
+from oprag.compare.context_library import Library
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.error_text import message_of
-from oprag.compare.library import Library
 from oprag.compare.recent import Recent
 from oprag.compare.records import AnswerRecord, ContextRecord
 from oprag.compare.scoring import COSINE, Scored, cosines, scores_of, spans_of

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from oprag.compare.calls import Allowance, Caller
+from oprag.compare.context_library import Library
 from oprag.compare.engine import Engine
 from oprag.compare.experiment import Experiment
 from oprag.compare.keeper import Keeper
-from oprag.compare.library import Library
 from oprag.compare.opened import Opened
 from oprag.compare.recording import Recorder
 from oprag.compare.scoring import load_metrics

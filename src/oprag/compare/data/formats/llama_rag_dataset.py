@@ -8,10 +8,10 @@ from typing import Any
 
 from oprag.checks import check_choice
 from oprag.compare.data.data_set import whole_text
+from oprag.compare.data.document_library import folder_library
 from oprag.compare.data.fields import given, optional_text, optional_texts, shown, text
 from oprag.compare.data.files import companion, stem
 from oprag.compare.data.gather import Gathered
-from oprag.compare.data.library import folder_library
 from oprag.compare.data.passages import Passages
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import json_records

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from oprag.checks import check_bool, check_choice, check_text
+from oprag.compare.data.document_library import Library
 from oprag.compare.data.fields import text
 from oprag.compare.data.files import companion, inside, read_bytes
 from oprag.compare.data.gather import Gathered
-from oprag.compare.data.library import Library
 from oprag.compare.data.plain_html import html_text
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import Record, csv_records

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag.compare.data.data_set import Evidence
+from oprag.compare.data.document_library import Library, document_file, folder_library, lines_library
 from oprag.compare.data.fields import (
     about,
     as_count,
@@ -22,7 +23,6 @@ from oprag.compare.data.fields import (
 )
 from oprag.compare.data.files import companion, inside, stem
 from oprag.compare.data.gather import Gathered
-from oprag.compare.data.library import Library, document_file, folder_library, lines_library
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import Record, json_lines
 from oprag.errors import InputFileError
