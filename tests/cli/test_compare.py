@@ -206,6 +206,12 @@ def test_another_axis_is_compared(tmp_path):
     assert "evidence_coverage: no difference between the values of order." in done(path).stdout
 
 
+def test_where_no_settings_differ_in_the_axis_others_are_named(tmp_path):
+    path = write_experiment(tmp_path, 'method = "context_only"\nk = [2, 3]')
+    assert "No two settings differ in order alone; --compare-axis compares another one: k." in done(path).stderr
+    assert "No two settings" not in done(path, "--compare-axis", "k").stderr
+
+
 def test_without_a_model(tmp_path):
     result = done(write_experiment(tmp_path, NO_MODEL), "--results", tmp_path / "elsewhere.db")
     assert "evidence" in result.stdout

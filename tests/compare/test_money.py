@@ -23,6 +23,7 @@ def counted(text):
 def test_prices_are_for_a_million_tokens():
     assert as_price(PRICE).of(USAGE) == pytest.approx(COST)
     assert Price(input=2, output=10).of(USAGE) == pytest.approx((300 * 2 + 20 * 10) / 1_000_000)
+    assert Price(input=2, output=10, cached=1).of(Usage(5, 0, 100)) == pytest.approx(100 / 1_000_000)
 
 
 @pytest.mark.parametrize("wrong", [{"input": -1, "output": 1}, {"input": "1", "output": 1}, {"input": 1}, {"in": 1}, 7])

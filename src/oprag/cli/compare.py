@@ -202,6 +202,7 @@ def _show(experiment: Experiment, path: Path, plan: Plan, report: Report, axis: 
     from oprag.compare.measurements import measured_table
     from oprag.compare.pairs import count_pairs, differences
     from oprag.compare.reading import read_failures, read_results
+    from oprag.compare.setting import varying_axes
     from oprag.compare.table import cell_table
 
     results = read_results(path, experiment.name)
@@ -229,6 +230,8 @@ def _show(experiment: Experiment, path: Path, plan: Plan, report: Report, axis: 
         show_table(table, most=_MOST_SHOWN)
     if many:
         tell(f"More than {_MOST_COMPUTED:,} pairs differ in {axis} alone; oprag.compare.pairs.differences() has them.")
+    elif not pairs and (others := [name for name in varying_axes(table)[0] if name != axis]):
+        tell(f"No two settings differ in {axis} alone; --compare-axis compares another one: {', '.join(others)}.")
     show_differences(pairs, table, most=_MOST_SHOWN)
     if measured:
         show_measured(measured, most=_MOST_SHOWN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,6 +26,8 @@ __all__ = ["ModelCaller", "Tariff", "ask"]
 
 _UNKNOWN_REPLY = 1_024
 """The tokens that a reply may have, for a ceiling, where the model was given no limit."""
+_NEVER = 10**15
+"""Tokens that no call has."""
 
 
 def ask(model: Model, prompt: Prompt, count_tokens: TokenCounter) -> Completion:
@@ -163,10 +166,13 @@ def _checked(completion: Any) -> Completion:
     """A reply as it will come from the file: models of the user's own may give anything.
 
     Raises:
-        ModelError: It is no completion, or its text is no string, or its tokens are no numbers.
+        ModelError: It is no completion, or its text is no string, or its tokens are no numbers from 0.
     """
     if not isinstance(completion, Completion):
         raise ModelError(f"a model must give a Completion, got {completion!r}", completion)
+    seconds: Any = completion.seconds
+    if not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        completion = replace(completion, seconds=0.0)  # as where it tells no time
     if completion.error is not None:
         return completion
     if not isinstance(completion.text, str):
@@ -174,9 +180,15 @@ def _checked(completion: Any) -> Completion:
     usage, reason = completion.usage, completion.finish_reason
     if usage is not None:
         try:
-            read, written, cached = (int(tokens) for tokens in usage[:3])
-            usage = Usage(read, written, cached, bool(usage[3]))
-        except (TypeError, ValueError, IndexError) as error:
+            usage = _counted(*usage)
+        except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(f"the usage of a reply must have numbers of tokens, got {usage!r}", completion) from error
     reason = None if reason is None else storable(str(reason))
     return replace(completion, text=storable(str(completion.text)), usage=usage, finish_reason=reason)
+
+
+def _counted(read: Any, written: Any, cached: Any, estimated: Any) -> Usage:
+    usage = Usage(int(read), int(written), int(cached), bool(estimated))
+    if not all(0 <= tokens < _NEVER for tokens in usage[:3]):
+        raise ValueError(f"tokens must be from 0 to {_NEVER:,}")
+    return usage

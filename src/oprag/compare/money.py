@@ -42,7 +42,8 @@ class Price:
 
     def of(self, usage: Usage) -> float:
         """What these tokens cost."""
-        fresh = usage.input_tokens - usage.cached_tokens
+        # Some count what they had read before apart from what they read.
+        fresh = max(0, usage.input_tokens - usage.cached_tokens)
         cached = self.input if self.cached is None else self.cached
         spent = fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
         return spent / _MILLION
