@@ -162,17 +162,18 @@ class ModelCaller:
         return Tariff(self._prices.get(model), self._longest.get(model), self._count)
 
 
-def _checked(completion: Any) -> Completion:
+def _checked(given: Any) -> Completion:
     """A reply as it will come from the file: models of the user's own may give anything.
 
     Raises:
         ModelError: It is no completion, or its text is no string, or its tokens are no numbers from 0.
     """
-    if not isinstance(completion, Completion):
-        raise ModelError(f"a model must give a Completion, got {completion!r}", completion)
-    seconds: Any = completion.seconds
-    if not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
-        completion = replace(completion, seconds=0.0)  # as where it tells no time
+    if not isinstance(given, Completion):
+        raise ModelError(f"a model must give a Completion, got {given!r}", given)
+    told: Any = given.seconds
+    # As where it tells no time.
+    seconds = told if isinstance(told, int | float) and 0 <= told < math.inf else 0.0
+    completion: Completion = replace(given, seconds=seconds)
     if completion.error is not None:
         return completion
     if not isinstance(completion.text, str):
