@@ -159,11 +159,6 @@ def _line(row: CellSummary) -> list[str]:
     ]
 
 
-def _difference(one: CellDifference) -> list[str]:
-    which = f"{one.value} − {one.baseline}"
-    return [_setting(one.values), one.metric, which, one.difference.describe(), _p(one.adjusted_p)]
-
-
 def _setting(values: Mapping[str, Any]) -> str:
     named = {name: values[name] for name in ("method", "order", "similarity_threshold") if name in values}
     return ", ".join(str(value) for value in named.values())
