@@ -244,9 +244,9 @@ def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
     """A token budget alone takes all chunks as candidates, for every question."""
     import gc
 
-    from oprag.compare import index, library
+    from oprag.compare import context_library, index
 
-    monkeypatch.setattr(library, "_CHUNKS", 3_000)
+    monkeypatch.setattr(context_library, "_CHUNKS", 3_000)
     monkeypatch.setattr(index, "_AT_ONCE", 3_000)
     data = DataSet(
         name="corpus",
