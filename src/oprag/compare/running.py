@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
@@ -70,16 +69,7 @@ def run(
         raise
     finally:
         end_run(file, outcome)
-    return Report(
-        outcome=outcome,
-        total=tally.total,
-        answered=tally.answered,
-        failed=dict(Counter(tally.failed.values())),
-        left=tally.total - tally.answered - len(tally.failed),
-        broken=found.broken,
-        spent=meter.spent,
-        seconds=time.perf_counter() - started,
-    )
+    return tally.report(outcome, meter.spent, time.perf_counter() - started)
 
 
 def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: Watch | None) -> str:

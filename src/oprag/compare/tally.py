@@ -10,6 +10,7 @@ from oprag.compare.checking import Found
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Progress
 from oprag.compare.records import AnswerRecord
+from oprag.compare.report import Report
 from oprag.compare.work import Unit
 
 __all__ = ["Tally"]
@@ -23,6 +24,7 @@ class Tally:
         self.waiting: list[Unit] = []
         self.left: Counter[str] = Counter()
         self.total = 0
+        self.broken = found.broken
         for unit in opened.units():
             self.total += 1
             place = unit.cell_key, unit.question_key
@@ -52,4 +54,17 @@ class Tally:
             spent=spent,
             running=running,
             stopping=stopping,
+        )
+
+    def report(self, outcome: str, spent: Spent, seconds: float) -> Report:
+        """What the run did."""
+        return Report(
+            outcome=outcome,
+            total=self.total,
+            answered=self.answered,
+            failed=dict(Counter(self.failed.values())),
+            left=self.total - self.answered - len(self.failed),
+            broken=self.broken,
+            spent=spent,
+            seconds=seconds,
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["VECTOR_SCHEMA", "dimension_of", "read_vectors", "write_vectors"]
+__all__ = ["VECTOR_SCHEMA", "read_vectors", "write_vectors"]
 
 VECTOR_SCHEMA = """
     CREATE TABLE embedders (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL);
@@ -18,12 +18,6 @@ VECTOR_SCHEMA = """
 # Values in one statement; SQLite's own limit was 999 for long.
 _AT_ONCE = 500
 _NUMBERS = np.dtype("<f4")
-
-
-def dimension_of(connection: sqlite3.Connection, embedder: str) -> int | None:
-    """The dimension of an embedder's vectors; None where there are none."""
-    row = connection.execute("SELECT dimension FROM embedders WHERE name = ?", [embedder]).fetchone()
-    return None if row is None else int(row[0])
 
 
 def read_vectors(

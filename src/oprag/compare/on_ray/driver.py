@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from math import ceil
@@ -92,16 +92,7 @@ def run_on_ray(
         end_run(file, outcome)
     spent = file.spent(experiment.name)
     file.close()
-    return Report(
-        outcome=outcome,
-        total=tally.total,
-        answered=tally.answered,
-        failed=dict(Counter(tally.failed.values())),
-        left=tally.total - tally.answered - len(tally.failed),
-        broken=found.broken,
-        spent=spent,
-        seconds=time.perf_counter() - started,
-    )
+    return tally.report(outcome, spent, time.perf_counter() - started)
 
 
 class _Spreading:
