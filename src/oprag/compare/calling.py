@@ -173,19 +173,18 @@ def _checked(given: Any) -> Completion:
     told: Any = given.seconds
     # As where it tells no time.
     seconds = told if isinstance(told, int | float) and 0 <= told < math.inf else 0.0
-    completion: Completion = replace(given, seconds=seconds)
-    if completion.error is not None:
-        return completion
-    if not isinstance(completion.text, str):
-        raise ModelError(f"the text of a reply must be a string, got {completion.text!r}", completion)
-    usage, reason = completion.usage, completion.finish_reason
+    if given.error is not None:
+        return replace(given, seconds=seconds)
+    if not isinstance(given.text, str):
+        raise ModelError(f"the text of a reply must be a string, got {given.text!r}", given)
+    usage, reason = given.usage, given.finish_reason
     if usage is not None:
         try:
             usage = _counted(*usage)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ModelError(f"the usage of a reply must have numbers of tokens, got {usage!r}", completion) from error
+            raise ModelError(f"the usage of a reply must have numbers of tokens, got {usage!r}", given) from error
     reason = None if reason is None else storable(str(reason))
-    return replace(completion, text=storable(str(completion.text)), usage=usage, finish_reason=reason)
+    return replace(given, text=storable(str(given.text)), usage=usage, finish_reason=reason, seconds=seconds)
 
 
 def _counted(read: Any, written: Any, cached: Any, estimated: Any) -> Usage:

@@ -63,6 +63,11 @@ class Caller(Protocol):
 class Allowance(Protocol):
     """Says when no more calls may be made; see `oprag.compare.money.Meter`."""
 
+    @property
+    def limited(self) -> bool:
+        """Whether there is any limit, so that it matters what a call may take."""
+        ...
+
     def refusal(self, call: Spent) -> str | None:
         """Why one more call, which takes so much at most, must not be made; None where it may."""
         ...

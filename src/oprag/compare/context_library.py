@@ -74,6 +74,9 @@ class Library:
     def contexts(self, cell: Cell, question: Question, asked: Sequence[str]) -> list[Context]:
         """The context of each question that a method asks about the documents of a question of the set."""
         index = self.index(cell, question.documents)
+        if len(asked) > 1:
+            # Embedded in one batch, and searched for at once.
+            index.prepare(asked, [search_of(cell)])
         return [self._context(cell, index, one) for one in asked]
 
     def embeds(self, cell: Cell, questions: Sequence[str]) -> Sequence[str]:

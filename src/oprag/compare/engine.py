@@ -31,6 +31,7 @@ _REPLIES = 4_000  # that are at hand; other cells want the same ones soon
 # Of prompts that wait for replies: whole documents are long, and each cell has its own copy.
 _MOST_CHARACTERS = 200_000_000
 _LONGEST = 500  # characters of an error, in the reason of a stop
+_ONE_CALL = Spent(1)
 
 
 class Engine:
@@ -206,10 +207,13 @@ class Engine:
         """A reply that came before; the last few are at hand."""
         reply = self._replies.get(key) or self._keeper.reply(key)
         if reply is not None:
-            self._replies[key] = reply
-            while len(self._replies) > _REPLIES:
-                self._replies.popitem(last=False)
+            self._remember(key, reply)
         return reply
+
+    def _remember(self, key: str, reply: Completion) -> None:
+        self._replies[key] = reply
+        while len(self._replies) > _REPLIES:
+            self._replies.popitem(last=False)
 
     def _taken(self, work: Work) -> tuple[Completion | None, ...]:
         """The replies in the sequence of the prompts, on record."""
@@ -227,7 +231,8 @@ class Engine:
         while self._calls and self.stopped is None and self._caller.running < self._most:
             call = self._calls[0]
             if call.key not in self._reserved:
-                self._reserved[call.key] = self._caller.at_most(call)
+                # Counting the tokens of a prompt takes time, so only where there is a limit that they may pass.
+                self._reserved[call.key] = self._caller.at_most(call) if self._meter.limited else _ONE_CALL
             at_most = self._reserved[call.key]
             if (reason := self._meter.refusal(at_most)) is not None:
                 # Calls on their way may take less than they might; only what is spent is final.
@@ -244,7 +249,11 @@ class Engine:
         self._meter.settle(self._reserved.pop(call.key), spent)
         if isinstance(completion.error, MissingExtraError):
             raise completion.error
-        self._failures = self._failures + 1 if completion.error is not None else 0
+        if completion.error is None:
+            self._failures = 0
+            self._remember(call.key, completion)
+        else:
+            self._failures += 1
         if self._failures >= self._give_up_after:
             self.stop(f"the last {self._failures} calls failed, the last one with {_named(completion.error)}")
         for work in self._waiting.pop(call.key):

@@ -88,9 +88,17 @@ class Meter:
         self.limits = limits
         self.spent = spent
         self._reserved = Spent()
+        self._limited = limits != Limits()
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is any limit."""
+        return self._limited
 
     def refusal(self, call: Spent) -> str | None:
         """Why one more call, with so many tokens at most, must not be made; None where it may."""
+        if not self.limited:
+            return None
         for name, limit in vars(self.limits).items():
             spent = getattr(self.spent, name) + getattr(self._reserved, name)
             if limit is not None and spent + getattr(call, name) > limit:
@@ -145,5 +153,6 @@ def _is_amount(value: Any) -> bool:
 
 
 def _sum(first: Spent, second: Spent, sign: int = 1) -> Spent:
-    calls, tokens, money = (one + sign * other for one, other in zip(first, second, strict=True))
-    return Spent(int(calls), int(tokens), money)
+    return Spent(
+        first.calls + sign * second.calls, first.tokens + sign * second.tokens, first.money + sign * second.money
+    )

@@ -49,6 +49,7 @@ class ResultsFile:
     def __init__(self, path: str | os.PathLike[str], run: int = 0) -> None:
         self._database = Database(path, RESULTS)
         self._run = run
+        self._keys: set[str] | None = None
 
     @property
     def path(self) -> Path:
@@ -160,7 +161,8 @@ class ResultsFile:
 
     def reply(self, key: str) -> Completion | None:
         """The reply with this address, if it is there and is what was written."""
-        if not self.path.exists():
+        # Most replies that are asked for are not there, and a look into the file takes much longer.
+        if key not in self._known_keys():
             return None
         with self._database.reading() as connection:
             return work_tables.read_reply(connection, key)
@@ -168,7 +170,9 @@ class ResultsFile:
     def keep_reply(self, reply: Reply) -> Completion:
         """Write a reply, unless another process was faster; give the one that is there."""
         with self._database.writing() as connection:
-            return work_tables.write_reply(connection, reply, self._run)
+            kept = work_tables.write_reply(connection, reply, self._run)
+        self._known_keys().add(reply.key)
+        return kept
 
     def keep_failed_call(self, call: FailedCall) -> None:
         """Write why a call failed."""
@@ -226,6 +230,15 @@ class ResultsFile:
                     f"{vectors.shape[1]}; give another model another name",
                     self.path,
                 )
+
+    def _known_keys(self) -> set[str]:
+        """The addresses of the replies that were there at first, and of those that were written since."""
+        if self._keys is None:
+            if not self.path.exists():
+                return set()
+            with self._database.reading() as connection:
+                self._keys = work_tables.reply_keys(connection)
+        return self._keys
 
     def _check_run(self, connection: sqlite3.Connection) -> None:
         """Refuse a file that the run did not begin with.

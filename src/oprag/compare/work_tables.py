@@ -17,6 +17,7 @@ __all__ = [
     "read_hits",
     "read_index",
     "read_reply",
+    "reply_keys",
     "write_failed_call",
     "write_hits",
     "write_index",
@@ -37,11 +38,13 @@ def read_reply(connection: sqlite3.Connection, key: str) -> Completion | None:
     return Completion(text, usage=usage, seconds=seconds, finish_reason=finish_reason)
 
 
+def reply_keys(connection: sqlite3.Connection) -> set[str]:
+    """The addresses of all replies."""
+    return {key for (key,) in connection.execute("SELECT key FROM replies")}
+
+
 def write_reply(connection: sqlite3.Connection, reply: Reply, run: int) -> Completion:
     """Write a reply, unless another process was faster; give the one that is there."""
-    known = read_reply(connection, reply.key)
-    if known is not None:
-        return known
     checked = (reply.key, storable(reply.text), *reply.usage[:3], int(reply.usage.estimated), reply.finish_reason)
     others = {
         "model": reply.model,
@@ -54,7 +57,14 @@ def write_reply(connection: sqlite3.Connection, reply: Reply, run: int) -> Compl
     }
     values = [*checked, *others.values()]
     columns = f"{CHECKED}, {', '.join(others)}"
-    connection.execute(f"INSERT OR REPLACE INTO replies ({columns}) VALUES ({_marks(len(values))})", values)
+    statement = f"INTO replies ({columns}) VALUES ({_marks(len(values))})"
+    if connection.execute(f"INSERT {statement} ON CONFLICT (key) DO NOTHING", values).rowcount:
+        return reply.completion
+    known = read_reply(connection, reply.key)
+    if known is not None:
+        return known
+    # What is there is not what was written.
+    connection.execute(f"REPLACE {statement}", values)
     return reply.completion
 
 

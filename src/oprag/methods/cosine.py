@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from operator import mul
 from typing import Any
 
 from oprag.errors import EmbeddingError
@@ -26,9 +27,10 @@ def cosine(first: Iterable[Any], second: Iterable[Any]) -> float:
     lengths = math.hypot(*a) * math.hypot(*b)
     if not math.isfinite(lengths):
         raise EmbeddingError("vectors must be finite; the embedder gave NaN or infinity", (first, second))
-    product = math.fsum(x * y for x, y in zip(a, b, strict=True))
+    product = math.fsum(map(mul, a, b))
     return max(-1.0, min(1.0, product / lengths)) if lengths else 0.0
 
 
 def _numbers(vector: Iterable[Any]) -> Sequence[float]:
-    return [float(value) for value in vector]
+    # Numbers of NumPy are slow one by one.
+    return list(map(float, vector.tolist() if hasattr(vector, "tolist") else vector))

@@ -44,12 +44,12 @@ class Prompt:
         """
         if any(message.role == "assistant" for message in self.messages):
             return as_text(self.messages)
-        return "\n\n".join(message.content for message in self.messages)
+        return "\n\n".join([message.content for message in self.messages])
 
     @property
     def length(self) -> int:
         """The characters of all messages."""
-        return sum(len(message.content) for message in self.messages)
+        return sum([len(message.content) for message in self.messages])
 
 
 def as_text(messages: tuple[Message, ...]) -> str:

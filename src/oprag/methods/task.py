@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from string import ascii_uppercase
 from typing import Any
 
@@ -93,7 +94,7 @@ class Task:
             "question": question,
             self.question_key: question,
             "chat_history": self.chat_history,
-            "choices": self._choices(),
+            "choices": self._lettered,
             **values,
         }
         aliases: dict[str, Any] = {}
@@ -119,7 +120,7 @@ class Task:
     @property
     def asked(self) -> str:
         """The question as a prompt has it, with its choices."""
-        return f"{self.question}\n{self._choices()}" if self.choices else self.question
+        return f"{self.question}\n{self._lettered}" if self.choices else self.question
 
     @property
     def instruction(self) -> str:
@@ -147,5 +148,7 @@ class Task:
         """Whether nobody makes the question stand by itself, so that the model has to see what it follows."""
         return bool(self.chat_history) and not self.options.condense
 
-    def _choices(self) -> str:
+    @cached_property
+    def _lettered(self) -> str:
+        """The choices, each with its letter."""
         return "\n".join(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, self.choices, strict=False))

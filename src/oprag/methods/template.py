@@ -97,7 +97,7 @@ def _parsed(text: Any) -> _Parts:
 
 def _filled(parts: _Parts, values: Mapping[str, Any]) -> str:
     """The text in one pass, so that nothing in a value is read as a field."""
-    return "".join(literal if name is None else literal + _shown(name, values) for literal, name in parts)
+    return "".join([literal if name is None else literal + _shown(name, values) for literal, name in parts])
 
 
 def _shown(name: str, values: Mapping[str, Any]) -> str:

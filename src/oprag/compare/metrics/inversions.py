@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
@@ -59,18 +60,12 @@ def _pairs(count: int) -> int:
 
 
 def _sorted(order: list[Any]) -> tuple[list[Any], int]:
-    """The positions in sequence, and how many pairs were not: counted while two sorted halves are merged."""
-    if len(order) < 2:
-        return order, 0
-    first, inverted = _sorted(order[: len(order) // 2])
-    second, more = _sorted(order[len(order) // 2 :])
-    inverted += more
-    merged: list[Any] = []
-    taken = 0
-    for position in second:
-        while taken < len(first) and not position < first[taken]:
-            merged.append(first[taken])
-            taken += 1
-        inverted += len(first) - taken
-        merged.append(position)
-    return merged + first[taken:], inverted
+    """The positions in sequence, and how many pairs were not: each one stands before all higher ones seen so far."""
+    in_sequence: list[Any] = []
+    inverted = 0
+    for position in order:
+        place = bisect_right(in_sequence, position)
+        inverted += len(in_sequence) - place
+        # Moving what is behind it is one copy of memory, which no context is long enough to feel.
+        in_sequence.insert(place, position)
+    return in_sequence, inverted

@@ -123,6 +123,11 @@ class AtDeskMeter:
         self._turn = turn
         self._running = 0
 
+    @property
+    def limited(self) -> bool:
+        """Whether there may be a limit: only the desk knows."""
+        return True
+
     def refusal(self, call: Spent) -> str | None:
         """Why one more call must not be made; None where it may, and then it is reserved.
 
