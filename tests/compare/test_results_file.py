@@ -40,8 +40,7 @@ def file(tmp_path):
 
 def test_replies_come_back_as_they_were(file):
     given = reply(text="with\0zero, ünïcode 🜚 and\nlines", usage=Usage(7, 3, 2, estimated=True))
-    kept = file.keep_reply(given)
-    assert kept == given.completion
+    assert file.keep_replies([given]) == [given.completion]
     found = ResultsFile(file.path).reply(given.key)
     assert found is not None
     assert (found, found.seconds) == (given.completion, 0.5)
@@ -52,9 +51,12 @@ def test_replies_come_back_as_they_were(file):
 
 
 def test_the_first_of_two_replies_is_kept(file):
-    file.keep_reply(reply(text="first"))
-    assert file.keep_reply(reply(text="second")) == reply(text="first").completion
+    file.keep_replies([reply(text="first")])
+    again = [reply(key="b" * 32), reply(text="second")]
+    assert file.keep_replies(again) == [again[0].completion, reply(text="first").completion]
     assert file.reply("a" * 32).text == "first"
+    assert file.reply("b" * 32) == again[0].completion
+    assert file.keep_replies([]) == []
 
 
 @pytest.mark.parametrize(
@@ -62,13 +64,13 @@ def test_the_first_of_two_replies_is_kept(file):
     ["text = 'no'", "input_tokens = 8", "finish_reason = NULL", "key = '{}'".format("b" * 32), "estimated = 1"],
 )
 def test_a_reply_that_was_changed_is_none(file, change):
-    file.keep_reply(reply())
+    file.keep_replies([reply()])
     with closing(sqlite3.connect(file.path)) as connection, connection:
         connection.execute(f"UPDATE replies SET {change}")
     assert file.reply("a" * 32) is None
     assert file.reply("b" * 32) is None
     # It is made again, in its place.
-    file.keep_reply(reply(text="again"))
+    file.keep_replies([reply(text="again")])
     assert file.reply("a" * 32).text == "again"
 
 
@@ -360,14 +362,14 @@ def test_a_file_that_must_not_grow_is_told(tmp_path):
     def write():
         for number in range(10_000):
             key = f"{number:032}"
-            file.keep_reply(reply(key=key, text="x" * 1_000))
+            file.keep_replies([reply(key=key, text="x" * 1_000)])
             kept.append(key)
 
     with pytest.raises(ResultsFileError, match=r"cannot write the results file .*full"):
         write()
     # The same again, and nothing about transactions that are left open.
     with pytest.raises(ResultsFileError, match=r"cannot write the results file .*full"):
-        file.keep_reply(reply(key="f" * 32, text="x" * 10_000))
+        file.keep_replies([reply(key="f" * 32, text="x" * 10_000)])
     assert kept
     assert all(file.reply(key) == reply(key=key, text="x" * 1_000).completion for key in kept)
     assert isinstance(file.reply(kept[0]), Completion)

@@ -1,14 +1,29 @@
 import threading
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 import pytest
 
 from oprag.compare.workers import Workers
 
+Value = TypeVar("Value")
+
+
+def workers_of(threads: int, finish: Callable[[Sequence[Value]], Sequence[Value]] = list) -> Workers[Value, Value]:
+    return Workers(threads, finish)
+
+
+def taken(workers: Workers[Value, Value], number: int) -> list[Value]:
+    found: list[Value] = []
+    while len(found) < number:
+        found += workers.take()
+    return found
+
 
 def test_results_come_in_the_sequence_in_which_they_end():
-    workers: Workers[int] = Workers(4)
+    workers: Workers[int, int] = workers_of(4)
 
     def waits(number, seconds):
         time.sleep(seconds)
@@ -17,13 +32,13 @@ def test_results_come_in_the_sequence_in_which_they_end():
     for number, seconds in enumerate([0.3, 0.0, 0.15]):
         workers.submit(partial(waits, number, seconds))
     assert workers.running == 3
-    assert [workers.take() for _ in range(3)] == [1, 2, 0]
+    assert taken(workers, 3) == [1, 2, 0]
     assert workers.running == 0
     workers.close()
 
 
 def test_no_more_threads_than_asked_for_and_none_that_are_not_needed():
-    workers: Workers[str] = Workers(3)
+    workers: Workers[str, str] = workers_of(3)
 
     def name():
         time.sleep(0.01)
@@ -32,31 +47,89 @@ def test_no_more_threads_than_asked_for_and_none_that_are_not_needed():
     names = set()
     for _ in range(5):
         workers.submit(name)
-        names.add(workers.take())
+        names |= set(taken(workers, 1))
     assert len(names) == 1
     for _ in range(12):
         workers.submit(name)
-    names |= {workers.take() for _ in range(12)}
+    names |= set(taken(workers, 12))
     assert len(names) == 3
     workers.close()
 
 
+def test_what_ends_while_another_one_is_finished_is_finished_together():
+    batches: list[list[int]] = []
+    together = threading.Event()
+    begun = threading.Event()
+
+    def finish(values):
+        batches.append(list(values))
+        if len(batches) == 1:
+            begun.set()
+            together.wait(10)
+        return [2 * value for value in values]
+
+    workers: Workers[int, int] = workers_of(4, finish)
+    workers.submit(lambda: 0)
+    begun.wait(10)
+    for number in range(1, 9):
+        workers.submit(partial(int, number))
+    # The other threads go on meanwhile: all of them have given what they had to.
+    deadline = time.monotonic() + 10
+    while len(workers._given) < 8 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    together.set()
+    assert sorted(taken(workers, 9)) == [0, 2, 4, 6, 8, 10, 12, 14, 16]
+    assert batches == [[0], sorted(batches[1])]
+    workers.close()
+
+
+def test_nothing_is_finished_twice_or_by_two_threads_at_the_same_time():
+    at_it = threading.Lock()
+
+    def finish(values):
+        assert at_it.acquire(blocking=False)
+        time.sleep(0)
+        at_it.release()
+        return values
+
+    workers: Workers[int, int] = workers_of(8, finish)
+    for number in range(3_000):
+        workers.submit(partial(int, number))
+    assert sorted(taken(workers, 3_000)) == list(range(3_000))
+    assert workers.running == 0
+    workers.close()
+
+
 def test_errors_are_raised_where_results_are_taken():
-    workers: Workers[int] = Workers(1)
+    workers: Workers[int, int] = workers_of(1)
 
     def fails():
         raise KeyboardInterrupt("from a thread")
 
     workers.submit(fails)
-    workers.submit(lambda: 7)
     with pytest.raises(KeyboardInterrupt, match="from a thread"):
         workers.take()
-    assert workers.take() == 7
+    workers.submit(lambda: 7)
+    assert workers.take() == [7]
+    workers.close()
+
+
+def test_where_finishing_fails_it_fails_for_each():
+    def finish(values):
+        raise OSError(f"the disk is full {len(values)}")
+
+    workers: Workers[int, int] = workers_of(2, finish)
+    for _ in range(2):
+        workers.submit(lambda: 7)
+    for _ in range(2):
+        with pytest.raises(OSError, match="the disk is full"):
+            workers.take()
+    assert workers.running == 0
     workers.close()
 
 
 def test_threads_end_when_they_are_closed():
-    workers: Workers[int] = Workers(3)
+    workers: Workers[int, int] = workers_of(3)
     threads: list[threading.Thread] = []
 
     def work():
@@ -66,8 +139,7 @@ def test_threads_end_when_they_are_closed():
 
     for _ in range(3):
         workers.submit(work)
-    for _ in range(3):
-        workers.take()
+    taken(workers, 3)
     workers.close()
     for thread in threads:
         thread.join(5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Prompt
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["ModelCaller", "Tariff", "ask"]
+__all__ = ["Asked", "ModelCaller", "Tariff", "ask"]
 
 _UNKNOWN_REPLY = 1_024
 """The tokens that a reply may have, for a ceiling, where the model was given no limit."""
@@ -79,6 +79,22 @@ class Tariff(NamedTuple):
         return None if self.price is None else self.price.of(usage)
 
 
+class Asked(NamedTuple):
+    """A call that has ended, and is not kept yet.
+
+    Attributes:
+        call: The call.
+        completion: What came back.
+        seconds: How long it took.
+        known: Whether it was made, paid for and kept by somebody else.
+    """
+
+    call: Call
+    completion: Completion
+    seconds: float
+    known: bool = False
+
+
 class ModelCaller:
     """Calls models, so many at a time.
 
@@ -109,7 +125,7 @@ class ModelCaller:
         self._keeper = keeper
         self._count = count_tokens
         self._tell = tell
-        self._workers: Workers[Made] = Workers(threads)
+        self._workers: Workers[Asked, Made] = Workers(threads, self._kept)
 
     @property
     def running(self) -> int:
@@ -118,10 +134,10 @@ class ModelCaller:
 
     def begin(self, call: Call) -> None:
         """Make a call, and keep its reply."""
-        self._workers.submit(lambda: self._made(call))
+        self._workers.submit(lambda: self._asked(call))
 
-    def take(self) -> Made:
-        """Wait for the next call that has ended.
+    def take(self) -> list[Made]:
+        """Wait for the next call that has ended, and give it with all others that have.
 
         Raises:
             ResultsFileError: Its reply could not be kept.
@@ -138,25 +154,42 @@ class ModelCaller:
         """What a call may take: the tokens of its prompt as counted here, and the longest reply."""
         return self._tariff(call.model).at_most(call.prompt)
 
-    def _made(self, call: Call) -> Made:
-        model = self._models[call.model]
+    def _asked(self, call: Call) -> Asked:
         started = time.perf_counter()
-        completion = ask(model, call.prompt, self._count)
-        seconds = completion.seconds or time.perf_counter() - started
+        completion = ask(self._models[call.model], call.prompt, self._count)
+        return Asked(call, completion, completion.seconds or time.perf_counter() - started)
+
+    def _kept(self, asked: Sequence[Asked]) -> list[Made]:
+        """Keep what came back, all of it at once."""
+        replies: list[Reply] = []
+        for one in asked:
+            if one.completion.error is not None:
+                self._keeper.keep_failed_call(self._failure(one, one.completion.error))
+            elif not one.known:
+                replies.append(self._reply(one))
+        # As they will come from the file the next time, so that a run and its repetition are the same.
+        kept = dict(zip([reply.key for reply in replies], self._keeper.keep_replies(replies), strict=True))
+        return [
+            Made(
+                one.call,
+                kept.get(one.call.key, one.completion),
+                Spent() if one.known else self._tariff(one.call.model).spent(one.completion),
+            )
+            for one in asked
+        ]
+
+    def _failure(self, asked: Asked, error: Exception) -> FailedCall:
+        call = asked.call
+        identity = self._models[call.model].identity
         step = call.prompt.step
-        if completion.error is not None:
-            message = message_of(completion.error)
-            kind = type(completion.error).__name__
-            self._keeper.keep_failed_call(FailedCall(call.key, model.identity, step, kind, message, seconds))
-            return Made(call, completion, Spent(1))
+        return FailedCall(call.key, identity, step, type(error).__name__, message_of(error), asked.seconds)
+
+    def _reply(self, asked: Asked) -> Reply:
+        call, completion, seconds, _ = asked
         usage = completion.usage or Usage()
-        tariff = self._tariff(call.model)
-        # As it will come from the file the next time, so that a run and its repetition are the same.
-        money = tariff.cost(usage)
-        kept = self._keeper.keep_reply(
-            Reply(call.key, model.identity, step, completion.text, usage, completion.finish_reason, seconds, money)
-        )
-        return Made(call, kept, tariff.spent(completion))
+        money = self._tariff(call.model).cost(usage)
+        about = (call.key, self._models[call.model].identity, call.prompt.step)
+        return Reply(*about, completion.text, usage, completion.finish_reason, seconds, money)
 
     def _tariff(self, model: str) -> Tariff:
         return Tariff(self._prices.get(model), self._longest.get(model), self._count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from oprag.compare.answer_tables import Spent
@@ -51,8 +52,8 @@ class Caller(Protocol):
         """Make a call, and keep its reply."""
         ...
 
-    def take(self) -> Made:
-        """Wait for the next call that has ended."""
+    def take(self) -> Sequence[Made]:
+        """Wait for the next call that has ended, and give it with all others that have."""
         ...
 
     def at_most(self, call: Call) -> Spent:

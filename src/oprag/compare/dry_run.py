@@ -173,8 +173,8 @@ class _Nobody:
         self.asked[call.model] = Asked(calls + 1, total.plus(usage))
         self._made.append(Made(call, self._keeper.reply(call.key) or Completion(), Spent()))
 
-    def take(self) -> Made:
-        return self._made.popleft()
+    def take(self) -> list[Made]:
+        return [self._made.popleft()]
 
     def at_most(self, call: Call) -> Spent:  # noqa: ARG002
         return Spent()

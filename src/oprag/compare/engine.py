@@ -106,7 +106,8 @@ class Engine:
                 if outcome is not None:
                     yield outcome
             elif self._caller.running:
-                self._take(self._caller.take())
+                for made in self._caller.take():
+                    self._take(made)
             else:
                 break
         for works in self._waiting.values():

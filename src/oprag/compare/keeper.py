@@ -24,11 +24,11 @@ class Keeper(Protocol):
         """The reply with this address, if it is known."""
         ...
 
-    def keep_reply(self, reply: Reply) -> Completion:
-        """Keep a reply; when this returns, it outlives the process.
+    def keep_replies(self, replies: Sequence[Reply]) -> list[Completion]:
+        """Keep replies; when this returns, they outlive the process.
 
         Returns:
-            The reply that is kept: of two processes that ask the same at the same time both get the first one.
+            The replies that are kept: of two processes that ask the same at the same time both get the first one.
         """
         ...
 

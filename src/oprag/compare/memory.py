@@ -37,9 +37,9 @@ class MemoryKeeper:
         known = self._replies.get(key)
         return known if known is not None or self._below is None else self._below.reply(key)
 
-    def keep_reply(self, reply: Reply) -> Completion:
-        """Keep a reply, and give the one that is kept."""
-        return self._replies.setdefault(reply.key, reply.completion)
+    def keep_replies(self, replies: Sequence[Reply]) -> list[Completion]:
+        """Keep replies, and give those that are kept."""
+        return [self._replies.setdefault(reply.key, reply.completion) for reply in replies]
 
     def keep_failed_call(self, call: FailedCall) -> None:
         """A call that failed is known by whoever made it, and by nobody else."""

@@ -20,9 +20,9 @@ class KeepsNothing:
         """No reply is known."""
         return None
 
-    def keep_reply(self, reply: Reply) -> Completion:
-        """Forget it."""
-        return reply.completion
+    def keep_replies(self, replies: Sequence[Reply]) -> list[Completion]:
+        """Forget them."""
+        return [reply.completion for reply in replies]
 
     def keep_failed_call(self, call: FailedCall) -> None:
         """Forget it."""

@@ -167,11 +167,13 @@ class ResultsFile:
         with self._database.reading() as connection:
             return work_tables.read_reply(connection, key)
 
-    def keep_reply(self, reply: Reply) -> Completion:
-        """Write a reply, unless another process was faster; give the one that is there."""
+    def keep_replies(self, replies: Sequence[Reply]) -> list[Completion]:
+        """Write replies, but for those where another process was faster; give those that are there."""
+        if not replies:
+            return []
         with self._database.writing() as connection:
-            kept = work_tables.write_reply(connection, reply, self._run)
-        self._known_keys().add(reply.key)
+            kept = work_tables.write_replies(connection, replies, self._run)
+        self._known_keys().update(reply.key for reply in replies)
         return kept
 
     def keep_failed_call(self, call: FailedCall) -> None:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from oprag.compare.checking import CHECKED, reply_digest
 from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
@@ -21,8 +22,11 @@ __all__ = [
     "write_failed_call",
     "write_hits",
     "write_index",
-    "write_reply",
+    "write_replies",
 ]
+
+
+_REPLY = f"INTO replies ({CHECKED}, model, step, digest, seconds, money, run, at) VALUES ({', '.join('?' * 14)})"
 
 
 def read_reply(connection: sqlite3.Connection, key: str) -> Completion | None:
@@ -43,29 +47,26 @@ def reply_keys(connection: sqlite3.Connection) -> set[str]:
     return {key for (key,) in connection.execute("SELECT key FROM replies")}
 
 
-def write_reply(connection: sqlite3.Connection, reply: Reply, run: int) -> Completion:
-    """Write a reply, unless another process was faster; give the one that is there."""
+def write_replies(connection: sqlite3.Connection, replies: Sequence[Reply], run: int) -> list[Completion]:
+    """Write replies, but for those where another process was faster; give those that are there."""
+    at = now()
+    rows = {reply.key: _reply_row(reply, run, at) for reply in replies}
+    written = connection.executemany(f"INSERT {_REPLY} ON CONFLICT (key) DO NOTHING", rows.values()).rowcount
+    if written == len(replies):
+        return [reply.completion for reply in replies]
+    kept: list[Completion] = []
+    for reply in replies:
+        known = read_reply(connection, reply.key)
+        if known is None:
+            # What is there is not what was written.
+            connection.execute(f"REPLACE {_REPLY}", rows[reply.key])
+        kept.append(known or reply.completion)
+    return kept
+
+
+def _reply_row(reply: Reply, run: int, at: str) -> Sequence[Any]:
     checked = (reply.key, storable(reply.text), *reply.usage[:3], int(reply.usage.estimated), reply.finish_reason)
-    others = {
-        "model": reply.model,
-        "step": reply.step,
-        "digest": reply_digest(*checked),
-        "seconds": reply.seconds,
-        "money": reply.money,
-        "run": run,
-        "at": now(),
-    }
-    values = [*checked, *others.values()]
-    columns = f"{CHECKED}, {', '.join(others)}"
-    statement = f"INTO replies ({columns}) VALUES ({_marks(len(values))})"
-    if connection.execute(f"INSERT {statement} ON CONFLICT (key) DO NOTHING", values).rowcount:
-        return reply.completion
-    known = read_reply(connection, reply.key)
-    if known is not None:
-        return known
-    # What is there is not what was written.
-    connection.execute(f"REPLACE {statement}", values)
-    return reply.completion
+    return (*checked, reply.model, reply.step, reply_digest(*checked), reply.seconds, reply.money, run, at)
 
 
 def write_failed_call(connection: sqlite3.Connection, call: FailedCall, run: int) -> None:

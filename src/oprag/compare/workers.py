@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 __all__ = ["Workers"]
 
+Raw = TypeVar("Raw")
 Result = TypeVar("Result")
 
 
-class Workers(Generic[Result]):
-    """Runs functions in threads; what they give is taken in the sequence in which they end.
+class Workers(Generic[Raw, Result]):
+    """Runs functions in threads, and finishes what they give; that is taken in the sequence in which they end.
 
-    The threads do not keep a process alive: whoever leaves does not wait for a model.
+    What several threads give at about the same time is finished together, by one of them, while the others go on: a
+    thread that waited for its turn at a file would be woken for each other one's. The threads do not keep a process
+    alive: whoever leaves does not wait for a model.
 
     Args:
         threads: The most functions at the same time.
+        finish: Makes the results of what some functions gave, in the same sequence; never called by two threads at the
+            same time.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, finish: Callable[[Sequence[Raw]], Sequence[Result]]) -> None:
         self._most = threads
+        self._finish = finish
         self._started = 0
-        self._waiting: SimpleQueue[Callable[[], Result] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[Callable[[], Raw] | None] = SimpleQueue()
+        self._given: deque[Raw] = deque()
+        self._finishing = threading.Lock()
         self._done: SimpleQueue[Result | BaseException] = SimpleQueue()
         self._running = 0
 
@@ -33,7 +42,7 @@ class Workers(Generic[Result]):
         """How many functions were submitted whose results were not taken."""
         return self._running
 
-    def submit(self, function: Callable[[], Result]) -> None:
+    def submit(self, function: Callable[[], Raw]) -> None:
         """Run a function as soon as a thread is free."""
         self._running += 1
         if self._started < min(self._most, self._running):
@@ -41,26 +50,28 @@ class Workers(Generic[Result]):
             threading.Thread(target=self._work, name=f"oprag-model-{self._started}", daemon=True).start()
         self._waiting.put(function)
 
-    def take(self, waiting: Callable[[], None] = lambda: None) -> Result:
-        """Wait until a function has ended, and give its result.
+    def take(self, waiting: Callable[[], None] = lambda: None) -> list[Result]:
+        """Wait until a function has ended, and give its result, and those of all others that have ended.
 
         Args:
             waiting: Called every half second meanwhile.
 
         Raises:
-            BaseException: What it raised.
+            BaseException: What one of them raised, or what finishing it did.
         """
-        while True:
+        taken: list[Result] = []
+        while not taken or not self._done.empty():
             try:
                 # With a timeout, so that Ctrl-C is heard on every system.
                 result = self._done.get(timeout=0.5)
-                break
             except Empty:
                 waiting()
-        self._running -= 1
-        if isinstance(result, BaseException):
-            raise result
-        return result
+                continue
+            self._running -= 1
+            if isinstance(result, BaseException):
+                raise result
+            taken.append(result)
+        return taken
 
     def close(self) -> None:
         """Let the threads end when they have done what they are doing."""
@@ -71,6 +82,25 @@ class Workers(Generic[Result]):
     def _work(self) -> None:
         while (function := self._waiting.get()) is not None:
             try:
-                self._done.put(function())
+                self._given.append(function())
             except BaseException as error:  # noqa: BLE001 - raised again where the result is taken
                 self._done.put(error)
+            else:
+                self._finish_given()
+
+    def _finish_given(self) -> None:
+        """Finish all that is there, unless another thread is at it, which looks again before it leaves."""
+        while self._given and self._finishing.acquire(blocking=False):
+            try:
+                self._finish_together([self._given.popleft() for _ in range(len(self._given))])
+            finally:
+                self._finishing.release()
+
+    def _finish_together(self, given: Sequence[Raw]) -> None:
+        results: Sequence[Result | BaseException]
+        try:
+            results = self._finish(given)
+        except BaseException as error:  # noqa: BLE001 - raised again where the results are taken
+            results = [error] * len(given)
+        for result in results:
+            self._done.put(result)

@@ -70,9 +70,9 @@ class AtDesk:
         found: Completion | None = self._do("reply", key)
         return found
 
-    def keep_reply(self, reply: Reply) -> Completion:
-        """Keep a reply, and give the one that is kept."""
-        kept: Completion = self._do("keep_reply", reply)
+    def keep_replies(self, replies: Sequence[Reply]) -> list[Completion]:
+        """Keep replies, and give those that are kept."""
+        kept: list[Completion] = self._do("keep_replies", replies)
         return kept
 
     def keep_failed_call(self, call: FailedCall) -> None:

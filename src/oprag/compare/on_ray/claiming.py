@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
-from oprag.compare.answer_tables import Spent
-from oprag.compare.calling import ModelCaller
+from oprag.compare.calling import Asked, ModelCaller
 from oprag.compare.calls import Call, Made
 from oprag.compare.on_ray.asking import PATIENCE, ask_desk
 from oprag.compare.on_ray.desk import Turn
@@ -32,14 +32,26 @@ class ClaimingCaller(ModelCaller):
         self._turn = turn
         self._desk = desk
 
-    def _made(self, call: Call) -> Made:
+    def _asked(self, call: Call) -> Asked:
         until = time.monotonic() + PATIENCE
         while not isinstance(claimed := ask_desk(self._desk, "claim", self._turn, call.key), Completion):
             # Calls that fail are made again by those who wait, as they are by another start.
             if claimed or time.monotonic() > until:
                 try:
-                    return super()._made(call)
-                finally:
-                    self._desk.release.remote(self._turn, call.key)
+                    return super()._asked(call)
+                except BaseException:
+                    self._release(call)
+                    raise
             time.sleep(_AGAIN)
-        return Made(call, claimed, Spent())
+        return Asked(call, claimed, 0.0, known=True)
+
+    def _kept(self, asked: Sequence[Asked]) -> list[Made]:
+        try:
+            return super()._kept(asked)
+        finally:
+            for one in asked:
+                if not one.known:
+                    self._release(one.call)
+
+    def _release(self, call: Call) -> None:
+        self._desk.release.remote(self._turn, call.key)
