@@ -19,6 +19,7 @@ from oprag.compare.search import Search, Splitting, Store, StoreOpener
 from oprag.compare.vector_source import VectorSource
 from oprag.given import Given
 from oprag.neighbors import NeighborReader
+from oprag.place import place as find_places
 from oprag.retrieval.index import DocumentIndex
 from oprag.retrieval.question_vectors import QuestionVectors
 from oprag.retrieval.split import LONE_SURROGATE, offsets_of
@@ -93,7 +94,7 @@ class Index:
 
     @cached_property
     def chunks(self) -> list[Chunk]:
-        """The chunks by their rows, with the metadata that stamping at ingestion gives them."""
+        """The chunks by their rows, with the metadata that stamping at ingestion gives them, and placed by it."""
         numbers: dict[str, int] = {}
         chunks: list[Chunk] = []
         for row, piece in enumerate(self.pieces):
@@ -105,7 +106,8 @@ class Index:
                 document = document[piece.page - 1]
             place |= {"start_index": piece.start, "end_index": piece.end}
             chunks.append(Chunk(str(document[piece.start : piece.end]), row, metadata=place, id=str(row)))
-        return chunks
+        # Every chunk is stamped, so what a context would read of a few of them is the same as what is read here once.
+        return find_places(chunks, source_key=None, position_key=None).chunks
 
     @cached_property
     def vectors(self) -> NDArray[np.float32]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 __all__ = ["Message", "Prompt", "Role", "as_text"]
@@ -46,7 +47,7 @@ class Prompt:
             return as_text(self.messages)
         return "\n\n".join([message.content for message in self.messages])
 
-    @property
+    @cached_property
     def length(self) -> int:
         """The characters of all messages."""
         return sum([len(message.content) for message in self.messages])

@@ -88,7 +88,6 @@ class Task:
 
         An input may have the name of a field, but never change what is asked or read.
         """
-        cite_instruction = self.options.prompts.cite_instruction if self._cites else ""
         question = self.asked
         fixed = {
             "question": question,
@@ -100,14 +99,13 @@ class Task:
         aliases: dict[str, Any] = {}
         meant: dict[str, Any] = {}
         for name, others in ALIASES.items():
-            if name not in fixed:
+            if name not in fixed or template.fields.isdisjoint(others):
                 continue
             aliases |= dict.fromkeys(others, fixed[name])
             if template.fields.isdisjoint((name, self.question_key) if name == "question" else (name,)):
                 # A template that has the alias alone means by it what is asked or read.
                 meant |= dict.fromkeys(others, fixed[name])
-        ours = {"instruction": f"{self.instruction} {cite_instruction}".rstrip(), "cite_instruction": cite_instruction}
-        return {**aliases, **ours, **self.inputs, **meant, **fixed}
+        return {**aliases, **self._instructions, **self.inputs, **meant, **fixed}
 
     def shown(self, passage: Passage, number: int) -> str:
         """A passage as it stands in a prompt by itself, under its header."""
@@ -127,6 +125,14 @@ class Task:
         """How to answer."""
         prompts = self.options.prompts
         return prompts.choice_instruction if self.choices else prompts.instruction
+
+    @cached_property
+    def _instructions(self) -> dict[str, str]:
+        cite_instruction = self.options.prompts.cite_instruction if self._cites else ""
+        return {
+            "instruction": f"{self.instruction} {cite_instruction}".rstrip(),
+            "cite_instruction": cite_instruction,
+        }
 
     @property
     def follows_up(self) -> bool:

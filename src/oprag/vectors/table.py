@@ -28,16 +28,15 @@ def read_vectors(
     Raises:
         ValueError: A vector is not what was written.
     """
-    row = connection.execute("SELECT number, dimension FROM embedders WHERE name = ?", [embedder]).fetchone()
-    if row is None:
-        return [None] * len(hashes)
-    number, dimension = row
-    found: dict[bytes, bytes] = {}
+    found: dict[bytes, NDArray[np.float32]] = {}
     for part in _parts(hashes):
-        marks = ", ".join("?" * len(part))
-        query = f"SELECT hash, vector FROM vectors WHERE embedder = ? AND hash IN ({marks})"  # noqa: S608
-        found.update(connection.execute(query, [number, *part]).fetchall())
-    return [_vector(found.get(key), dimension) for key in hashes]
+        query = (
+            "SELECT hash, vector, dimension FROM embedders JOIN vectors ON embedder = number "  # noqa: S608
+            f"WHERE name = ? AND hash IN ({', '.join('?' * len(part))})"
+        )
+        for key, data, dimension in connection.execute(query, [embedder, *part]):
+            found[key] = _vector(data, dimension)
+    return [found.get(key) for key in hashes]
 
 
 def write_vectors(
@@ -49,8 +48,11 @@ def write_vectors(
         The dimension of this embedder's vectors; where it is not that of the given ones, nothing was written.
     """
     dimension = vectors.shape[1]
-    connection.execute("INSERT OR IGNORE INTO embedders (name, dimension) VALUES (?, ?)", [embedder, dimension])
-    number, known = connection.execute("SELECT number, dimension FROM embedders WHERE name = ?", [embedder]).fetchone()
+    row = connection.execute("SELECT number, dimension FROM embedders WHERE name = ?", [embedder]).fetchone()
+    if row is None:
+        new = "INSERT INTO embedders (name, dimension) VALUES (?, ?) RETURNING number, dimension"
+        row = connection.execute(new, [embedder, dimension]).fetchone()
+    number, known = row
     if known == dimension:
         rows = ((number, key, row.astype(_NUMBERS).tobytes()) for key, row in zip(hashes, vectors, strict=True))
         connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
@@ -61,9 +63,7 @@ def _parts(hashes: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     return (hashes[start : start + _AT_ONCE] for start in range(0, len(hashes), _AT_ONCE))
 
 
-def _vector(data: bytes | None, dimension: int) -> NDArray[np.float32] | None:
-    if data is None:
-        return None
+def _vector(data: bytes, dimension: int) -> NDArray[np.float32]:
     if len(data) != dimension * _NUMBERS.itemsize:
         raise ValueError(f"a vector has {len(data)} bytes, {dimension * _NUMBERS.itemsize} are expected")
     vector = np.frombuffer(data, dtype=_NUMBERS).astype(np.float32, copy=False)
