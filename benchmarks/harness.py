@@ -21,7 +21,7 @@ from oprag.compare.running import run as run_experiment
 ASKED_MS, ASKED_SECONDS = 2.0, 5.0
 CALLS = 100_000
 QUESTIONS = 500
-RUNS = 3
+RUNS = 5
 
 
 def run() -> Result:
