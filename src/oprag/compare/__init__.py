@@ -19,6 +19,7 @@ __all__ = [
     "Question",
     "Report",
     "ResultsFile",
+    "SweetSpot",
     "cell_table",
     "differences",
     "make_plan",
@@ -27,6 +28,7 @@ __all__ = [
     "read_experiment",
     "run",
     "run_on_ray",
+    "sweet_spots",
 ]
 
 # No module is called as a name here is: importing the module would put it in its place.
@@ -45,6 +47,7 @@ _PLACES = {
     "Question": "oprag.compare.data",
     "Report": "oprag.compare.report",
     "ResultsFile": "oprag.compare.results_file",
+    "SweetSpot": "oprag.compare.sweet_spot",
     "cell_table": "oprag.compare.table",
     "differences": "oprag.compare.pairs",
     "make_plan": "oprag.compare.plan",
@@ -53,6 +56,7 @@ _PLACES = {
     "read_experiment": "oprag.compare.experiment_file",
     "run": "oprag.compare.running",
     "run_on_ray": "oprag.compare.on_ray.driver",
+    "sweet_spots": "oprag.compare.sweet_spot",
 }
 
 if TYPE_CHECKING:
@@ -70,6 +74,7 @@ if TYPE_CHECKING:
     from oprag.compare.report import Report
     from oprag.compare.results_file import ResultsFile
     from oprag.compare.running import run
+    from oprag.compare.sweet_spot import SweetSpot, sweet_spots
     from oprag.compare.table import CellSummary, cell_table
 
 __getattr__ = loader(__name__, _PLACES)

@@ -1,0 +1,250 @@
+"""Sweet spots: named where a peak is, and not where there is noise alone; what a curve is, and what is said of it."""
+
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oprag.compare.sweet_spot import SweetSpot, sweet_spots
+from oprag.errors import OptionError
+from tests.compare.test_table import made, results_of
+
+KS = (4, 8, 16, 32, 64)
+PEAK = {4: 0.3, 8: 0.4, 16: 0.6, 32: 0.45, 64: 0.35}
+
+
+def spots(*cells, axis="k", metric="token_f1", clusters=None, **options) -> list[SweetSpot]:
+    return sweet_spots(results_of(*cells, clusters=clusters), axis=axis, metric=metric, **options)
+
+
+def curve(means, *, seed=0, questions=60, noise=0.1, **values) -> list[Any]:
+    """Questions that differ in difficulty far more than the values of k do."""
+    draw = np.random.default_rng(seed)
+    hard = draw.normal(0, 0.3, questions)
+    return [
+        made(
+            {str(n): float(mean + hard[n] + draw.normal(0, noise)) for n in range(questions)},
+            asked=questions,
+            k=k,
+            **values,
+        )
+        for k, mean in means.items()
+    ]
+
+
+def scores_of(cell):
+    return {question: answer.scores["token_f1"] for question, answer in cell.answers.items() if answer.scores}
+
+
+def test_a_clear_peak_is_named():
+    (spot,) = spots(*curve(PEAK))
+    assert spot.best is not None
+    assert spot.best.value == 16
+    assert spot.contenders == (spot.best,)
+    assert [point.value for point in spot.points] == list(KS)
+    assert [one.point.value for one in spot.behind if one.shown] == [4, 8, 32, 64]
+    assert (spot.axis, spot.metric) == ("k", "token_f1")
+    assert "k" not in spot.values
+    assert spot.values["order"] == "source"
+
+
+def test_a_named_peak_is_one_for_another_test_as_well():
+    stats: Any = pytest.importorskip("scipy.stats")
+    cells = curve(PEAK)
+    by_k = {cell.values["k"]: list(scores_of(cell).values()) for cell in cells}
+    assert all(stats.wilcoxon(by_k[16], by_k[k]).pvalue < 0.0125 for k in KS if k != 16)
+
+
+def test_a_plateau_has_its_contenders_and_no_best():
+    (spot,) = spots(*curve({4: 0.1, 8: 0.5, 16: 0.51, 32: 0.5, 64: 0.1}))
+    assert spot.best is None
+    assert [point.value for point in spot.contenders] == [8, 16, 32]
+    assert spot.describe().startswith("flat between k=8 and k=32: token_f1 0.")
+    assert "shown to be worse: k=4, k=64" in spot.describe()
+
+
+def test_noise_alone_is_flat_nearly_always():
+    named = dict.fromkeys((2, 5), 0)
+    for seed in range(200):
+        for points in named:
+            (spot,) = spots(*curve(dict.fromkeys(KS[:points], 0.5), seed=seed, questions=30), resamples=1_000)
+            named[points] += spot.best is not None
+    # Of 1,000 such curves of two points 56 are named, of five 4; of 200 with one in twenty, more than 20 are a surprise.
+    assert named[2] <= 20
+    assert named[5] <= 3
+
+
+def test_a_large_peak_is_found_nearly_always_and_no_other_is_named():
+    named = [spots(*curve(PEAK, seed=seed, questions=40), resamples=1_000)[0].best for seed in range(40)]
+    assert sum(best is not None for best in named) >= 38
+    assert {best.value for best in named if best is not None} == {16}
+
+
+def test_a_small_peak_is_seldom_named_wrongly():
+    means = {4: 0.5, 8: 0.51, 16: 0.52, 32: 0.51}
+    named = [spots(*curve(means, seed=seed, questions=40), resamples=1_000)[0].best for seed in range(100)]
+    assert sum(best is not None and best.value != 16 for best in named) <= 2
+
+
+def test_every_other_point_must_be_shown_to_be_worse():
+    # Two equal points far above the rest: one of them is the highest.
+    (spot,) = spots(*curve({4: 0.1, 8: 0.1, 16: 0.8, 32: 0.8}))
+    assert spot.best is None
+    assert {point.value for point in spot.contenders} == {16, 32}
+
+
+def test_questions_of_one_document_are_one():
+    cells = curve(PEAK, questions=40)
+    alone = spots(*cells)[0]
+    together = spots(*cells, clusters={str(number): number // 8 for number in range(40)})[0]
+    assert alone.best is not None
+    # Five documents cannot show anything: 2 / 2^5 is above 0.05.
+    assert together.best is None
+    assert len(together.contenders) == len(KS)
+
+
+def test_holm_counts_the_points_of_the_curve():
+    # Seven questions of which all are better: p = 2 / 2^7 = 0.0156, which is above 0.05 / 4.
+    better = {str(n): 0.5 + n / 100 for n in range(7)}
+    worse = {question: value - 0.2 for question, value in better.items()}
+    two = spots(made(better, k=16), made(worse, k=4))[0]
+    five = spots(made(better, k=16), *(made(worse, k=k) for k in KS if k != 16))[0]
+    assert two.best is not None
+    assert five.best is None
+    assert [one.adjusted_p for one in five.behind] == [4 * 2 / 2**7] * 4
+
+
+def test_one_point_is_no_sweet_spot():
+    (spot,) = spots(made({"a": 0.5, "b": 0.7}, k=8))
+    assert spot.best is None
+    assert [point.value for point in spot.contenders] == [8]
+    assert (
+        spot.describe()
+        == "nothing to compare: token_f1 0.600 [0.500, 0.700] at k=8 is the only point with scores, n = 2"
+    )
+
+
+def test_points_without_scores_play_no_part_and_are_told():
+    cells = curve({8: 0.9, 16: 0.3})
+    (spot,) = spots(*cells, made(dict.fromkeys(map(str, range(60))), k=128), made({}, k=256))
+    assert spot.best is not None
+    assert spot.best.value == 8
+    assert spot.unscored == (128, 256)
+    assert spot.describe().endswith("; no scores at k=128, k=256")
+
+
+def test_a_curve_without_any_score_is_none():
+    assert spots(made({"a": None}, k=1), made({"a": None}, k=2)) == []
+    assert spots() == []
+
+
+def test_points_are_held_against_each_other_over_the_questions_that_both_have():
+    # The hard questions failed at k=4, whose own mean is therefore the highest.
+    full = {str(n): (0.9 if n < 20 else 0.1) + n / 1_000 for n in range(40)}
+    easy = {question: value - 0.1 if int(question) < 20 else None for question, value in full.items()}
+    (spot,) = spots(made(easy, k=4), made(full, k=16))
+    four, sixteen = spot.points
+    assert four.summary.mean is not None
+    assert sixteen.summary.mean is not None
+    assert four.summary.mean > sixteen.summary.mean
+    assert spot.best is sixteen
+    (behind,) = spot.behind
+    assert behind.difference.n == 20
+    assert behind.difference.mean == pytest.approx(0.1)
+    assert "n = 20" in spot.describe()
+
+
+def test_points_without_a_common_question_are_not_told_apart():
+    (spot,) = spots(made({str(n): 0.9 for n in range(20)}, k=4), made({f"x{n}": 0.1 for n in range(20)}, k=8))
+    assert spot.best is None
+    assert len(spot.contenders) == 2
+    assert "no question that both have" in spot.describe()
+
+
+def test_seeds_are_averaged_to_one_point():
+    cells = [cell for seed in (1, 2, 3) for cell in curve(PEAK, seed=seed, order="random")]
+    cells = [made(scores_of(cell), k=cell.values["k"], order="random", seed=n // 5) for n, cell in enumerate(cells)]
+    (spot,) = spots(*cells)
+    assert len(spot.points) == 5
+    assert spot.points[0].setting.cells == 3
+    of_four = [scores_of(cell) for cell in cells if cell.values["k"] == 4]
+    assert spot.points[0].summary.mean == pytest.approx(fmean(fmean(one.values()) for one in of_four))
+    assert {one.difference.n for one in spot.behind} == {60}
+
+
+def test_each_order_is_a_curve_of_its_own():
+    found = spots(*curve(PEAK, order="source"), *curve(dict.fromkeys(KS, 0.5), seed=1, order="rank"))
+    assert [spot.values["order"] for spot in found] == ["source", "rank"]
+    assert [spot.best is not None for spot in found] == [True, False]
+
+
+def test_values_stand_from_small_to_large_and_none_where_it_belongs():
+    cells = [made({"a": 0.1, "b": 0.2}, k=k) for k in (None, 32, 4)]
+    assert [point.value for point in spots(*cells)[0].points] == [4, 32, None]
+    cells = [made({"a": 0.1, "b": 0.2}, redundancy_threshold=t) for t in (None, 0.9, 0.5)]
+    assert [point.value for point in spots(*cells, axis="redundancy_threshold")[0].points] == [0.5, 0.9, None]
+    assert "redundancy_threshold=none" in spots(*cells, axis="redundancy_threshold")[0].describe()
+
+
+def test_no_threshold_is_on_the_curve_of_each_number_of_chunks_that_are_kept_whatever_it_says():
+    cells = [made({"a": 0.1, "b": 0.2}, similarity_threshold=None)]
+    cells += [
+        made({"a": 0.1, "b": 0.2}, similarity_threshold=threshold, min_keep=keep)
+        for threshold in (0.5, 0.6)
+        for keep in (1, 2)
+    ]
+    found = spots(*cells, axis="similarity_threshold")
+    assert [(spot.values["min_keep"], [point.value for point in spot.points]) for spot in found] == [
+        (1, [None, 0.5, 0.6]),
+        (2, [None, 0.5, 0.6]),
+    ]
+
+
+def test_settings_in_which_the_axis_has_no_effect_are_on_no_curve():
+    (spot,) = spots(*curve(PEAK), made({"0": 1.0}, method="closed_book"))
+    assert len(spot.points) == 5
+    assert spot.values["method"] == "stuff"
+
+
+def test_a_peak_at_the_end_says_that_it_may_lie_beyond():
+    assert "it is the largest value tried" in spots(*curve({4: 0.1, 8: 0.5}))[0].describe()
+    assert "it is the smallest value tried" in spots(*curve({4: 0.5, 8: 0.1}))[0].describe()
+    assert "beyond" not in spots(*curve(PEAK))[0].describe()
+
+
+def test_the_sentence_has_the_numbers_of_the_nearest():
+    (spot,) = spots(*curve(PEAK))
+    nearest = min(spot.behind, key=lambda one: one.difference.mean or 0.0)
+    text = spot.describe()
+    assert text.startswith("sweet spot at k=16: token_f1 0.")
+    assert f"the nearest being k={nearest.point.value} (difference {nearest.difference.describe()}; p = " in text
+
+
+def test_another_confidence_asks_for_more():
+    better = {str(n): 0.5 + n / 100 for n in range(7)}
+    worse = {question: value - 0.2 for question, value in better.items()}
+    cells = made(better, k=16), made(worse, k=4)
+    assert spots(*cells)[0].best is not None
+    assert spots(*cells, confidence=0.99)[0].best is None
+
+
+@pytest.mark.parametrize(
+    ("axis", "metric", "message"),
+    [
+        ("order", "token_f1", "no numbers"),
+        ("seed", "token_f1", "averaged"),
+        ("ks", "token_f1", "unknown axis"),
+        ("k", "inverted_pairs", "how chunks stand"),
+        ("k", "paper_token_usage", "counts tokens"),
+        ("k", "long_context_share", "counts tokens"),
+        ("k", "f1", "there is no metric 'f1'; there are scores of token_f1"),
+    ],
+)
+def test_what_has_no_best_is_refused(axis, metric, message):
+    with pytest.raises(OptionError, match=message):
+        spots(*curve(PEAK), axis=axis, metric=metric)
+
+
+def test_a_metric_that_nothing_has_a_score_of_has_no_curve():
+    assert spots(*curve(PEAK), metric="rouge_l") == []
