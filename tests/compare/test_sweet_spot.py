@@ -70,7 +70,7 @@ def test_noise_alone_is_flat_nearly_always():
         for points in named:
             (spot,) = spots(*curve(dict.fromkeys(KS[:points], 0.5), seed=seed, questions=30), resamples=1_000)
             named[points] += spot.best is not None
-    # Of 1,000 such curves of two points 56 are named, of five 4; of 200 with one in twenty, more than 20 are a surprise.
+    # Of 1,000 such curves of two points 56 are named, of five 4.
     assert named[2] <= 20
     assert named[5] <= 3
 

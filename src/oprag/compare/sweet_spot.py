@@ -10,15 +10,14 @@ from typing import Any
 
 from oprag.compare.better import check_metric
 from oprag.compare.curve import CurvePoint, check_ordered, curves_of
+from oprag.compare.highest import highest, lags
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import settings_of
-from oprag.compare.statistics import Difference, Summary, holm, paired_difference
+from oprag.compare.statistics import Difference, Summary
 from oprag.compare.table import CellSummary, cell_table
 
 __all__ = ["Behind", "CurvePoint", "SweetSpot", "sweet_spots"]
-
-_RESAMPLES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,9 +153,7 @@ def sweet_spots(
         if scored:
             points = [_point(setting.values[axis], row, metric) for setting, row in scored]
             scores = [setting.scores(metric) for setting, _ in scored]
-            judged = _judged(
-                points, scores, results.clusters, confidence, _RESAMPLES if resamples is None else resamples
-            )
+            judged = _judged(points, scores, results.clusters, confidence, resamples)
             found.append(SweetSpot(axis=axis, metric=metric, values=values, unscored=tuple(unscored), **judged))
     return found
 
@@ -171,25 +168,14 @@ def _judged(
     scores: Sequence[Mapping[str, float]],
     clusters: Mapping[str, Hashable],
     confidence: float,
-    resamples: int,
+    resamples: int | None,
 ) -> dict[str, Any]:
     """The highest point, how far the others are behind it, and what that says."""
-    place = _highest(scores)
-    differences = {
-        number: paired_difference(scores[place], other, clusters=clusters, confidence=confidence, resamples=resamples)
-        for number, other in enumerate(scores)
-        if number != place
-    }
-    adjusted = holm({number: one.p_value for number, one in differences.items() if one.p_value is not None})
-    least = round(1 - confidence, 12)
+    place = highest(scores)
+    found = lags(scores, place, clusters=clusters, confidence=confidence, resamples=resamples)
     behind = tuple(
-        Behind(
-            point=points[number],
-            difference=one,
-            adjusted_p=adjusted.get(number),
-            shown=one.low is not None and one.low > 0 and adjusted.get(number, 1.0) < least,
-        )
-        for number, one in differences.items()
+        Behind(point=points[number], difference=one.difference, adjusted_p=one.adjusted_p, shown=one.shown)
+        for number, one in found.items()
     )
     worse = [one.point for one in behind if one.shown]
     contenders = tuple(point for point in points if not any(point is one for one in worse))
@@ -200,21 +186,6 @@ def _judged(
         "contenders": contenders,
         "best": points[place] if behind and len(contenders) == 1 else None,
     }
-
-
-def _highest(scores: Sequence[Mapping[str, float]]) -> int:
-    """Where the highest point is: above the most others over the questions that both have; the first among equals."""
-
-    def above(number: int) -> tuple[int, float]:
-        mine = scores[number]
-        wins = sum(1 for other in scores if other is not mine and _mean_difference(mine, other) > 0)
-        return wins, sum(mine.values()) / len(mine)
-
-    return max(range(len(scores)), key=above)
-
-
-def _mean_difference(first: Mapping[str, float], second: Mapping[str, float]) -> float:
-    return sum(value - second[key] for key, value in first.items() if key in second)
 
 
 def _shown(summary: Summary) -> str:
