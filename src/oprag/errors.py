@@ -123,7 +123,7 @@ class IndexFileError(OpragError, ValueError):
 
 
 class InputFileError(OpragError, OSError):
-    """A text file is missing, is a folder, cannot be opened, or is not UTF-8."""
+    """A text file is missing, is a folder, cannot be opened, is not UTF-8, or is no TOML where that is wanted."""
 
 
 class DataError(OpragError, ValueError):

@@ -6,9 +6,10 @@ they are, so that every surface refuses the same things in the same words. A tes
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
 
@@ -17,6 +18,9 @@ from oprag.errors import OptionError
 from oprag.position import PositionKey
 from oprag.source import SourceKey
 from oprag.tokens import TokenCounter, approximate_tokens
+
+if TYPE_CHECKING:
+    from oprag.profile import Profile
 
 __all__ = ["OPTIONS", "AssemblyFields", "callables", "given_options"]
 
@@ -52,6 +56,24 @@ class AssemblyFields(BaseModel):
     gap: SkipValidation[str | None] = None
     header: SkipValidation[Header | None] = None
     annotate: SkipValidation[bool] = False
+
+    @classmethod
+    def from_profile(cls, profile: Profile | str | os.PathLike[str], **options: Any) -> Self:
+        """One with the options of a profile, such as `oprag.toml`; `docs/profiles.md` has the rules.
+
+        Args:
+            profile: The file, or a profile that was read.
+            **options: What the constructor needs, and options that win over those of the profile.
+
+        Raises:
+            InputFileError: The file is missing, cannot be read or is no TOML.
+            OptionError: The file is of another format, has a key that is unknown or cannot have its value, or says what
+                would be lost here, such as a method where no answers are made.
+            ValidationError: The constructor refuses what it is given (pydantic's error, which is a ValueError).
+        """
+        from oprag.profile.applying import made_of_profile
+
+        return made_of_profile(cls, profile, options)
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -18,8 +17,8 @@ from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment, as_spec
 from oprag.compare.models import ModelSpec
 from oprag.compare.money import as_limits, as_price
-from oprag.errors import ExperimentError, InputFileError, MissingExtraError, OpragError, OptionError
-from oprag.file_text import file_text
+from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
+from oprag.toml_file import read_toml
 
 __all__ = ["read_experiment"]
 
@@ -51,7 +50,7 @@ def read_experiment(path: str | os.PathLike[str], *, changes: Mapping[str, Any] 
         MissingExtraError: What reads the data is not installed.
     """
     place = Path(path)
-    given = _changed(_read(place), changes or {})
+    given = _changed(read_toml(place, "experiment", ExperimentError), changes or {})
     with _at(place.name):
         _check(given)
         made = {**given, **_made(given, place.parent)}
@@ -59,18 +58,6 @@ def read_experiment(path: str | os.PathLike[str], *, changes: Mapping[str, Any] 
         with _at("grid"):
             experiment.cells()
     return experiment
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        data = path.read_bytes()
-    except (OSError, ValueError) as error:
-        what = "is a folder" if path.is_dir() else getattr(error, "strerror", None) or str(error)
-        raise InputFileError(f"cannot read the experiment {path}: {what}", str(path)) from error
-    try:
-        return tomllib.loads(file_text(str(path), data))
-    except tomllib.TOMLDecodeError as error:
-        raise ExperimentError(f"{path.name}: this is no TOML: {error}", str(path)) from error
 
 
 def _changed(given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

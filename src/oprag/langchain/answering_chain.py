@@ -10,6 +10,7 @@ from typing import Any, Self
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
+from oprag.assembly import OP_RAG_16K
 from oprag.checks import check_text
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields, given_options
@@ -70,7 +71,8 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
         if self.embeddings is not None:
             as_embedder(self.embeddings)
         self._reader = as_reader(self.read_source)
-        self._retriever = order_preserving(self.retriever, given_options(self), self._given_parts())
+        unlimited = [name for name in OP_RAG_16K if name in self.model_fields_set and getattr(self, name) is None]
+        self._retriever = order_preserving(self.retriever, given_options(self), self._given_parts(), unlimited)
         self._options = self._changed()
         return self
 
