@@ -179,8 +179,8 @@ def _texts(prompts: Any) -> dict[str, str]:
             value = value.user
         if not isinstance(value, str):
             raise OptionError(
-                f"the {one.name} prompt is no plain text, and a profile holds no other; leave it out, and give prompts= "
-                "beside the profile",
+                f"the {one.name} prompt is no plain text, and a profile holds no other; leave it out, and give "
+                "prompts= beside the profile",
                 value,
             )
         texts[one.name] = value

@@ -80,6 +80,9 @@ def _check_keys(tables: Mapping[str, Any]) -> None:
             if name not in _KEYS and name in kind.__dataclass_fields__:
                 raise OptionError(f"{name} belongs into the table [{table}]", name)
     check_names(tables, _KEYS)
+    writer = tables.get("written_by", "")
+    if not isinstance(writer, str):
+        raise OptionError(f"written_by must be a text, got {writer!r}", writer)
     for table in _TABLES:
         if not isinstance(tables.get(table, {}), dict):
             raise OptionError(f"{table} must be a table, [{table}], got {tables[table]!r}", tables[table])

@@ -1,0 +1,138 @@
+"""`from_profile` gives what the same keywords give, and loses nothing in silence."""
+
+from typing import Any
+
+import pytest
+from llama_index.core import StorageContext, VectorStoreIndex
+from pydantic import ValidationError
+
+from oprag import OptionError
+from oprag.fields import OPTIONS
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.method_fields import METHOD_OPTIONS
+from oprag.profile import Profile, read_profile, write_profile
+from tests.llama_index.conftest import HashedWords, ListRetriever, RecordingLLM, numbered, stamped_node, texts
+
+ASSEMBLY: dict[str, Any] = {
+    "k": 5,
+    "fetch_k": 9,
+    "token_budget": 60,
+    "count_tokens": "words",
+    "order": "reverse",
+    "redundancy_threshold": 0.99,
+    "neighbors": 1,
+    "separator": " / ",
+    "gap": "[...]",
+    "header": "{source}: ",
+}
+METHOD: dict[str, Any] = {"method": "map_reduce", "passage_tokens": 8, "prompts": {"map": "MAP {context} {question}"}}
+QUESTION = "Which text has number seven?"
+
+
+@pytest.fixture
+def index() -> Any:
+    nodes = [stamped_node(f"text of number {number}.", number) for number in range(12)]
+    storage = StorageContext.from_defaults()
+    storage.docstore.add_documents(nodes)
+    return VectorStoreIndex(nodes, embed_model=HashedWords(), storage_context=storage)
+
+
+@pytest.fixture
+def path(tmp_path) -> Any:
+    write_profile(Profile(assembly=ASSEMBLY), tmp_path / "oprag.toml")
+    return tmp_path / "oprag.toml"
+
+
+def keywords() -> dict[str, Any]:
+    return Profile(assembly=ASSEMBLY).assembly_keywords()
+
+
+def options_of(surface: Any, names: tuple[str, ...] = OPTIONS) -> dict[str, Any]:
+    return {name: getattr(surface, name) for name in names}
+
+
+async def test_a_postprocessor_is_that_of_the_same_keywords(path, index):
+    made = OrderPreservingPostprocessor.from_profile(path, index=index)
+    same = OrderPreservingPostprocessor(index=index, **keywords())
+    assert options_of(made) == options_of(same)
+    nodes = index.as_retriever(similarity_top_k=9).retrieve(QUESTION)
+    found = [
+        texts(made.postprocess_nodes(nodes, query_str=QUESTION)),
+        texts(same.postprocess_nodes(nodes, query_str=QUESTION)),
+        texts(await made.apostprocess_nodes(nodes, query_str=QUESTION)),
+    ]
+    assert found[0] == found[1] == found[2] != texts(OrderPreservingPostprocessor().postprocess_nodes(nodes))
+
+
+def test_a_retriever_is_that_of_the_same_keywords(path, index):
+    inner = index.as_retriever(similarity_top_k=9)
+    made = OrderPreservingRetriever.from_profile(path, retriever=inner)
+    same = OrderPreservingRetriever(retriever=inner, **keywords())
+    assert options_of(made) == options_of(same)
+    assert texts(made.retrieve(QUESTION)) == texts(same.retrieve(QUESTION))
+    assert made.get_context(QUESTION).text == same.get_context(QUESTION).text
+
+
+def test_an_engine_is_that_of_the_same_keywords(tmp_path, index):
+    write_profile(Profile(assembly=ASSEMBLY, method=METHOD), tmp_path / "oprag.toml")
+    models = [RecordingLLM(), RecordingLLM()]
+    inner = index.as_retriever(similarity_top_k=9)
+    made = OrderPreservingQueryEngine.from_profile(tmp_path / "oprag.toml", llm=models[0], retriever=inner)
+    same = OrderPreservingQueryEngine(llm=models[1], retriever=inner, **keywords(), **METHOD)
+    assert options_of(made, (*OPTIONS, *METHOD_OPTIONS)) == options_of(same, (*OPTIONS, *METHOD_OPTIONS))
+    assert str(made.query(QUESTION)) == str(same.query(QUESTION))
+    assert sorted(models[0].prompts) == sorted(models[1].prompts)
+    assert sum("MAP " in prompt for prompt in models[0].prompts) > 2
+
+
+def test_keywords_win_over_the_profile(path):
+    made = OrderPreservingPostprocessor.from_profile(
+        path, k=2, order="source", neighbors=0, redundancy_threshold=None, stitch=True
+    )
+    assert [options_of(made)[name] for name in ("k", "order", "separator", "stitch")] == [2, "source", " / ", True]
+    assert texts(made.postprocess_nodes(numbered([4, 1, 3]))) == ["text 1.", "text 4."]
+
+
+@pytest.mark.parametrize("method", [{"method": "refine"}, {"cite": True}])
+def test_a_method_is_not_lost_where_no_answers_are_made(method):
+    profile = Profile(assembly={"k": 3}, method=method)
+    retriever = ListRetriever(numbered([2, 1]))
+    with pytest.raises(OptionError, match="OrderPreservingPostprocessor makes no answers, so that would be lost"):
+        OrderPreservingPostprocessor.from_profile(profile)
+    with pytest.raises(OptionError, match="OrderPreservingRetriever makes no answers, so that would be lost"):
+        OrderPreservingRetriever.from_profile(profile, retriever=retriever)
+    assert OrderPreservingPostprocessor.from_profile(profile.without_method()).k == 3
+
+
+def test_a_retriever_with_options_of_its_own_must_have_those_of_the_profile(path, index):
+    profile = read_profile(path)
+    inner = index.as_retriever(similarity_top_k=9)
+    same = OrderPreservingRetriever.from_profile(path, retriever=inner)
+    engine = OrderPreservingQueryEngine.from_profile(path, llm=RecordingLLM(), retriever=same)
+    assert texts(engine.retrieve(QUESTION)) == texts(same.retrieve(QUESTION))
+    other = OrderPreservingRetriever.from_profile(profile, retriever=inner, gap=None)
+    with pytest.raises(
+        OptionError, match=r"options of its own, and .* says gap='\[\.\.\.\]'; make the retriever of the"
+    ):
+        OrderPreservingQueryEngine.from_profile(path, llm=RecordingLLM(), retriever=other)
+
+
+def test_text_that_was_not_stitched_is_not_stitched_in_silence(index):
+    profile = Profile(assembly={"stitch": False})
+    parts = {"llm": RecordingLLM(), "retriever": index.as_retriever()}
+    with pytest.raises(OptionError, match="OrderPreservingQueryEngine always stitches what the model reads"):
+        OrderPreservingQueryEngine.from_profile(profile, **parts)
+    assert OrderPreservingQueryEngine.from_profile(profile, **parts, stitch=False).stitch is False
+
+
+def test_what_the_constructor_refuses_is_refused_with_a_note_of_the_profile(path):
+    with pytest.raises(ValidationError, match=r"index=|embeddings=|vectors") as caught:
+        OrderPreservingPostprocessor.from_profile(path)
+    assert caught.value.__notes__[0].startswith(f"{path} gives k=5, fetch_k=9")
+    with pytest.raises(ValidationError, match="retriever"):
+        OrderPreservingQueryEngine.from_profile(Profile(), llm=RecordingLLM())
+
+
+def test_a_saved_postprocessor_names_a_counter_that_it_left_out(path, index):
+    made = OrderPreservingPostprocessor.from_profile(path, index=index)
+    assert set(made.to_dict()["left_out"]) == {"count_tokens", "index"}
