@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import machine
-from benchmarks.result import Result, Table, markdown
+from benchmarks.progress import told
+from benchmarks.result import Result, Table, markdown, p_value
 from oprag.compare.data import read_data
 from oprag.compare.experiment import Experiment
 from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.plan import make_plan
-from oprag.compare.progress import Progress, Watch
 from oprag.compare.running import run as run_experiment
 from oprag.compare.table import CellSummary, cell_table
 from oprag.methods import method_names
@@ -66,7 +65,7 @@ def main() -> None:
     wanted = experiment(options.data)
     plan = make_plan(wanted, options.results)
     print(plan.describe(), file=sys.stderr, flush=True)
-    report = run_experiment(wanted, options.results, retry_failed=True, watch=_told())
+    report = run_experiment(wanted, options.results, retry_failed=True, watch=told())
     print(report, file=sys.stderr)
     rows = cell_table(options.results, wanted.name)
     parts = [
@@ -76,22 +75,6 @@ def main() -> None:
     ]
     options.output.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(f"wrote {options.output}")
-
-
-def _told(every: float = 60.0) -> Watch:
-    last = time.monotonic()
-
-    def watch(progress: Progress) -> None:
-        nonlocal last
-        if time.monotonic() - last > every:
-            last = time.monotonic()
-            print(
-                f"{progress.done} of {progress.total} answers, {progress.spent.calls} calls",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    return watch
 
 
 def _result(wanted: Experiment, results: Path, rows: Iterable[CellSummary]) -> Result:
@@ -139,7 +122,7 @@ def _conclusion(axis: str, found: Sequence[CellDifference]) -> str:
 
 def _difference(one: CellDifference) -> list[str]:
     which = f"{one.value} − {one.baseline}"
-    return [_setting(one.values), one.metric, which, one.difference.describe(), _p(one.adjusted_p)]
+    return [_setting(one.values), one.metric, which, one.difference.describe(), p_value(one.adjusted_p)]
 
 
 def _line(row: CellSummary) -> list[str]:
@@ -162,10 +145,6 @@ def _line(row: CellSummary) -> list[str]:
 def _setting(values: Mapping[str, Any]) -> str:
     named = {name: values[name] for name in ("method", "order", "similarity_threshold") if name in values}
     return ", ".join(str(value) for value in named.values())
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Figure", "Result", "Table", "main", "markdown"]
+__all__ = ["Figure", "Result", "Table", "main", "markdown", "p_value"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,11 @@ class Result:
         data["figures"] = [Figure(**figure) for figure in data["figures"]]
         data["tables"] = [Table(**table) for table in data["tables"]]
         return cls(**data)
+
+
+def p_value(value: float | None) -> str:
+    """A p-value in a table; there may be none."""
+    return "–" if value is None else f"{value:.3f}"
 
 
 def markdown(result: Result) -> str:

@@ -2,56 +2,36 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, redirect_stdout
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oprag.cli.carrying_out import (
+    HowToRun,
+    agree,
+    chatter_apart,
+    interruptible,
+    leave,
+    plan_as_json,
+    plan_of,
+    ran,
+    tell_what_next,
+)
 from oprag.cli.late_progress import LateProgress
-from oprag.cli.show import money
 from oprag.cli.telling import clear_errors, echo_json, tell
 from oprag.errors import OptionError
 
 if TYPE_CHECKING:
     from oprag.compare.experiment import Experiment
     from oprag.compare.plan import Plan
-    from oprag.compare.progress import Watch
     from oprag.compare.report import Report
 
 __all__ = ["compare"]
 
-_INTERRUPTED = 130  # as a shell has it, 128 and the number of the signal
 _MOST_SHOWN = 100  # rows of a table on a terminal
 _MOST_COMPUTED = 1_000  # differences, in each metric
-
-
-@dataclass(frozen=True)
-class _Run:
-    """What is to be run, and how."""
-
-    results: Path
-    retry_failed: bool
-    measure: bool
-    ray: str | None
-
-    def __call__(self, experiment: Experiment, watch: Watch) -> Report:
-        run: Callable[..., Report]
-        if self.measure:
-            from oprag.compare.measured import measure_cells
-
-            return measure_cells(experiment, self.results, watch=watch)
-        if self.ray is not None:
-            from oprag.compare.on_ray import run_on_ray
-
-            run = partial(run_on_ray, address=self.ray)
-        else:
-            from oprag.compare.running import run
-        return run(experiment, self.results, retry_failed=self.retry_failed, watch=watch)
 
 
 def compare(
@@ -98,36 +78,24 @@ def compare(
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
         changes["max_concurrency"] = max_concurrency
-    try:
-        with clear_errors():
-            _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
-            from oprag.compare.experiment_file import read_experiment
+    with interruptible(), clear_errors():
+        _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
+        from oprag.compare.experiment_file import read_experiment
 
-            with _chatter_apart():
-                experiment = read_experiment(file, changes=changes)
-                path = Path(results) if results is not None else Path(file).with_suffix(".db")
-                planned = _planned(experiment, path, retry_failed=retry_failed)
-            if plan:
-                _show_plan(planned, as_json=as_json)
-                return
-            tell(f"{planned.describe()}\nresults file: {path}")
-            _agree(planned, yes=yes)
-            with _chatter_apart():
-                report = _ran(_Run(path, retry_failed, measure, ray), experiment)
-            _show(experiment, path, planned, report, compare_axis, as_json=as_json)
-            _tell_what_next(experiment.name, path, report, measure=measure)
-    except KeyboardInterrupt:
-        tell("Interrupted. What was paid for is in the results file; the same command goes on.", "yellow")
-        raise typer.Exit(_INTERRUPTED) from None
-    if report.outcome == "interrupted":
-        raise typer.Exit(_INTERRUPTED)
-    if not report.complete:
-        raise typer.Exit(1)
-
-
-def _chatter_apart() -> AbstractContextManager[Any]:
-    """What functions of the user's own print goes to standard error: it is no part of a table, or of JSON."""
-    return redirect_stdout(sys.stderr)
+        with chatter_apart():
+            experiment = read_experiment(file, changes=changes)
+            path = Path(results) if results is not None else Path(file).with_suffix(".db")
+            planned = plan_of(experiment, path, retry_failed=retry_failed)
+        if plan:
+            _show_plan(planned, as_json=as_json)
+            return
+        tell(f"{planned.describe()}\nresults file: {path}")
+        agree(planned, yes=yes)
+        with chatter_apart():
+            report = ran(HowToRun(path, retry_failed, measure, ray), experiment)
+        _show(experiment, path, planned, report, compare_axis, as_json=as_json)
+        tell_what_next(experiment.name, path, report, measure=measure)
+    leave(report)
 
 
 def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> None:
@@ -138,62 +106,11 @@ def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> 
         raise OptionError("--measure runs cells one at a time on this machine; leave --ray and --retry-failed out", ray)
 
 
-def _planned(experiment: Experiment, path: Path, *, retry_failed: bool) -> Plan:
-    from oprag.compare.plan import make_plan
-
-    with LateProgress("planning", "answers") as progress:
-        return make_plan(experiment, path, retry_failed=retry_failed, watch=progress.update)
-
-
 def _show_plan(plan: Plan, *, as_json: bool) -> None:
     if as_json:
-        echo_json(_plan_json(plan))
+        echo_json(plan_as_json(plan))
     else:
         typer.echo(plan.describe())
-
-
-def _plan_json(plan: Plan) -> dict[str, Any]:
-    return asdict(plan) | {"spent": plan.spent._asdict(), "calls": plan.calls, "money": plan.money}
-
-
-def _agree(plan: Plan, *, yes: bool) -> None:
-    """Ask before money is spent, or a run begins that a limit will stop.
-
-    Raises:
-        OptionError: There is nobody to ask.
-        typer.Exit: The answer is no.
-    """
-    reasons = list(_reasons(plan))
-    if yes or not reasons:
-        return
-    if not sys.stdin.isatty():
-        raise OptionError(
-            f"{', and '.join(reasons)}; there is no terminal to ask on, so nothing was begun: give --yes to go on", plan
-        )
-    tell(f"{', and '.join(reasons)}.")
-    if not typer.confirm("Go on?", err=True):
-        raise typer.Exit(1)
-
-
-def _reasons(plan: Plan) -> Iterator[str]:
-    cost = sum(model.money or 0.0 for model in plan.models.values())
-    if cost > 0:
-        yield f"the calls of models cost about {money(cost)}"
-    wanted = {"calls": plan.calls, "tokens": plan.tokens, "money": cost}
-    for name, limit in vars(plan.limits).items():
-        spent = getattr(plan.spent, name)
-        if limit is not None and wanted[name] and spent + wanted[name] > limit:
-            yield (
-                f"the limit of {limit:,} {name} is not enough: {spent:,.6g} are spent, about {wanted[name]:,.6g} more "
-                "are needed"
-            )
-
-
-def _ran(run: _Run, experiment: Experiment) -> Report:
-    from oprag.cli.run_progress import RunProgress
-
-    with RunProgress(priced=bool(experiment.prices)) as progress:
-        return run(experiment, progress.update)
 
 
 def _show(experiment: Experiment, path: Path, plan: Plan, report: Report, axis: str, *, as_json: bool) -> None:
@@ -217,7 +134,7 @@ def _show(experiment: Experiment, path: Path, plan: Plan, report: Report, axis: 
             {
                 "experiment": experiment.name,
                 "results": str(path),
-                "plan": _plan_json(plan),
+                "plan": plan_as_json(plan),
                 "report": asdict(report) | {"spent": report.spent._asdict()},
                 "cells": [asdict(row) for row in table],
                 "differences": [asdict(pair) for pair in pairs],
@@ -235,24 +152,3 @@ def _show(experiment: Experiment, path: Path, plan: Plan, report: Report, axis: 
     show_differences(pairs, table, most=_MOST_SHOWN)
     if measured:
         show_measured(measured, most=_MOST_SHOWN)
-
-
-def _tell_what_next(name: str, path: Path, report: Report, *, measure: bool) -> None:
-    from oprag.compare.reading import read_failures
-
-    if report.broken:
-        tell(f"{report.broken:,} answers of earlier runs did not hold, and were made again.", "yellow")
-    if report.failed:
-        messages = {failure.error: failure.message for failure in read_failures(path, name)}
-        tell(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
-        for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
-            tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
-        again = "The same command tries them again" if measure else "Try them again with --retry-failed"
-        tell(f"They have no part in any mean. {again}.", "yellow")
-    if report.outcome != "complete":
-        limit = " with a higher one" if "the limit of" in report.outcome else ""
-        tell(
-            f"Stopped: {report.outcome}. {report.left:,} questions in cells are left; the same command{limit} goes on.",
-            "yellow",
-        )
-    tell(f"Results: {path}")

@@ -1,0 +1,27 @@
+"""Saying how far a long run is."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from oprag.compare.progress import Progress, Watch
+
+__all__ = ["told"]
+
+
+def told(every: float = 60.0) -> Watch:
+    """A watch that prints a line now and then, at most every so many seconds."""
+    last = time.monotonic()
+
+    def watch(progress: Progress) -> None:
+        nonlocal last
+        if time.monotonic() - last > every:
+            last = time.monotonic()
+            print(
+                f"{progress.done} of {progress.total} answers, {progress.spent.calls} calls",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    return watch

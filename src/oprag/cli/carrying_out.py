@@ -1,0 +1,173 @@
+"""Carrying out an experiment on the command line: the plan, the consent to what it costs, the run, what to do next."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from oprag.cli.late_progress import LateProgress
+from oprag.cli.show import money
+from oprag.cli.telling import tell
+from oprag.errors import OptionError
+
+if TYPE_CHECKING:
+    from oprag.compare.experiment import Experiment
+    from oprag.compare.plan import Plan
+    from oprag.compare.progress import Watch
+    from oprag.compare.report import Report
+
+__all__ = [
+    "HowToRun",
+    "agree",
+    "chatter_apart",
+    "interruptible",
+    "leave",
+    "plan_as_json",
+    "plan_of",
+    "ran",
+    "tell_what_next",
+]
+
+_INTERRUPTED = 130  # as a shell has it, 128 and the number of the signal
+
+
+@dataclass(frozen=True)
+class HowToRun:
+    """How an experiment is run.
+
+    Attributes:
+        results: The results file.
+        retry_failed: Whether questions that failed before are tried again.
+        measure: Whether time, processor and memory are measured.
+        ray: The address of a Ray cluster; None for this process.
+    """
+
+    results: Path
+    retry_failed: bool = False
+    measure: bool = False
+    ray: str | None = None
+
+    def __call__(self, experiment: Experiment, watch: Watch) -> Report:
+        """Run it."""
+        run: Callable[..., Report]
+        if self.measure:
+            from oprag.compare.measured import measure_cells
+
+            return measure_cells(experiment, self.results, watch=watch)
+        if self.ray is not None:
+            from oprag.compare.on_ray import run_on_ray
+
+            run = partial(run_on_ray, address=self.ray)
+        else:
+            from oprag.compare.running import run
+        return run(experiment, self.results, retry_failed=self.retry_failed, watch=watch)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends the command in words, with the exit status that a shell expects."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        tell("Interrupted. What was paid for is in the results file; the same command goes on.", "yellow")
+        raise typer.Exit(_INTERRUPTED) from None
+
+
+def leave(report: Report) -> None:
+    """End the command with the exit status that says how the run ended.
+
+    Raises:
+        typer.Exit: It was interrupted, or some questions have no answer.
+    """
+    if report.outcome == "interrupted":
+        raise typer.Exit(_INTERRUPTED)
+    if not report.complete:
+        raise typer.Exit(1)
+
+
+def chatter_apart() -> AbstractContextManager[Any]:
+    """What functions of the user's own print goes to standard error: it is no part of a table, or of JSON."""
+    return redirect_stdout(sys.stderr)
+
+
+def plan_of(experiment: Experiment, path: Path, *, retry_failed: bool = False) -> Plan:
+    """What the run would do."""
+    from oprag.compare.plan import make_plan
+
+    with LateProgress("planning", "answers") as progress:
+        return make_plan(experiment, path, retry_failed=retry_failed, watch=progress.update)
+
+
+def plan_as_json(plan: Plan) -> dict[str, Any]:
+    """A plan as values that JSON can hold."""
+    return asdict(plan) | {"spent": plan.spent._asdict(), "calls": plan.calls, "money": plan.money}
+
+
+def agree(plan: Plan, *, yes: bool) -> None:
+    """Ask before money is spent, or a run begins that a limit will stop.
+
+    Raises:
+        OptionError: There is nobody to ask.
+        typer.Exit: The answer is no.
+    """
+    reasons = list(_reasons(plan))
+    if yes or not reasons:
+        return
+    if not sys.stdin.isatty():
+        raise OptionError(
+            f"{', and '.join(reasons)}; there is no terminal to ask on, so nothing was begun: give --yes to go on", plan
+        )
+    tell(f"{', and '.join(reasons)}.")
+    if not typer.confirm("Go on?", err=True):
+        raise typer.Exit(1)
+
+
+def _reasons(plan: Plan) -> Iterator[str]:
+    cost = sum(model.money or 0.0 for model in plan.models.values())
+    if cost > 0:
+        yield f"the calls of models cost about {money(cost)}"
+    wanted = {"calls": plan.calls, "tokens": plan.tokens, "money": cost}
+    for name, limit in vars(plan.limits).items():
+        spent = getattr(plan.spent, name)
+        if limit is not None and wanted[name] and spent + wanted[name] > limit:
+            yield (
+                f"the limit of {limit:,} {name} is not enough: {spent:,.6g} are spent, about {wanted[name]:,.6g} more "
+                "are needed"
+            )
+
+
+def ran(run: HowToRun, experiment: Experiment) -> Report:
+    """Run it with a progress bar."""
+    from oprag.cli.run_progress import RunProgress
+
+    with RunProgress(priced=bool(experiment.prices)) as progress:
+        return run(experiment, progress.update)
+
+
+def tell_what_next(name: str, path: Path, report: Report, *, measure: bool = False) -> None:
+    """Say what failed, what is left, and how to go on."""
+    from oprag.compare.reading import read_failures
+
+    if report.broken:
+        tell(f"{report.broken:,} answers of earlier runs did not hold, and were made again.", "yellow")
+    if report.failed:
+        messages = {failure.error: failure.message for failure in read_failures(path, name)}
+        tell(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
+        for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
+            tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
+        again = "The same command tries them again" if measure else "Try them again with --retry-failed"
+        tell(f"They have no part in any mean. {again}.", "yellow")
+    if report.outcome != "complete":
+        limit = " with a higher one" if "the limit of" in report.outcome else ""
+        tell(
+            f"Stopped: {report.outcome}. {report.left:,} questions in cells are left; the same command{limit} goes on.",
+            "yellow",
+        )
+    tell(f"Results: {path}")
