@@ -100,8 +100,8 @@ def _result(wanted: Experiment, results: Path, model: str) -> Result:
     return Result(
         "Order and budget by the likelihood of gold answers",
         f"{QUESTIONS} questions about stories (FairytaleQA) and {QUESTIONS} about contracts (CUAD), random samples "
-        f"of the seed {SEED}. Chunks of 128 tokens by the packaged static embedder; the k best of a question are the same "
-        f"in every order. The reader: {model or 'the given model'}. It says how likely it finds each gold answer "
+        f"of the seed {SEED}. Chunks of 128 tokens by the packaged static embedder; the k best of a question are the "
+        f"same in every order. The reader: {model or 'the given model'}. It says how likely it finds each gold answer "
         "behind the context and the question; the best one counts. Closed book is without a context. "
         f"Written by `{COMMAND}`.",
         tables=tables,

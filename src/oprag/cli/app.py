@@ -16,6 +16,7 @@ from oprag.cli.map import check_svg, lengths_of, show_map, write_svg
 from oprag.cli.options import TypedOptions, typed_options
 from oprag.cli.reading import read_sources
 from oprag.cli.show import show_context
+from oprag.cli.sweep import sweep
 from oprag.cli.telling import clear_errors, echo_json
 from oprag.cli.working import context_of
 from oprag.document_map import map_of
@@ -163,6 +164,7 @@ def ask(
 
 
 app.command()(compare)
+app.command()(sweep)
 
 
 @app.command()

@@ -40,7 +40,8 @@ def read(gathered: Gathered, *, documents: Path | None = None) -> None:
     Args:
         gathered: Where they come to.
         documents: A file of documents as JSON lines, a folder that has `documents.jsonl`, or a folder of text, Markdown
-            and PDF files; `documents.jsonl` beside the questions, where it is there.
+            and PDF files; `documents.jsonl` beside the questions, where it is there. Any other file is the document of
+            all questions that name none.
 
     Raises:
         InputFileError: A file or folder cannot be read.
@@ -52,10 +53,19 @@ def read(gathered: Gathered, *, documents: Path | None = None) -> None:
         path = companion(path, "questions.jsonl") or path / "questions.jsonl"
         if not path.is_file():
             raise InputFileError(f"there is no questions.jsonl in the folder {gathered.path}", str(gathered.path))
+    alone: str | None = None
+    if documents is not None and not documents.is_dir() and not _has_lines(documents):
+        name, whole = documents.name.removesuffix(".gz"), document_file(documents)
+        alone = gathered.document_once(name, "a path", lambda: whole)
+        documents = None
     library = _library(documents, path, gathered)
     for record in json_lines(path, gathered.problems):
         with gathered.problems.at(record.place):
-            _question(gathered, record, path, library)
+            _question(gathered, record, path, library, alone)
+
+
+def _has_lines(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith((".jsonl", ".json", ".ndjson"))
 
 
 def _library(documents: Path | None, path: Path, gathered: Gathered) -> Library | None:
@@ -68,14 +78,18 @@ def _library(documents: Path | None, path: Path, gathered: Gathered) -> Library 
     return lines_library(documents, gathered)
 
 
-def _question(gathered: Gathered, record: Record, path: Path, library: Library | None) -> None:
+def _question(gathered: Gathered, record: Record, path: Path, library: Library | None, alone: str | None) -> None:
     fields = record.fields
     line = f"{stem(path)}-{record.number}"
     choices = optional_texts(fields, "choices")
     asked = text(fields, "question")
     answers = _answers(fields)
     right = _right(fields, choices)
-    documents, taken = _documents(gathered, fields, path, library, line)
+    if alone is not None and all(fields.get(name) is None for name in _WHERE):
+        documents: Sequence[str] = [alone]
+        taken: Sequence[str] = ()
+    else:
+        documents, taken = _documents(gathered, fields, path, library, line)
     gathered.question(
         id=identifier(fields, "id", line),
         text=asked,

@@ -1,0 +1,172 @@
+"""Sweeping budgets and orders from the command line."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oprag.cli.carrying_out import (
+    HowToRun,
+    agree,
+    chatter_apart,
+    interruptible,
+    leave,
+    plan_of,
+    ran,
+    tell_what_next,
+)
+from oprag.cli.indexing import Indexing
+from oprag.cli.late_progress import LateProgress
+from oprag.cli.options import TypedOptions, typed_options
+from oprag.cli.telling import clear_errors, echo_json, tell
+from oprag.profile import FILE_NAME, write_profile
+
+if TYPE_CHECKING:
+    from oprag.compare.data import DataSet
+    from oprag.compare.experiment import Experiment
+    from oprag.compare.sweep_choice import Sweep
+
+__all__ = ["sweep"]
+
+_MOST_SHOWN = 100  # rows of the table
+_NONE = "none"
+_COVERAGE = "More text never holds less evidence; what a model makes of more text, only a sweep with a model can say"
+
+
+@typed_options("indexed", Indexing, without=("index_cache",))
+def sweep(
+    indexed: TypedOptions,
+    data: Annotated[str, typer.Argument(help="A folder or file of questions, or the document that they are about.")],
+    questions: Annotated[
+        str | None,
+        typer.Option(help="The questions, if DATA is their document: JSON lines with question, answers and evidence."),
+    ] = None,
+    format: Annotated[  # noqa: A002 - what everyone calls it
+        str, typer.Option(help="The format of the questions; docs/data_formats.md has all of them.")
+    ] = "oprag",
+    sample: Annotated[int | None, typer.Option(min=1, help="A random sample of so many questions.")] = None,
+    budgets: Annotated[
+        str | None,
+        typer.Option(
+            help="Token budgets of the context, with commas; 1k is 1,024. By default 1k to 48k in eight steps."
+        ),
+    ] = None,
+    orders: Annotated[str, typer.Option(help="Orders, with commas.")] = "source,rank,random",
+    seeds: Annotated[int, typer.Option(min=1, help="How many random orders are drawn.")] = 3,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="What answers: local, PROVIDER:MODEL, or gguf:FILE or transformers:FOLDER for the likelihood of the "
+            "gold answers. Without it the contexts alone are scored, by the evidence that is in them."
+        ),
+    ] = None,
+    method: Annotated[str, typer.Option(help="How answers are made of the context.")] = "stuff",
+    metric: Annotated[str | None, typer.Option(help="What is scored; by default what fits the questions.")] = None,
+    results: Annotated[str, typer.Option(help="The results file; the same command goes on with it.")] = "sweep.db",
+    profile: Annotated[
+        str, typer.Option(help="Where the chosen setting is written, to be loaded by from_profile; none for nowhere.")
+    ] = FILE_NAME,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Spend money without a question.")] = False,
+    max_concurrency: Annotated[int, typer.Option(min=1, help="How many calls of models at the same time.")] = 8,
+    limit_calls: Annotated[int | None, typer.Option(min=0, help="The most calls of models.")] = None,
+    limit_tokens: Annotated[int | None, typer.Option(min=0, help="The most tokens that models read and write.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
+) -> None:
+    """Answer questions under each token budget in each order, and find the sweet spot.
+
+    Prints the curve of each order with intervals, says where it peaks or that it is flat, and writes the setting that
+    is worth deploying to a profile. Ends as oprag compare does.
+    """
+    from oprag.compare.sweep import as_budget, sweep_experiment
+
+    with interruptible(), clear_errors():
+        indexing: Indexing = indexed.value()
+        # Refused before anything is done.
+        chosen_budgets = {"budgets": [as_budget(part) for part in budgets.split(",")]} if budgets is not None else {}
+        with chatter_apart():
+            asked = _read(data, questions, format)
+            asked = asked if sample is None else asked.sample(min(sample, len(asked.questions)))
+            experiment = sweep_experiment(
+                asked,
+                **chosen_budgets,
+                orders=[part.strip() for part in orders.split(",")],
+                seeds=seeds,
+                model=model,
+                method=method,
+                metric=metric,
+                embedder=indexing.embeddings,
+                grid=_grid(indexing),
+                limits={"calls": limit_calls, "tokens": limit_tokens},
+                max_concurrency=max_concurrency,
+            )
+            scored = experiment.metrics[0]
+            path = Path(results)
+            planned = plan_of(experiment, path)
+        tell(f"{planned.describe()}\nresults file: {path}")
+        agree(planned, yes=yes)
+        with chatter_apart():
+            report = ran(HowToRun(path), experiment)
+        found = _found(path, experiment, scored)
+        _show(found, experiment, path, as_json=as_json)
+        tell_what_next(experiment.name, path, report)
+        if report.complete and profile != _NONE:
+            write_profile(found.profile, profile)
+            tell(f"Profile: {profile}")
+        elif profile != _NONE:
+            tell("No profile is written before every question has an answer.", "yellow")
+    leave(report)
+
+
+def _read(data: str, questions: str | None, format: str) -> DataSet:  # noqa: A002
+    from oprag.compare.data import read_data
+
+    return read_data(data, format) if questions is None else read_data(questions, format, documents=data)
+
+
+def _grid(indexing: Indexing) -> dict[str, Any]:
+    values = {
+        "splitter": indexing.splitter,
+        "chunk_size": indexing.chunk_size,
+        "chunk_overlap": indexing.chunk_overlap,
+        "retriever": indexing.retriever,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _found(path: Path, experiment: Experiment, metric: str) -> Sweep:
+    from oprag.compare.sweep_choice import read_sweep
+
+    with LateProgress("computing intervals", "settings") as _:
+        return read_sweep(path, experiment.name, metric)
+
+
+def _show(found: Sweep, experiment: Experiment, path: Path, *, as_json: bool) -> None:
+    from oprag.cli.show_table import show_differences, show_table
+    from oprag.compare.pairs import differences
+
+    pairs = differences(path, experiment.name, axis="order", metrics=[found.metric])
+    if as_json:
+        echo_json(
+            {
+                "results": str(path),
+                "metric": found.metric,
+                "cells": [asdict(row) for row in found.table],
+                "curves": [asdict(curve) | {"conclusion": curve.describe()} for curve in found.curves],
+                "differences": [asdict(pair) for pair in pairs],
+                "chosen": dict(found.chosen.values),
+                "why": found.why,
+                "profile": asdict(found.profile),
+            }
+        )
+        return
+    show_table(found.table, most=_MOST_SHOWN)
+    show_differences(pairs, found.table, most=_MOST_SHOWN)
+    for orders, said in found.conclusions.items():
+        typer.echo(f"{', '.join(orders)}: {said}")
+    if found.metric == "evidence_coverage":
+        typer.echo(f"{_COVERAGE}.")
+    values = found.chosen.values
+    typer.echo(f"chosen: order={values['order']}, token_budget={values['token_budget']:,}: {found.why}")

@@ -1,0 +1,131 @@
+"""Sweeps over token budgets and orders: the curve of the inverted U, from one set of questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from oprag.compare.data.data_set import DataSet
+from oprag.compare.experiment import Experiment, as_spec
+from oprag.compare.models import ModelSpec
+from oprag.errors import ExperimentError, OptionError
+from oprag.providers import LOCAL
+from oprag.retrieval.split_sources import Split
+
+__all__ = ["BUDGETS", "ORDERS", "as_budget", "sweep_experiment", "sweep_metric"]
+
+_K = 1_024
+BUDGETS = tuple(number * _K for number in (1, 2, 4, 8, 16, 24, 32, 48))
+"""The budgets of a sweep by default, in tokens: 1k to 48k, as in the paper."""
+
+ORDERS = ("source", "rank", "random")
+"""The orders of a sweep by default; the random one is the control."""
+
+_BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
+_DATA = "questions"
+# The budget decides how many chunks are kept, however short they are; this only bounds how many are looked at.
+_CANDIDATES = 2
+
+
+def as_budget(text: str) -> int:
+    """A token budget as people write it: "16k" is 16 x 1,024 tokens, "1500" is 1,500.
+
+    Raises:
+        OptionError: It is none.
+    """
+    found = _BUDGET.fullmatch(text.strip())
+    tokens = int(found[1].replace("_", "")) * (_K if found[2] else 1) if found else 0
+    if not tokens:
+        raise OptionError(f"a budget must be a number of tokens such as 1500 or 16k, got {text!r}", text)
+    return tokens
+
+
+def sweep_metric(data: DataSet, *, with_model: bool, likelihood: bool = False) -> str:
+    """What a sweep is scored by, if nothing else is asked for.
+
+    Args:
+        data: The questions.
+        with_model: Whether a model answers; else contexts alone are scored.
+        likelihood: Whether the model says how likely answers are.
+
+    Raises:
+        ExperimentError: The questions have nothing that could be scored.
+    """
+    if not with_model:
+        if any(question.evidence for question in data.questions):
+            return "evidence_coverage"
+        raise ExperimentError(
+            "without a model the contexts are scored by the evidence that is in them, and no question has evidence; "
+            "give a model, or say where the answers stand",
+            data.name,
+        )
+    if not any(question.answers or question.labels for question in data.questions):
+        raise ExperimentError("no question has an answer to score the model's by", data.name)
+    if likelihood:
+        return "answer_likelihood"
+    return "choice_accuracy" if all(question.labels for question in data.questions) else "token_f1"
+
+
+def sweep_experiment(
+    data: DataSet,
+    *,
+    budgets: Sequence[int] = BUDGETS,
+    orders: Sequence[str] = ORDERS,
+    seeds: int = 3,
+    model: Any = None,
+    method: str = "stuff",
+    metric: str | None = None,
+    embedder: Any = LOCAL,
+    grid: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> Experiment:
+    """The experiment that answers the questions under each budget in each order.
+
+    Args:
+        data: The questions.
+        budgets: The most tokens of the context.
+        orders: How the kept chunks stand.
+        seeds: How many random orders are drawn, where that is one of the orders.
+        model: What answers, see `ModelSpec`; None scores the contexts alone, by the evidence that is in them.
+        method: How the model answers; one that gives likelihoods has a method of its own.
+        metric: What is scored besides the share of the evidence that was found; by default what `sweep_metric` says.
+        embedder: What embeds, see `EmbedderSpec`.
+        grid: Values of other axes, one of each, such as the splitter or a threshold.
+        **others: What else `Experiment` takes.
+
+    Raises:
+        ExperimentError: The questions have nothing that could be scored, or the experiment cannot be.
+        OptionError: An option has a value that it cannot have.
+    """
+    if not budgets or not orders:
+        raise OptionError("a sweep must have budgets and orders", (budgets, orders))
+    fixed = dict(grid or {})
+    several = [name for name, value in fixed.items() if isinstance(value, list | tuple)]
+    if several:
+        raise OptionError(f"a sweep has one value of {several[0]}; use an experiment file to vary it", several[0])
+    likelihood = model is not None and as_spec(ModelSpec, None, model).gives_likelihoods
+    if metric is None:
+        metric = sweep_metric(data, with_model=model is not None, likelihood=likelihood)
+    size = Split(fixed.get("splitter", "tokens"), fixed.get("chunk_size")).complete().size or 1
+    return Experiment(
+        data={_DATA: data},
+        models={} if model is None else {_name(model, "model"): model},
+        embedders={_name(embedder, "embedder"): embedder},
+        metrics=list(dict.fromkeys((metric, "evidence_coverage"))),
+        grid={
+            "method": "context_only" if model is None else "answer_likelihood" if likelihood else method,
+            "token_budget": sorted(set(budgets)),
+            "order": list(dict.fromkeys(orders)),
+            "seed": list(range(1, seeds + 1)),
+            # The same for all budgets, so that they differ in the budget alone.
+            "k": max(1, -(-_CANDIDATES * max(budgets) // size)),
+            **fixed,
+        },
+        **({"name": "sweep"} | others),
+    )
+
+
+def _name(given: Any, otherwise: str) -> str:
+    """What something is called in tables: as it was given, where that was a name."""
+    return given if isinstance(given, str) else otherwise

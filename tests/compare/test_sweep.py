@@ -1,0 +1,93 @@
+import pytest
+
+from oprag import ExperimentError, OptionError
+from oprag.compare import ModelSpec, read_data
+from oprag.compare.sweep import BUDGETS, as_budget, sweep_experiment, sweep_metric
+from tests.compare.folders import write_data
+from tests.compare.ledgers import reader, write_ledgers
+
+
+@pytest.fixture
+def data(tmp_path):
+    book, asked = write_ledgers(tmp_path)
+    return read_data(asked, documents=book)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("1k", 1024), ("16K", 16_384), (" 48k ", 49_152), ("1500", 1500), ("10_000", 10_000)]
+)
+def test_budgets_as_people_write_them(text, tokens):
+    assert as_budget(text) == tokens
+
+
+@pytest.mark.parametrize("text", ["", "0", "0k", "-1k", "1.5k", "1m", "k", "1k,2k", "½k"])
+def test_what_is_no_budget_is_refused(text):
+    with pytest.raises(OptionError, match="a budget must be a number of tokens such as 1500 or 16k"):
+        as_budget(text)
+
+
+def test_every_budget_in_every_order_and_nothing_else_differs(data):
+    experiment = sweep_experiment(data)
+    cells = experiment.cells().cells
+    assert {(cell.assembly.token_budget, cell.assembly.order) for cell in cells} == {
+        (budget, order) for budget in BUDGETS for order in ("source", "rank", "random")
+    }
+    assert len(cells) == len(BUDGETS) * (1 + 1 + 3)
+    # As many candidates for each, and twice as many as can be kept.
+    assert {cell.assembly.k for cell in cells} == {2 * 48 * 1024 // 128}
+    assert {cell.method for cell in cells} == {"context_only"}
+
+
+def test_budgets_and_orders_are_taken_once_and_in_sequence(data):
+    experiment = sweep_experiment(data, budgets=[200, 100, 200], orders=["rank", "source", "rank"], seeds=1)
+    cells = experiment.cells().cells
+    assert [(cell.assembly.token_budget, cell.assembly.order) for cell in cells] == [
+        (100, "rank"),
+        (100, "source"),
+        (200, "rank"),
+        (200, "source"),
+    ]
+
+
+def test_other_axes_have_one_value(data):
+    experiment = sweep_experiment(data, budgets=[100], grid={"splitter": "words", "chunk_size": 30, "neighbors": 1})
+    (cell, *_) = experiment.cells().cells
+    assert (cell.split.splitter, cell.split.size, cell.assembly.neighbors, cell.assembly.k) == ("words", 30, 1, 7)
+    with pytest.raises(OptionError, match="a sweep has one value of neighbors; use an experiment file to vary it"):
+        sweep_experiment(data, grid={"neighbors": [0, 1]})
+
+
+def test_what_is_scored_fits_the_questions(data, tmp_path):
+    assert sweep_metric(data, with_model=False) == "evidence_coverage"
+    assert sweep_metric(data, with_model=True) == "token_f1"
+    assert sweep_metric(data, with_model=True, likelihood=True) == "answer_likelihood"
+    assert sweep_experiment(data, model=ModelSpec(reader(), name="reader")).metrics[0] == "token_f1"
+    asked = tmp_path / "choices.jsonl"
+    asked.write_text('{"question": "Which?", "choices": ["a", "b"], "right_choice": 1, "text": "It is b."}\n')
+    choices = read_data(asked)
+    assert sweep_metric(choices, with_model=True) == "choice_accuracy"
+    with pytest.raises(ExperimentError, match="no question has evidence; give a model"):
+        sweep_metric(choices, with_model=False)
+    asked.write_text('{"question": "Which?", "text": "It is b."}\n')
+    with pytest.raises(ExperimentError, match="no question has an answer"):
+        sweep_metric(read_data(asked), with_model=True)
+
+
+@pytest.mark.parametrize("empty", [{"budgets": []}, {"orders": []}])
+def test_without_budgets_or_orders_there_is_no_sweep(data, empty):
+    with pytest.raises(OptionError, match="must have budgets and orders"):
+        sweep_experiment(data, **empty)
+
+
+def test_likelihoods_have_a_method_of_their_own(data):
+    experiment = sweep_experiment(data, model="gguf:/nowhere/model.gguf", method="refine")
+    assert {cell.method for cell in experiment.cells().cells} == {"answer_likelihood"}
+    assert experiment.metrics[0] == "answer_likelihood"
+    assert list(experiment.models) == ["gguf:/nowhere/model.gguf"]
+
+
+def test_questions_that_name_a_document_keep_it(tmp_path):
+    folder = write_data(tmp_path / "data")
+    (tmp_path / "other.md").write_text("Nothing about it.", encoding="utf-8")
+    data = read_data(folder / "questions.jsonl", documents=tmp_path / "other.md")
+    assert {question.documents for question in data.questions} == {("book0.md",)}
