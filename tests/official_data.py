@@ -22,11 +22,11 @@ _LINES_OF_A_PAGE = 40
 def write_official(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
     """Write what the tables of `data` in an experiment file name, below a folder."""
     for seed, table in enumerate(tables.values()):
-        data = keepers(documents=1 + seed % 2, questions=_QUESTIONS, words=700)
+        data = keepers(documents=1 + seed % 2, questions=_QUESTIONS, words=700 + 50 * seed)
         _WRITERS[table["format"]](folder / table["path"], data, table)
 
 
-def _infinitebench(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:  # noqa: ARG001
+def _infinitebench(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
     rows = [
         {
             "id": number,
@@ -40,7 +40,7 @@ def _infinitebench(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
     write_lines(path, *rows)
 
 
-def _longbench(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:  # noqa: ARG001
+def _longbench(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
     rows = [
         {
             "input": question.text,
@@ -57,7 +57,7 @@ def _longbench(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:  # 
     write_lines(path, *rows)
 
 
-def _quality(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:  # noqa: ARG001
+def _quality(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
     rows = []
     for name, article in data.documents.items():
         questions = [question for question in data.questions if question.documents == (name,)]
@@ -83,22 +83,22 @@ def _quality(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:  # no
     write_lines(path, *rows)
 
 
-def _narrativeqa(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:  # noqa: ARG001
+def _narrativeqa(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
     head = ("document_id", "set", "kind", "wiki_title")
     # A story of another part of the set, which need not be there.
     listed = [(name, "test", "gutenberg", name) for name in data.documents]
     write_csv(path / "documents.csv", head, *listed, ("elsewhere", "train", "movie", ""))
-    head = ("document_id", "set", "question", "answer1", "answer2")
+    columns = ("document_id", "set", "question", "answer1", "answer2")
     rows = [
         (*question.documents, "test", question.text, _answer(question), f"It is {_answer(question)}")
         for question in data.questions
     ]
-    write_csv(path / "qaps.csv", head, *rows, ("elsewhere", "train", "Who?", "Ada", "Ada"))
+    write_csv(path / "qaps.csv", columns, *rows, ("elsewhere", "train", "Who?", "Ada", "Ada"))
     for name, text in data.documents.items():
         write(path / "tmp" / f"{name}.content", str(text))
 
 
-def _kg_rag(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:  # noqa: ARG001
+def _kg_rag(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
     head = ("Question", "Source Docs", "Question Type", "Source Chunk Type", "Answer")
     rows = [
         (question.text, f"*{name}*", "Single-Doc RAG", "Text", f"{_answer(question)}\n\nSOURCE(S): {name}.pdf")
@@ -110,7 +110,7 @@ def _kg_rag(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:  # noq
         write(path.parent / "docs" / f"{name}.pdf", _pdf(str(text)))
 
 
-def _llama_rag_dataset(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:  # noqa: ARG001
+def _llama_rag_dataset(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
     examples = [
         {
             "query": question.text,

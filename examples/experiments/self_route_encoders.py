@@ -71,7 +71,9 @@ def encoder(model: str, pooling: Pooling, device: str = "cpu") -> Callable[[Sequ
     """
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
-        parts = [_encoded(texts[start : start + _BATCH], model, pooling, device) for start in range(0, len(texts), _BATCH)]
+        parts = [
+            _encoded(texts[start : start + _BATCH], model, pooling, device) for start in range(0, len(texts), _BATCH)
+        ]
         return np.concatenate(parts)
 
     return encode

@@ -61,6 +61,7 @@ class PineconeStub(ThreadingHTTPServer):
     Attributes:
         requests: What came in.
         fails: The next requests for which this holds get the status 500.
+        late: How many of the next counts come too early to have what was put in.
     """
 
     daemon_threads = True
@@ -69,11 +70,17 @@ class PineconeStub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.requests: list[Request] = []
         self.fails: Callable[[Request], bool] = lambda request: False
+        self.late = 0
         self._spaces: dict[str, dict[str, dict[str, Any]]] = {}
 
     @property
     def host(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
+
+    @property
+    def namespaces(self) -> list[str]:
+        """Those that hold something."""
+        return [name for name, space in self._spaces.items() if space]
 
     def answer(self, request: Request) -> Any:
         self.requests.append(request)
@@ -85,6 +92,8 @@ class PineconeStub(ThreadingHTTPServer):
             ("POST", "/vectors/upsert"): self._upsert,
             ("GET", "/vectors/fetch"): self._fetch,
             ("POST", "/query"): self._query,
+            ("POST", "/describe_index_stats"): self._stats,
+            ("POST", "/vectors/delete"): self._delete,
         }
         if (request.method, request.path) not in known:
             raise _Refusal(HTTPStatus.NOT_FOUND, 5, f"nothing at {request.path}")
@@ -106,6 +115,18 @@ class PineconeStub(ThreadingHTTPServer):
         space = self._space(name)
         found = {key: space[key] for key in request.query["ids"] if key in space}
         return {"vectors": found, "namespace": name, **_USAGE}
+
+    def _stats(self, request: Request) -> Any:
+        self.late, late = max(0, self.late - 1), self.late > 0
+        counts = {} if late else {name: {"vectorCount": len(self._space(name))} for name in self.namespaces}
+        total = sum(count["vectorCount"] for count in counts.values())
+        return {"namespaces": counts, "totalVectorCount": total, "indexFullness": 0.0}
+
+    def _delete(self, request: Request) -> Any:
+        space = self._space(request.body.get("namespace", ""))
+        for key in list(space) if request.body.get("deleteAll") else request.body.get("ids", []):
+            space.pop(key, None)
+        return {}
 
     def _query(self, request: Request) -> Any:
         body, name = request.body, request.body.get("namespace", "")

