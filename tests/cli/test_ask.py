@@ -33,7 +33,7 @@ METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciproc
 SMALL = ("--chunk-size", "12", "--passage-tokens", "30")
 
 OWN = {
-    *("files", "question", "llm", "base_url", "temperature", "max_tokens", "compare", "choice"),
+    *("files", "question", "profile", "llm", "base_url", "temperature", "max_tokens", "compare", "choice"),
     *("as_json", "explain", *(field.name for field in fields(Indexing))),
 }
 

@@ -11,7 +11,7 @@ from oprag.cli.app import app
 from oprag.cli.indexing import Indexing
 
 INDEXING = {field.name: field for field in fields(Indexing)}
-OWN = {"files", "question", "as_json", "raw", "explain", *INDEXING}
+OWN = {"files", "question", "profile", "as_json", "raw", "explain", *INDEXING}
 # An index is searched, as a vector store is; without a limit the whole document would come back.
 EXCEPTIONS = {"k": 128, "token_budget": 16_384}
 

@@ -14,6 +14,7 @@ from oprag.cli.demo import QUESTION, show_demo
 from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.map import check_svg, lengths_of, show_map, write_svg
 from oprag.cli.options import TypedOptions, typed_options
+from oprag.cli.profile import ProfilePath, assembly_of, profile_for_answers
 from oprag.cli.reading import read_sources
 from oprag.cli.show import show_context
 from oprag.cli.sweep import sweep
@@ -45,6 +46,7 @@ def context(
     indexed: TypedOptions,
     files: Annotated[list[str], typer.Argument(help=FILES)],
     question: Annotated[str, typer.Argument(help="The question.")],
+    profile: ProfilePath = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print the context alone, as a model would read it.")] = False,
     explain: Annotated[
@@ -54,7 +56,7 @@ def context(
     """Print the passages of FILES that fit a QUESTION, in the order of the document."""
     with clear_errors():
         check_question(question)
-        assembly = options.value()
+        assembly = assembly_of(options, profile)
         indexing = indexed.value()
         result = context_of(question, read_sources(files, indexing.index_cache), assembly, indexing)
         if as_json:
@@ -75,6 +77,7 @@ def map_(
     indexed: TypedOptions,
     files: Annotated[list[str], typer.Argument(help=FILES)],
     question: Annotated[str, typer.Argument(help="The question.")],
+    profile: ProfilePath = None,
     svg: Annotated[str | None, typer.Option(help="Write the map to this file as well, as an SVG picture.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
     explain: Annotated[
@@ -90,7 +93,7 @@ def map_(
         check_question(question)
         if svg is not None:
             check_svg(svg)
-        assembly, indexing = options.value(), indexed.value()
+        assembly, indexing = assembly_of(options, profile), indexed.value()
         sources = read_sources(files, indexing.index_cache)
         result = context_of(question, sources, assembly, indexing, beyond=True)
         lengths = lengths_of(sources)
@@ -115,6 +118,7 @@ def ask(
     how: TypedOptions,
     files: Annotated[list[str], typer.Argument(help=FILES)],
     question: Annotated[str, typer.Argument(help="The question.")],
+    profile: ProfilePath = None,
     llm: Annotated[
         str,
         typer.Option(
@@ -141,10 +145,11 @@ def ask(
         check_question(question)
         methods = [] if compare is None else [name.strip() for name in compare.split(",")]
         model = Model(llm, base_url, temperature, max_tokens)
-        assembly = options.value(**model.defaults)
+        settings = profile_for_answers(profile, options, how)
+        assembly = options.value(settings.assembly_keywords(dict.fromkeys(options.given)), **model.defaults)
         indexing = indexed.value()
         sources = read_sources(files, indexing.index_cache)
-        chain = make_chain(model, sources, assembly, how, indexing=indexing, methods=methods)
+        chain = make_chain(model, sources, assembly, how.keywords(settings.method), indexing=indexing, methods=methods)
         if compare is not None:
             comparison = chain.compare(question, methods, choices=choice or ())
             if as_json:

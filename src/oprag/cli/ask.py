@@ -11,13 +11,13 @@ from rich.table import Table
 
 from oprag.assembly import OP_RAG_16K, Assembly
 from oprag.cli.indexing import LOCAL, Indexing
-from oprag.cli.options import TypedOptions
 from oprag.cli.reading import Sources, whole_texts
 from oprag.cli.show import characters_of, console, error_console, safe
 from oprag.cli.working import index_sources
 from oprag.errors import MissingExtraError, OptionError
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
+from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
 from oprag.providers.chat_models import load_chat_model
 from oprag.providers.embedders import EmbedderOnDemand
@@ -69,7 +69,7 @@ def make_chain(
     model: Model,
     sources: Sources,
     assembly: Assembly,
-    how: TypedOptions,
+    how: Mapping[str, Any],
     *,
     indexing: Indexing,
     methods: Sequence[str] = (),
@@ -93,8 +93,9 @@ def make_chain(
     except MissingExtraError as error:
         raise MissingExtraError("oprag ask", "ask") from error
     # Before a model is loaded and a book embedded.
-    for options in [replace(how.value(), method=method) for method in methods] or [how.value()]:
-        check_needs(options, embeddings=True, read_source=True)
+    options = MethodOptions(**how)
+    for one in [replace(options, method=method) for method in methods] or [options]:
+        check_needs(one, embeddings=True, read_source=True)
     llm = model.load()
     index = index_sources(sources, indexing)
     embeddings = EmbedderOnDemand(indexing.embeddings)
@@ -111,7 +112,7 @@ def make_chain(
         ),
         embeddings=embeddings,
         read_source=whole_texts(sources),
-        **{name: value for name, value in how.typed.items() if value is not None},
+        **how,
     )
     return chain
 

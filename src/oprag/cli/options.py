@@ -21,6 +21,8 @@ __all__ = ["TypedOptions", "typed_options"]
 _KEYS = ("source_key", "position_key")
 _TEXTS = ("separator", "gap", "header")
 _APPROXIMATE = "approximate"
+# It knows what was typed; Typer gives it to one parameter of a command.
+_CONTEXT = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
 @dataclass(frozen=True)
@@ -30,22 +32,37 @@ class TypedOptions:
     Attributes:
         kind: The dataclass that they belong to.
         typed: The options by name, None where nothing was given and there is no default.
+        given: The names of those that really were typed, and are no defaults of the command.
     """
 
     kind: type
-    typed: dict[str, Any]
+    typed: Mapping[str, Any]
+    given: frozenset[str] = frozenset()
 
-    def value(self, **defaults: Any) -> Any:
+    def keywords(self, profile: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The options as keywords.
+
+        Args:
+            profile: Options that stand where nothing was typed.
+
+        Raises:
+            OptionError: There is no such token counter.
+        """
+        said = {name: value for name, value in (profile or {}).items() if name not in self.given}
+        typed = {name: value for name, value in self.typed.items() if value is not None and name not in said}
+        return {name: _value(name, value) for name, value in typed.items()} | said
+
+    def value(self, profile: Mapping[str, Any] | None = None, **defaults: Any) -> Any:
         """The options as an object of their dataclass.
 
         Args:
-            **defaults: What stands where nothing was typed.
+            profile: Options that stand where nothing was typed.
+            **defaults: What stands where neither says anything.
 
         Raises:
             OptionError: An option has a value that it cannot have.
         """
-        typed = {name: _value(name, value) for name, value in self.typed.items() if value is not None}
-        return self.kind(**{**defaults, **typed})
+        return self.kind(**{**defaults, **self.keywords(profile)})
 
 
 def typed_options(
@@ -68,19 +85,26 @@ def typed_options(
     ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        known = inspect.signature(command).parameters
+        context = [] if _CONTEXT.name in known else [_CONTEXT]
+
         @wraps(command)
         def run(**arguments: Any) -> None:
+            source = arguments[_CONTEXT.name].get_parameter_source
+            for parameter in context:
+                del arguments[parameter.name]
             typed = {parameter.name: arguments.pop(parameter.name) for parameter in generated}
-            command(**{name: TypedOptions(kind, typed)}, **arguments)
+            given = frozenset(name for name in typed if source(name).name == "COMMANDLINE")
+            command(**{name: TypedOptions(kind, typed, given)}, **arguments)
 
         annotations = typing.get_type_hints(command, include_extras=True)
         own = [
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotations[parameter.name])
-            for parameter in inspect.signature(command).parameters.values()
+            for parameter in known.values()
             if parameter.name != name
         ]
-        run.__signature__ = inspect.Signature([*own, *generated])  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *generated]}
+        run.__signature__ = inspect.Signature([*own, *context, *generated])  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *context, *generated]}
         return run
 
     return decorate

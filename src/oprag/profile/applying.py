@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from oprag.methods.options import MethodOptions
 from oprag.profile.contents import Profile
 from oprag.profile.reading import read_profile
 
-__all__ = ["made_of_profile"]
+__all__ = ["check_stitching", "made_of_profile"]
 
 Made = TypeVar("Made", bound=AssemblyFields)
 
@@ -46,14 +47,22 @@ def made_of_profile(kind: type[Made], given: Profile | str | os.PathLike[str], k
     try:
         return kind(**options, **keywords)
     except ValueError as error:
-        said = ", ".join(f"{option}={value!r}" for option, value in options.items())
-        error.add_note(f"{name} gives {said or 'no options'}")
+        error.add_note(f"{name} gives {_shown(options) or 'no options'}")
         raise
 
 
-def _of_answers(profile: Profile, name: str, keywords: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """What a chain or an engine takes of a profile."""
-    method = {option: value for option, value in profile.method.items() if option not in keywords}
+def check_stitching(profile: Profile, name: str, keywords: Mapping[str, Any], kind: str) -> None:
+    """Refuse a profile of contexts that were not stitched where the model reads stitched ones.
+
+    Args:
+        profile: The profile.
+        name: What it is called in the message.
+        keywords: What is given otherwise; it wins.
+        kind: What makes the answers.
+
+    Raises:
+        OptionError: The profile says `stitch=False`, and no passages are numbered, which are not stitched.
+    """
     cites = keywords.get("cite", profile.method.get("cite", False))
     if profile.assembly.get("stitch") is False and "stitch" not in keywords and not cites:
         raise OptionError(
@@ -61,15 +70,21 @@ def _of_answers(profile: Profile, name: str, keywords: Mapping[str, Any], kind: 
             "or give stitch=, which is about the documents that come back",
             False,  # noqa: FBT003
         )
+
+
+def _of_answers(profile: Profile, name: str, keywords: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """What a chain or an engine takes of a profile."""
+    method = {option: value for option, value in profile.method.items() if option not in keywords}
+    check_stitching(profile, name, keywords, kind)
     own = keywords.get("retriever")
     if not isinstance(own, AssemblyFields):
         return profile.assembly_keywords(keywords) | method
     # Its options are its own, and a chain has no part in them: they must be those of the profile already.
     said = profile.assembly_keywords({**keywords, "stitch": None})
-    others = [f"{option}={value!r}" for option, value in said.items() if getattr(own, option) != value]
+    others = {option: value for option, value in said.items() if getattr(own, option) != value}
     if others:
         raise OptionError(
-            f"the retriever is an {type(own).__name__} with options of its own, and {name} says {', '.join(others)}; "
+            f"the retriever is an {type(own).__name__} with options of its own, and {name} says {_shown(others)}; "
             f"make the retriever of the profile too: {type(own).__name__}.from_profile(...)",
             own,
         )
@@ -86,8 +101,12 @@ def _refuse_method(profile: Profile, name: str, kind: str) -> None:
     }
     if lost:
         raise OptionError(
-            f"{name} says {', '.join(f'{option} = {value!r}' for option, value in lost.items())}, and {kind} makes no "
-            "answers, so that would be lost; load it with a chain or a query engine, or, where something else takes "
-            f"care of it, give {kind}.from_profile(read_profile(...).without_method(), ...)",
+            f"{name} says {_shown(lost)}, and {kind} makes no answers, so that would be lost; load it with a chain or "
+            "an engine, or, where something else takes care of it, give "
+            f"{kind}.from_profile(read_profile(...).without_method(), ...)",
             lost,
         )
+
+
+def _shown(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={reprlib.repr(value)}" for name, value in options.items())

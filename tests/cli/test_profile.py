@@ -1,0 +1,142 @@
+"""`--profile`, on the commands that make contexts and answers."""
+
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from oprag.cli.app import app
+from oprag.profile import Profile, write_profile
+from tests.cli import provider
+
+QUESTION = "How much does a crane lift?"
+PARTS = [
+    "The harbour of Aldmere has nine cranes. Ships wait outside when the wind blows from the west. ",
+    "Bread rises for three hours in a cool cellar before it is baked. The crust must sing when it cools. ",
+    "A comet crossed the sky in March, and the observatory measured its tail every night. ",
+    "Each crane of the harbour lifts forty tons, and the oldest crane was built in Leith. ",
+]
+ASSEMBLY = {"k": 3, "token_budget": None, "order": "rank", "count_tokens": "words", "gap": "[...]", "separator": "\\n"}
+
+
+@pytest.fixture(autouse=True)
+def model(monkeypatch):
+    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
+    monkeypatch.setattr(provider.ChatGroq, "made", [])
+    monkeypatch.setattr(provider.ChatGroq, "prompts", [])
+    return provider.ChatGroq
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = tmp_path / "book.md"
+    path.write_text("".join(PARTS), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def save(**tables):
+        write_profile(Profile(**tables), tmp_path / "oprag.toml")
+        return str(tmp_path / "oprag.toml")
+
+    return save
+
+
+def run(command, *arguments):
+    model = ("--llm", "groq:cranes") if command == "ask" else ()
+    return CliRunner().invoke(app, [str(one) for one in (command, *arguments, "--chunk-size", "12", *model)])
+
+
+def json_of(command, *arguments):
+    result = run(command, *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def ranks(context):
+    return [chunk["rank"] for chunk in context["kept"]]
+
+
+def test_a_context_is_that_of_the_same_options(book, saved):
+    path = saved(assembly={**ASSEMBLY, "separator": "\n---\n"})
+    typed = ("--k", 3, "--token-budget", 10**9, "--order", "rank", "--gap", "[...]", "--separator", r"\n---\n")
+    ours = json_of("context", book, QUESTION, "--profile", path)
+    same = json_of("context", book, QUESTION, *typed)
+    assert ours["text"] == same["text"]
+    assert ranks(ours) == ranks(same) == [0, 1, 2]
+    assert ours["tokens"] == len(ours["text"].split())
+
+
+def test_a_text_of_a_profile_is_taken_as_it_is(book, saved):
+    # On the command line these two characters stand for a line break.
+    assert r"\n" in json_of("context", book, QUESTION, "--profile", saved(assembly=ASSEMBLY))["text"]
+
+
+@pytest.mark.parametrize("command", ["context", "ask", "map"])
+def test_what_is_typed_wins_also_where_it_is_the_default(book, saved, command):
+    path = saved(assembly={"k": 3, "order": "rank"})
+    data = json_of(command, book, QUESTION, "--profile", path, "--order", "source", "--k", 4)
+    context = data["contexts"][0] if command == "ask" else data
+    assert ranks(context) == ranks(json_of("context", book, QUESTION, "--k", 4))
+    assert sorted(ranks(context)) == [0, 1, 2, 3] != ranks(context)
+
+
+def test_what_is_in_neither_is_as_by_default(book, saved):
+    path = saved(assembly={"order": "rank"})
+    without = json_of("context", book, QUESTION, "--order", "rank")
+    assert json_of("context", book, QUESTION, "--profile", path) == without
+
+
+def test_an_answer_is_made_with_the_method_and_the_prompts(book, saved, model):
+    method = {"method": "refine", "passage_tokens": 30, "prompts": {"instruction": "Say it in verse."}}
+    path = saved(assembly={"k": 4, "count_tokens": "words"}, method=method)
+    data = json_of("ask", book, QUESTION, "--profile", path)
+    assert data["method"] == "refine"
+    assert {call["step"] for call in data["calls"]} == {"answer", "refine"}
+    assert all("Say it in verse." in prompt for prompt in model.prompts)
+    assert json_of("ask", book, QUESTION, "--profile", path, "--method", "stuff")["method"] == "stuff"
+
+
+def test_a_limit_that_there_is_not_is_not_put_there_by_the_model(book, saved):
+    # Whatever the defaults of the model are, none of the chunks is left out.
+    path = saved(assembly={"k": None, "token_budget": None})
+    (context,) = json_of("ask", book, QUESTION, "--profile", path)["contexts"]
+    assert context["dropped"] == []
+
+
+def test_a_context_is_shown_as_the_method_reads_it(book, saved):
+    path = saved(assembly={"k": 2}, method={"cite": True})
+    result = run("context", book, QUESTION, "--profile", path, "--raw")
+    assert result.stdout.startswith("[1]")
+    assert "[2]" in result.stdout
+
+
+def test_a_counter_that_is_typed_stands_in_for_one_that_cannot_be_loaded(book, saved):
+    path = saved(assembly={"count_tokens": "huggingface:/no/such/folder/tokenizer.json", "k": 2})
+    assert run("context", book, QUESTION, "--profile", path, "--count-tokens", "approximate").exit_code == 0
+    result = run("context", book, QUESTION, "--profile", path)
+    assert result.exit_code == 2
+    assert "Error: count_tokens: the tokenizer" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["context", "ask", "map"])
+def test_a_profile_that_cannot_be_used_is_one_sentence(book, tmp_path, command):
+    path = tmp_path / "mine.toml"
+    result = run(command, book, QUESTION, "--profile", path)
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: cannot read the profile {path}: No such file or directory\n"
+    path.write_text("format = 1\n[assembly]\nordr = 'rank'")
+    result = run(command, book, QUESTION, "--profile", path)
+    assert result.exit_code == 2
+    assert result.stderr == "Error: mine.toml: in [assembly]: unknown key 'ordr'; did you mean 'order'?\n"
+
+
+def test_text_that_was_not_stitched_is_not_stitched_in_silence(book, saved):
+    path = saved(assembly={"stitch": False})
+    result = run("ask", book, QUESTION, "--profile", path)
+    assert result.exit_code == 2
+    assert "stitch = false, and oprag ask always stitches what the model reads" in result.stderr
+    assert run("ask", book, QUESTION, "--profile", path, "--cite").exit_code == 0
+    assert run("context", book, QUESTION, "--profile", path).exit_code == 0
