@@ -38,6 +38,8 @@ def test_what_is_written_is_what_is_read(key, value):
         (float("-inf"), "-inf"),
         ("\n\n", r'"\n\n"'),
         ('say "a"\nor b\n', '"""\nsay "a"\nor b\n"""'),
+        ('"""\nb', '"""\n\\"\\"\\"\nb"""'),
+        ('a\n"b"', '"""\na\n\\"b\\""""'),
         (r"C:\new" + "\nline", '"""\nC:\\\\new\nline"""'),
         (("a", 'b"'), r'["a", "b\""]'),
         (date(2026, 3, 1), "2026-03-01"),
@@ -47,6 +49,7 @@ def test_what_is_written_is_what_is_read(key, value):
 )
 def test_values_are_shown_as_a_reader_would_write_them(value, text):
     assert value_text(value) == text
+    assert tomllib.loads(f"key = {text}")["key"] == (list(value) if isinstance(value, tuple) else value)
 
 
 def test_half_a_character_is_refused():
