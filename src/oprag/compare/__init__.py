@@ -7,6 +7,7 @@ from oprag.lazy import loader
 __all__ = [
     "CellDifference",
     "CellSummary",
+    "Comparison",
     "DataSet",
     "EmbedderSpec",
     "Evidence",
@@ -21,6 +22,7 @@ __all__ = [
     "ResultsFile",
     "SweetSpot",
     "cell_table",
+    "compare",
     "differences",
     "make_plan",
     "measure_cells",
@@ -35,6 +37,7 @@ __all__ = [
 _PLACES = {
     "CellDifference": "oprag.compare.pairs",
     "CellSummary": "oprag.compare.table",
+    "Comparison": "oprag.compare.frame",
     "DataSet": "oprag.compare.data",
     "EmbedderSpec": "oprag.compare.embedders",
     "Evidence": "oprag.compare.data",
@@ -49,6 +52,7 @@ _PLACES = {
     "ResultsFile": "oprag.compare.results_file",
     "SweetSpot": "oprag.compare.sweet_spot",
     "cell_table": "oprag.compare.table",
+    "compare": "oprag.compare.frame",
     "differences": "oprag.compare.pairs",
     "make_plan": "oprag.compare.plan",
     "measure_cells": "oprag.compare.measured",
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
     from oprag.compare.embedders import EmbedderSpec
     from oprag.compare.experiment import Experiment
     from oprag.compare.experiment_file import read_experiment
+    from oprag.compare.frame import Comparison, compare
     from oprag.compare.measured import measure_cells
     from oprag.compare.models import ModelSpec
     from oprag.compare.money import Limits, Price

@@ -1,0 +1,185 @@
+"""Rows of plain values as CSV, as Parquet and as a data frame of pandas."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oprag.compare.storable import storable
+from oprag.errors import MissingExtraError, OpragError, OptionError
+from oprag.whole_file import replacing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["check_parquet", "check_target", "data_frame", "write_csv", "write_parquet"]
+
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+Rows = Iterable[Mapping[str, Any]]
+
+
+def check_target(path: str | os.PathLike[str], *others: str | os.PathLike[str]) -> Path:
+    """Refuse a file that cannot be written, or must not be.
+
+    Args:
+        path: The file.
+        others: Files that it must not be: those that are read.
+
+    Raises:
+        OptionError: Its folder does not exist, it is a folder, or it is one of the others.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise OptionError(f"cannot write {target}: it is a folder; name a file in it", path)
+    if not target.parent.is_dir():
+        raise OptionError(f"cannot write {target}: there is no folder {target.parent}; make it first", path)
+    if any(target.resolve() == Path(other).resolve() for other in others):
+        raise OptionError(f"{target} is read by this command, and would be written over; name another file", path)
+    return target
+
+
+def check_parquet() -> None:
+    """Load what writes Parquet.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError("Parquet", "frame") from error
+    assert pyarrow.parquet  # noqa: S101 - it is here for whether it is there
+
+
+def write_csv(
+    path: str | os.PathLike[str], columns: Sequence[str], rows: Rows, *, spreadsheet_safe: bool = True
+) -> None:
+    """Write a CSV file in UTF-8, with commas, whole or not at all; one that is there is replaced.
+
+    Lists are JSON, and None is empty.
+
+    Args:
+        path: The file.
+        columns: The names of the columns.
+        rows: The rows.
+        spreadsheet_safe: Whether a text that a spreadsheet would take for a formula, since it begins with = + - or @
+            (behind white space too), a tab or a line end, has an apostrophe put before it. Numbers stay as they are.
+
+    Raises:
+        OptionError: It cannot be written.
+    """
+    with _written(path) as target, replacing(target) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        for row in rows:
+            writer.writerow([_cell(row.get(name), spreadsheet_safe=spreadsheet_safe) for name in columns])
+        text.detach()
+
+
+def write_parquet(path: str | os.PathLike[str], columns: Sequence[str], rows: Rows) -> None:
+    """Write a Parquet file, whole or not at all; one that is there is replaced.
+
+    Args:
+        path: The file.
+        columns: The names of the columns.
+        rows: The rows.
+
+    Raises:
+        OptionError: It cannot be written.
+        MissingExtraError: pyarrow is not installed.
+    """
+    check_parquet()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    by_column = _columns(columns, rows)
+    table = pa.table({name: pa.array(values, type=_type(values)) for name, values in by_column.items()})
+    with _written(path) as target, replacing(target) as file:
+        pq.write_table(table, file)
+
+
+def data_frame(columns: Sequence[str], rows: Rows) -> pd.DataFrame:
+    """A data frame of pandas. Whole numbers of which some lack are `Int64`, so that they stay whole.
+
+    Args:
+        columns: The names of the columns.
+        rows: The rows.
+
+    Raises:
+        MissingExtraError: pandas is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingExtraError("A data frame", "frame") from error
+    made: dict[str, Any] = {}
+    for name, values in _columns(columns, rows).items():
+        kinds = {type(value) for value in values}
+        made[name] = pd.array(values, dtype="Int64") if kinds == {int, type(None)} else values
+    return pd.DataFrame(made, columns=list(columns))
+
+
+@contextmanager
+def _written(path: str | os.PathLike[str]) -> Iterator[Path]:
+    target = Path(path)
+    try:
+        yield target
+    except OpragError:  # of the results file, which is read meanwhile
+        raise
+    except OSError as error:
+        raise OptionError(f"cannot write {target}: {error.strerror or error}", path) from error
+
+
+def _cell(value: Any, *, spreadsheet_safe: bool) -> Any:
+    value = _plain(value)
+    if isinstance(value, list):
+        value = json.dumps(value, ensure_ascii=False)
+    if spreadsheet_safe and isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def _columns(columns: Sequence[str], rows: Rows) -> dict[str, list[Any]]:
+    """The values of each column, all of one kind or None."""
+    found: dict[str, list[Any]] = {name: [] for name in columns}
+    for row in rows:
+        for name, values in found.items():
+            values.append(_plain(row.get(name)))
+    return {name: _of_one_kind(values) for name, values in found.items()}
+
+
+def _of_one_kind(values: list[Any]) -> list[Any]:
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds == {int, float}:
+        return [None if value is None else float(value) for value in values]
+    if len(kinds) > 1:
+        return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+    return values
+
+
+def _plain(value: Any) -> Any:
+    """A text, a number, a list of texts or None; what is none of them as JSON."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return [storable(one) for one in value]
+    return storable(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _type(values: Sequence[Any]) -> Any:
+    """The type of a column in which there is nothing, which is none in Parquet; else it is found."""
+    import pyarrow as pa
+
+    return pa.string() if all(value is None for value in values) else None

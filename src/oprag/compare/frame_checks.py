@@ -1,0 +1,64 @@
+"""What a table of settings is asked for: a metric of which there are scores, one data set, what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oprag.compare.better import check_metric
+from oprag.compare.frame_table import SettingTable
+from oprag.compare.quantities import SECONDS, check_cost
+from oprag.errors import OptionError
+
+__all__ = ["better_metric", "check_measured", "check_one_data_set", "scored_rows"]
+
+
+def better_metric(table: SettingTable, metric: str | None) -> str:
+    """The metric that is meant.
+
+    Raises:
+        OptionError: There are no scores of it, or more of it is not better.
+    """
+    metric = table.metric if metric is None else metric
+    check_metric(metric, table.results)
+    if metric not in table.metrics:
+        raise OptionError(f"there are no scores of {metric!r}; there are of {', '.join(table.metrics)}", metric)
+    return metric
+
+
+def check_one_data_set(table: SettingTable, what: str) -> None:
+    """Refuse settings of several data sets.
+
+    Raises:
+        OptionError: There are several; their questions differ, and with them how hard they are.
+    """
+    data = list(dict.fromkeys(row.values["data"] for row in table.settings))
+    if len(data) > 1:
+        raise OptionError(
+            f"there are several data sets ({', '.join(map(str, data))}), whose questions differ: "
+            f".where(data={data[0]!r}).{what}",
+            data,
+        )
+
+
+def scored_rows(table: SettingTable, metric: str, cost: str) -> list[Mapping[str, Any]]:
+    """The rows with a score and a cost.
+
+    Raises:
+        OptionError: There is no such cost, or it was not measured.
+    """
+    check_cost(cost)
+    check_measured(table, cost)
+    return [row for row in table if row[metric] is not None and row.get(cost) is not None]
+
+
+def check_measured(table: SettingTable, name: str) -> None:
+    """Refuse seconds where none were measured.
+
+    Raises:
+        OptionError: They were not.
+    """
+    if name in SECONDS and not table.seconds:
+        raise OptionError(
+            f"{name} were not measured; oprag.compare.measure_cells does, or oprag compare --measure", name
+        )

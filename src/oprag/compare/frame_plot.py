@@ -1,0 +1,58 @@
+"""Which figure of a comparison is meant, and what is in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oprag.checks import check_choice
+from oprag.compare.curve import ORDERED_AXES
+from oprag.compare.frame_checks import scored_rows
+from oprag.compare.frame_table import SettingTable
+from oprag.compare.frame_text import named
+from oprag.compare.plotting import plot_curves, plot_pareto
+from oprag.compare.setting import varying_axes
+from oprag.compare.sweet_spot import sweet_spots
+from oprag.errors import OptionError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["figure_of"]
+
+
+def figure_of(table: SettingTable, kind: str, metric: str, *, x: str | None, cost: str) -> Figure:
+    """The figure; see `Comparison.plot`.
+
+    Raises:
+        OptionError: There is no such kind, axis or cost, or no axis of numbers differs.
+        MissingExtraError: matplotlib is not installed.
+    """
+    check_choice("kind", kind, ("curve", "pareto"))
+    return _pareto(table, metric, cost) if kind == "pareto" else _curves(table, metric, x)
+
+
+def _pareto(table: SettingTable, metric: str, cost: str) -> Figure:
+    rows = scored_rows(table, metric, cost)
+    group = next((name for name in ("order", "method", *table.axes) if name in table.axes), None)
+    return plot_pareto(
+        [row[metric] for row in rows],
+        [row[cost] for row in rows],
+        [table.experiment if group is None else named(row, [group]) for row in rows],
+        metric=metric,
+        cost=cost,
+    )
+
+
+def _curves(table: SettingTable, metric: str, x: str | None) -> Figure:
+    differ = [name for name in ORDERED_AXES if name in table.axes]
+    axis = x
+    if axis in (None, "context_tokens"):
+        # Those that change how much is read, before thresholds and what else there is.
+        axis = next((name for name in ("k", "token_budget", *differ) if name in differ), None)
+    if axis is None:
+        raise OptionError(
+            f"no axis of numbers differs, so there is no curve; settings differ in {', '.join(table.axes) or 'none'}", x
+        )
+    spots = sweet_spots(table.results, axis=axis, metric=metric, confidence=table.confidence, table=table.settings)
+    names = [named(spot.values, varying_axes(spots)[0]) or metric for spot in spots]
+    return plot_curves(spots, names, x=x or axis)

@@ -1,0 +1,47 @@
+"""Some of the settings of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from oprag.compare.pairs import check_axis
+from oprag.compare.reading import Results
+from oprag.compare.setting import settings_of
+from oprag.compare.table import CellSummary
+from oprag.errors import OptionError
+
+__all__ = ["narrowed"]
+
+
+def narrowed(
+    results: Results, table: Sequence[CellSummary], values: Mapping[str, Any]
+) -> tuple[Results, list[CellSummary]]:
+    """The settings with these values, and what they scored; one in which an axis has no effect has no value on it.
+
+    Args:
+        results: The results.
+        table: A row for each of its settings.
+        values: The value of each axis, or a list of values.
+
+    Raises:
+        OptionError: There is no such axis, or no setting has such a value.
+    """
+    kept = list(zip(settings_of(results.cells), table, strict=True))
+    for axis, value in values.items():
+        check_axis(axis)
+        wanted = list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
+        having = [row for row in kept if axis in row[0].values]
+        there = [row for row in having if any(_same(row[0].values[axis], one) for one in wanted)]
+        if not there:
+            known = list(dict.fromkeys(row[0].values[axis] for row in having))
+            raise OptionError(f"no setting has {axis}={value!r}; there are {known}", value)
+        kept = there
+    keys = {cell.key for setting, _ in kept for cell in setting.cells}
+    cells = [cell for cell in results.cells if cell.key in keys]
+    return replace(results, cells=cells), [row for _, row in kept]
+
+
+def _same(value: Any, other: Any) -> bool:
+    return isinstance(value, bool) is isinstance(other, bool) and bool(value == other)

@@ -1,0 +1,214 @@
+"""Two axes against each other: a table of what settings scored or took, as papers print it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from oprag.checks import check_choice
+from oprag.compare.quantities import Seconds, values_by_question
+from oprag.compare.reading import Results
+from oprag.compare.setting import Setting
+from oprag.compare.statistics import Summary, mean_over, summarise
+from oprag.compare.text_table import shown, text_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["PIVOT_VALUES", "Pivot", "PivotCell", "pivot_of"]
+
+PIVOT_VALUES = ("median ± sd", "mean [interval]", "mean", "median", "n")
+_NO_EFFECT = "–"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PivotCell:
+    """What the settings with two values scored or took.
+
+    Attributes:
+        summary: A summary over questions; where several settings have these values, that of each question is the mean
+            over them.
+        settings: How many settings it is.
+        asked: How many questions they were asked; where the summary is of fewer, the others failed, were not tried or
+            have no such value in one of the settings.
+    """
+
+    summary: Summary
+    settings: int
+    asked: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pivot:
+    """A table of two axes.
+
+    Attributes:
+        rows: The axis of the rows.
+        columns: The axis of the columns.
+        metric: The metric, or the cost.
+        value: What is shown of it.
+        row_values: The values of the rows, in the sequence of the grid.
+        column_values: The values of the columns.
+        cells: What there is of each pair of values.
+    """
+
+    rows: str
+    columns: str
+    metric: str
+    value: str
+    row_values: tuple[Any, ...]
+    column_values: tuple[Any, ...]
+    cells: Mapping[tuple[Any, Any], PivotCell] = field(repr=False)
+
+    def texts(self) -> list[list[str]]:
+        """What is shown in each cell, row by row; "–" where there is nothing."""
+        return [[self._text(self.cells.get((row, column))) for column in self.column_values] for row in self.row_values]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame with a row for each value of the one axis and a column for each of the other.
+
+        It has numbers for a mean, a median or n, and texts for what has several.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from oprag.compare.exporting import data_frame
+
+        names = [shown(value) for value in self.column_values]
+        plain = self.value in ("mean", "median", "n")
+        lines: list[Sequence[Any]] = [
+            [self._number(self.cells.get((row, column))) for column in self.column_values] for row in self.row_values
+        ]
+        frame = data_frame(names, [dict(zip(names, line, strict=True)) for line in (lines if plain else self.texts())])
+        return frame.set_axis([shown(value) for value in self.row_values], axis=0).rename_axis(
+            index=self.rows, columns=self.columns
+        )
+
+    def __str__(self) -> str:
+        head = [f"{self.rows} \\ {self.columns}", *(shown(value) for value in self.column_values)]
+        lines = [[shown(row), *texts] for row, texts in zip(self.row_values, self.texts(), strict=True)]
+        return f"{self._title()}\n{text_table(head, lines)}"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th scope='col'>{escape(shown(value))}</th>" for value in self.column_values)
+        lines = "".join(
+            f"<tr><th scope='row'>{escape(shown(row))}</th>"
+            + "".join(f"<td>{escape(text)}</td>" for text in texts)
+            + "</tr>"
+            for row, texts in zip(self.row_values, self.texts(), strict=True)
+        )
+        corner = escape(f"{self.rows} \\ {self.columns}")
+        return (
+            f"<table><caption>{escape(self._title())}</caption><thead><tr><th>{corner}</th>{head}</tr></thead>"
+            f"<tbody>{lines}</tbody></table>"
+        )
+
+    def _title(self) -> str:
+        several = ""
+        if most := max((cell.settings for cell in self.cells.values() if cell.settings > 1), default=0):
+            several = f"; the value of a question is the mean over the settings of a cell, up to {most:,}"
+        return f"{self.metric}, {self.value} over questions{several}"
+
+    def _number(self, cell: PivotCell | None) -> float | None:
+        if cell is None:
+            return None
+        return cell.summary.n if self.value == "n" else _centre(cell.summary, self.value)
+
+    def _text(self, cell: PivotCell | None) -> str:
+        if cell is None:
+            return _NO_EFFECT
+        summary = cell.summary
+        if self.value == "n":
+            return f"{summary.n:,}"
+        text = _figure(_centre(summary, self.value))
+        if self.value == "median ± sd" and summary.standard_deviation is not None:
+            text += f" ± {_figure(summary.standard_deviation)}"
+        if self.value == "mean [interval]" and summary.low is not None:
+            text += f" [{_figure(summary.low)}, {_figure(summary.high)}]"
+        return text if summary.n == cell.asked else f"{text} (n={summary.n:,})"
+
+
+def pivot_of(
+    settings: Sequence[Setting],
+    results: Results,
+    seconds: Seconds,
+    *,
+    rows: str,
+    columns: str,
+    metric: str,
+    value: str,
+    confidence: float,
+    resamples: int,
+) -> Pivot:
+    """The table of two axes; a setting in which an axis has no effect stands under "–".
+
+    Args:
+        settings: The settings.
+        results: What they are settings of.
+        seconds: What was measured.
+        rows: The axis of the rows.
+        columns: The axis of the columns.
+        metric: A metric, or one of `COSTS`.
+        value: One of `PIVOT_VALUES`.
+        confidence: How often an interval holds the truth.
+        resamples: How many samples are drawn.
+
+    Raises:
+        OptionError: There is no such value.
+    """
+    check_choice("value", value, PIVOT_VALUES)
+    members: dict[tuple[Any, Any], list[Setting]] = {}
+    for setting in settings:
+        place = setting.values.get(rows, _NO_EFFECT), setting.values.get(columns, _NO_EFFECT)
+        members.setdefault(place, []).append(setting)
+    cells = {
+        place: cell
+        for place, some in members.items()
+        if (cell := _cell(some, results, seconds, metric, confidence=confidence, resamples=resamples)) is not None
+    }
+    return Pivot(
+        rows=rows,
+        columns=columns,
+        metric=metric,
+        value=value,
+        row_values=tuple(dict.fromkeys(row for row, _ in members)),
+        column_values=tuple(dict.fromkeys(column for _, column in members)),
+        cells=cells,
+    )
+
+
+def _cell(
+    settings: Sequence[Setting], results: Results, seconds: Seconds, metric: str, *, confidence: float, resamples: int
+) -> PivotCell | None:
+    by_data: dict[Any, list[Setting]] = {}
+    for setting in settings:
+        by_data.setdefault(setting.values["data"], []).append(setting)
+    values: dict[str, float] = {}
+    count = 0
+    for some in by_data.values():
+        having = [found for setting in some if (found := values_by_question(setting, metric, seconds))]
+        count += len(having)
+        if having:
+            in_all = [question for question in having[0] if all(question in found for found in having)]
+            values |= mean_over([{question: found[question] for question in in_all} for found in having])
+    if not values:
+        return None
+    clusters = [results.clusters[question] for question in values]
+    return PivotCell(
+        summary=summarise(values.values(), clusters=clusters, confidence=confidence, resamples=resamples),
+        settings=count,
+        asked=sum(max(cell.asked for one in some for cell in one.cells) for some in by_data.values()),
+    )
+
+
+def _centre(summary: Summary, value: str) -> float | None:
+    return summary.median if value.startswith("median") else summary.mean
+
+
+def _figure(number: float | None) -> str:
+    if number is None:
+        return _NO_EFFECT
+    digits = 0 if abs(number) >= 1_000 else 1 if abs(number) >= 10 else 3
+    return f"{number:,.{digits}f}"

@@ -1,0 +1,151 @@
+"""Figures of matplotlib: scores over an axis with their intervals, and scores against costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+from oprag.compare.pareto import pareto_front
+from oprag.compare.sweet_spot import SweetSpot
+from oprag.compare.text_table import shown
+from oprag.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_curves", "plot_pareto"]
+
+_INCHES = (7.2, 4.5)
+_WIDE = 20
+"""Where the largest value is so many times the least, the axis is logarithmic."""
+
+
+def plot_curves(spots: Sequence[SweetSpot], names: Sequence[str], *, x: str) -> Figure:
+    """A line for each curve with the band of its intervals, and a star where there is a sweet spot.
+
+    Args:
+        spots: The curves.
+        names: What each is called.
+        x: The axis of the curves, or context_tokens.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    figure, axes = _figure()
+    if x == "context_tokens":
+        places: Mapping[Any, float] = {}
+    else:
+        values = dict.fromkeys(point.value for spot in spots for point in spot.points)
+        places = _places(axes, list(values))
+    for spot, name, marker in zip(spots, names, cycle("osD^v<>Pp*"), strict=False):
+        points = [
+            (point.context_tokens if x == "context_tokens" else places[point.value], point) for point in spot.points
+        ]
+        there = sorted(((place, point) for place, point in points if place is not None), key=lambda one: one[0])
+        at = [place for place, _ in there]
+        means = [_number(point.summary.mean) for _, point in there]
+        label = f"{name} (flat)" if spot.best is None and len(spot.points) > 1 else name
+        (line,) = axes.plot(at, means, marker=marker, label=_plain(label))
+        low = [_number(point.summary.low, mean) for (_, point), mean in zip(there, means, strict=True)]
+        high = [_number(point.summary.high, mean) for (_, point), mean in zip(there, means, strict=True)]
+        axes.fill_between(at, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+        for place, point in there:
+            if point is spot.best:
+                axes.plot([place], [point.summary.mean], "*", color=line.get_color(), markersize=18, zorder=3)
+    if x == "context_tokens":
+        _scale(axes, [point.context_tokens for spot in spots for point in spot.points])
+    axes.set_xlabel("tokens of the context" if x == "context_tokens" else x)
+    axes.set_ylabel(spots[0].metric if spots else "")
+    axes.set_title("Mean with its interval; a star is a sweet spot", fontsize="medium")
+    _legend(axes, len(spots))
+    return figure
+
+
+def plot_pareto(
+    scores: Sequence[float], costs: Sequence[float], groups: Sequence[str], *, metric: str, cost: str
+) -> Figure:
+    """A dot for each setting, and the steps of the Pareto front.
+
+    Args:
+        scores: The score of each setting.
+        costs: Its cost.
+        groups: What it belongs to: a colour for each.
+        metric: What is scored.
+        cost: What the cost is.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    figure, axes = _figure()
+    for group, marker in zip(dict.fromkeys(groups), cycle("osD^v<>Pp*"), strict=False):
+        members = [place for place, name in enumerate(groups) if name == group]
+        axes.plot(
+            [costs[place] for place in members],
+            [scores[place] for place in members],
+            marker,
+            label=_plain(group),
+            alpha=0.8,
+        )
+    front = pareto_front(scores, costs)
+    axes.step(
+        [costs[place] for place in front],
+        [scores[place] for place in front],
+        where="post",
+        color="0.4",
+        linewidth=1,
+        zorder=0,
+        label="Pareto front",
+    )
+    _scale(axes, costs)
+    axes.set_xlabel(f"{cost.replace('_', ' ')} of an answer")
+    axes.set_ylabel(metric)
+    _legend(axes, len(set(groups)) + 1)
+    return figure
+
+
+def _figure() -> tuple[Figure, Axes]:
+    try:
+        # Not pyplot: that would hold the figure, and may open windows.
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("A figure", "plot") from error
+    figure = Figure(figsize=_INCHES, layout="constrained")
+    axes = figure.add_subplot()
+    axes.grid(visible=True, alpha=0.3)
+    return figure, axes
+
+
+def _places(axes: Axes, values: Sequence[Any]) -> dict[Any, float]:
+    """Where each value stands: by its size, or evenly where one is None, which has no size."""
+    if None not in values:
+        _scale(axes, values)
+        axes.set_xticks(sorted(values), [shown(value) for value in sorted(values)])
+        axes.minorticks_off()
+        return {value: float(value) for value in values}
+    ordered = sorted(value for value in values if value is not None)
+    # It is the least or the most, as the curve has it.
+    ordered = [None, *ordered] if values[0] is None else [*ordered, None]
+    axes.set_xticks(range(len(ordered)), [shown(value) for value in ordered])
+    return {value: float(place) for place, value in enumerate(ordered)}
+
+
+def _scale(axes: Axes, values: Sequence[float | None]) -> None:
+    there = [value for value in values if value is not None]
+    if there and min(there) > 0 and max(there) >= _WIDE * min(there):
+        axes.set_xscale("log")
+
+
+def _legend(axes: Axes, count: int) -> None:
+    if count:
+        axes.legend(fontsize="small", ncols=1 if count <= 8 else 2)
+
+
+def _number(value: float | None, instead: float = float("nan")) -> float:
+    return instead if value is None else value
+
+
+def _plain(name: str) -> str:
+    """A name in which matplotlib finds no formula, and which is not left out of a legend."""
+    return " " + shown(name).replace("$", r"\$")

@@ -1,0 +1,102 @@
+"""What answers scored and took, question by question: scores, tokens, and measured seconds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from math import fsum
+
+from oprag.compare.reading import KeptAnswer, Results, opened_database
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.setting import Setting
+from oprag.compare.statistics import mean_over
+from oprag.errors import OptionError
+
+__all__ = ["COSTS", "SECONDS", "Seconds", "check_cost", "read_seconds", "values_by_question"]
+
+_TAKEN = ("input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens", "calls")
+SECONDS = ("seconds", "indexing_seconds", "retrieval_seconds", "generation_seconds")
+"""What was measured of time: of retrieval and generation together, and of each phase."""
+
+COSTS = ("tokens", *_TAKEN, *SECONDS)
+"""What an answer can cost: tokens are those that models read and wrote, together."""
+
+Seconds = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""Seconds by the key of the cell, the key of the question, and the phase."""
+
+
+def check_cost(name: str) -> None:
+    """Refuse what is no cost.
+
+    Raises:
+        OptionError: It is none.
+    """
+    if name not in COSTS:
+        raise OptionError(f"cost must be one of {', '.join(COSTS)}, got {name!r}", name)
+
+
+def read_seconds(results: Results, file: ResultsFile | str | os.PathLike[str]) -> Seconds:
+    """What was measured of the answers of an experiment; attempts at a question are averaged.
+
+    Args:
+        results: The results of the experiment.
+        file: The results file.
+
+    Raises:
+        ResultsFileError: There is no such file, or it is damaged or another one.
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    ours = {cell.key for cell in results.cells}
+    with opened_database(file).reading() as connection:
+        for cell, question, phase, seconds in connection.execute(
+            "SELECT cells.key, questions.key, phase, avg(seconds) FROM measurements JOIN cells ON cells.id = measurements.cell "
+            "JOIN questions ON questions.id = measurements.question GROUP BY cells.id, questions.id, phase"
+        ):
+            if cell in ours and question in results.clusters:
+                found.setdefault(cell, {}).setdefault(question, {})[phase] = seconds
+    return found
+
+
+def values_by_question(setting: Setting, name: str, seconds: Seconds) -> dict[str, float]:
+    """The score of a metric, or a cost, of each question by its key; averaged over the cells that are one setting.
+
+    Args:
+        setting: The setting.
+        name: The name of a metric, or one of `COSTS`.
+        seconds: What was measured.
+
+    Returns:
+        The value of each question that has one in all cells, and an answer; of seconds, in all cells that were
+        measured.
+    """
+    if name in SECONDS:
+        measured = [seconds[cell.key] for cell in setting.cells if cell.key in seconds]
+        return _averaged([_seconds(one, name) for one in measured])
+    if name in COSTS:
+        return _averaged([_taken(cell.answers, name) for cell in setting.cells])
+    return setting.scores(name)
+
+
+def _taken(answers: Mapping[str, KeptAnswer], name: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for question, answer in answers.items():
+        value = answer.input_tokens + answer.output_tokens if name == "tokens" else getattr(answer, name)
+        if not answer.failed and value is not None:
+            found[question] = float(value)
+    return found
+
+
+def _seconds(measured: Mapping[str, Mapping[str, float]], name: str) -> dict[str, float]:
+    wanted = ("retrieval", "generation") if name == "seconds" else (name.removesuffix("_seconds"),)
+    return {
+        question: fsum(phases[phase] for phase in wanted if phase in phases)
+        for question, phases in measured.items()
+        if any(phase in phases for phase in wanted)
+    }
+
+
+def _averaged(by_cell: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    if not by_cell:
+        return {}
+    in_all = [question for question in by_cell[0] if all(question in values for values in by_cell)]
+    return mean_over([{question: values[question] for question in in_all} for values in by_cell])
