@@ -81,7 +81,8 @@ def _read(connection: sqlite3.Connection, cell: CellAnswers) -> list[tuple[int, 
         "questions.question, questions.answers AS gold_answers, questions.documents, status, text AS answer, error, "
         "message, route, calls, input_tokens, output_tokens, cached_tokens, input_tokens + output_tokens AS tokens, "
         "estimated, embedded_tokens, context_tokens, context_chunks FROM answers "
-        "JOIN questions ON questions.id = answers.question WHERE cell = (SELECT id FROM cells WHERE key = ?) ORDER BY 2",
+        "JOIN questions ON questions.id = answers.question "
+        "WHERE cell = (SELECT id FROM cells WHERE key = ?) ORDER BY questions.id",
         [cell.key],
     )
     names = [column[0] for column in cursor.description][2:]

@@ -24,6 +24,8 @@ __all__ = ["check_parquet", "check_target", "data_frame", "write_csv", "write_pa
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
+_NUMBERS = {int, float, bool, type(None)}
+
 Rows = Iterable[Mapping[str, Any]]
 
 
@@ -142,9 +144,9 @@ def _written(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def _cell(value: Any, *, spreadsheet_safe: bool) -> Any:
     value = _plain(value)
-    if isinstance(value, list):
+    if type(value) is list:
         value = json.dumps(value, ensure_ascii=False)
-    if spreadsheet_safe and isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+    if type(value) is str and spreadsheet_safe and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
 
@@ -169,12 +171,13 @@ def _of_one_kind(values: list[Any]) -> list[Any]:
 
 def _plain(value: Any) -> Any:
     """A text, a number, a list of texts or None; what is none of them as JSON."""
-    if value is None or isinstance(value, bool | int | float):
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() else storable(value)
+    if kind in _NUMBERS:
         return value
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return [storable(one) for one in value]
+    if kind in (list, tuple) and all(type(one) is str for one in value):
+        return [_plain(one) for one in value]
     return storable(json.dumps(value, ensure_ascii=False, default=str))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from oprag.checks import check_choice
 from oprag.compare.curve import ORDERED_AXES
@@ -34,13 +35,13 @@ def figure_of(table: SettingTable, kind: str, metric: str, *, x: str | None, cos
 def _pareto(table: SettingTable, metric: str, cost: str) -> Figure:
     rows = scored_rows(table, metric, cost)
     group = next((name for name in ("order", "method", *table.axes) if name in table.axes), None)
-    return plot_pareto(
-        [row[metric] for row in rows],
-        [row[cost] for row in rows],
-        [table.experiment if group is None else named(row, [group]) for row in rows],
-        metric=metric,
-        cost=cost,
-    )
+    values = {id(row): setting.values for row, setting in zip(table, table.settings, strict=True)}
+    groups = [table.experiment if group is None else _member(values[id(row)], group) for row in rows]
+    return plot_pareto([row[metric] for row in rows], [row[cost] for row in rows], groups, metric=metric, cost=cost)
+
+
+def _member(values: Mapping[str, Any], axis: str) -> str:
+    return named(values, [axis]) or f"without {axis}"
 
 
 def _curves(table: SettingTable, metric: str, x: str | None) -> Figure:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["plot_curves", "plot_pareto"]
 
 _INCHES = (7.2, 4.5)
-_WIDE = 20
+_MARKERS = "osD^v<>Pp"
+"""One fewer than there are colours, so that both come together again after ninety."""
+_LINES = ("-", "--", "-.", ":")
+_MOST_INSIDE = 6
+"""A longer legend stands beside the axes, and so many bands are paler."""
+_WIDE = 8
 """Where the largest value is so many times the least, the axis is logarithmic."""
 
 
@@ -39,7 +44,8 @@ def plot_curves(spots: Sequence[SweetSpot], names: Sequence[str], *, x: str) -> 
     else:
         values = dict.fromkeys(point.value for spot in spots for point in spot.points)
         places = _places(axes, list(values))
-    for spot, name, marker in zip(spots, names, cycle("osD^v<>Pp*"), strict=False):
+    pale = 0.15 if len(spots) <= _MOST_INSIDE else 0.05
+    for spot, name, marker, style in zip(spots, names, cycle(_MARKERS), cycle(_LINES), strict=False):
         points = [
             (point.context_tokens if x == "context_tokens" else places[point.value], point) for point in spot.points
         ]
@@ -47,10 +53,10 @@ def plot_curves(spots: Sequence[SweetSpot], names: Sequence[str], *, x: str) -> 
         at = [place for place, _ in there]
         means = [_number(point.summary.mean) for _, point in there]
         label = f"{name} (flat)" if spot.best is None and len(spot.points) > 1 else name
-        (line,) = axes.plot(at, means, marker=marker, label=_plain(label))
+        (line,) = axes.plot(at, means, marker=marker, linestyle=style, label=_plain(label))
         low = [_number(point.summary.low, mean) for (_, point), mean in zip(there, means, strict=True)]
         high = [_number(point.summary.high, mean) for (_, point), mean in zip(there, means, strict=True)]
-        axes.fill_between(at, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+        axes.fill_between(at, low, high, color=line.get_color(), alpha=pale, linewidth=0)
         for place, point in there:
             if point is spot.best:
                 axes.plot([place], [point.summary.mean], "*", color=line.get_color(), markersize=18, zorder=3)
@@ -59,7 +65,7 @@ def plot_curves(spots: Sequence[SweetSpot], names: Sequence[str], *, x: str) -> 
     axes.set_xlabel("tokens of the context" if x == "context_tokens" else x)
     axes.set_ylabel(spots[0].metric if spots else "")
     axes.set_title("Mean with its interval; a star is a sweet spot", fontsize="medium")
-    _legend(axes, len(spots))
+    _legend(figure, axes, len(spots))
     return figure
 
 
@@ -79,7 +85,7 @@ def plot_pareto(
         MissingExtraError: matplotlib is not installed.
     """
     figure, axes = _figure()
-    for group, marker in zip(dict.fromkeys(groups), cycle("osD^v<>Pp*"), strict=False):
+    for group, marker in zip(dict.fromkeys(groups), cycle(_MARKERS), strict=False):
         members = [place for place, name in enumerate(groups) if name == group]
         axes.plot(
             [costs[place] for place in members],
@@ -101,7 +107,7 @@ def plot_pareto(
     _scale(axes, costs)
     axes.set_xlabel(f"{cost.replace('_', ' ')} of an answer")
     axes.set_ylabel(metric)
-    _legend(axes, len(set(groups)) + 1)
+    _legend(figure, axes, len(set(groups)) + 1)
     return figure
 
 
@@ -137,9 +143,12 @@ def _scale(axes: Axes, values: Sequence[float | None]) -> None:
         axes.set_xscale("log")
 
 
-def _legend(axes: Axes, count: int) -> None:
-    if count:
-        axes.legend(fontsize="small", ncols=1 if count <= 8 else 2)
+def _legend(figure: Figure, axes: Axes, count: int) -> None:
+    if count > _MOST_INSIDE:
+        figure.set_size_inches(_INCHES[0] * 1.5, _INCHES[1])
+        figure.legend(loc="outside right upper", fontsize="small")
+    elif count:
+        axes.legend(fontsize="small")
 
 
 def _number(value: float | None, instead: float = float("nan")) -> float:
