@@ -50,7 +50,8 @@ def read_seconds(results: Results, file: ResultsFile | str | os.PathLike[str]) -
     with opened_database(file).reading() as connection:
         for cell, question, phase, seconds in connection.execute(
             "SELECT cells.key, questions.key, phase, avg(seconds) FROM measurements "
-            "JOIN cells ON cells.id = measurements.cell JOIN questions ON questions.id = measurements.question GROUP BY cells.id, questions.id, phase"
+            "JOIN cells ON cells.id = measurements.cell "
+            "JOIN questions ON questions.id = measurements.question GROUP BY cells.id, questions.id, phase"
         ):
             if cell in ours and question in results.clusters:
                 found.setdefault(cell, {}).setdefault(question, {})[phase] = seconds
