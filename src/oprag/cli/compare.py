@@ -20,6 +20,7 @@ from oprag.cli.carrying_out import (
     tell_what_next,
 )
 from oprag.cli.late_progress import LateProgress
+from oprag.cli.table_files import TableFiles
 from oprag.cli.telling import clear_errors, echo_json, tell
 from oprag.errors import OptionError
 
@@ -67,6 +68,13 @@ def compare(
     ray: Annotated[
         str | None, typer.Option(help="The address of a Ray cluster to run on; local starts one here.")
     ] = None,
+    csv: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a row for each setting to this CSV file as well.")
+    ] = None,
+    parquet: Annotated[str | None, typer.Option(metavar="FILE", help="The same as Parquet.")] = None,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Write a row for each answer to these files, with its text.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
 ) -> None:
     """Run the experiment that FILE describes, from where earlier runs left it, and print its table.
@@ -80,11 +88,13 @@ def compare(
         changes["max_concurrency"] = max_concurrency
     with interruptible(), clear_errors():
         _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
+        path = Path(results) if results is not None else Path(file).with_suffix(".db")
+        files = TableFiles(csv=csv, parquet=parquet, answers=answers)
+        files.check(file, path, plan=plan)
         from oprag.compare.experiment_file import read_experiment
 
         with chatter_apart():
             experiment = read_experiment(file, changes=changes)
-            path = Path(results) if results is not None else Path(file).with_suffix(".db")
             planned = plan_of(experiment, path, retry_failed=retry_failed)
         if plan:
             _show_plan(planned, as_json=as_json)
@@ -93,7 +103,7 @@ def compare(
         agree(planned, yes=yes)
         with chatter_apart():
             report = ran(HowToRun(path, retry_failed, measure, ray), experiment)
-        _show(experiment, path, planned, report, compare_axis, as_json=as_json)
+        _show(experiment, path, planned, report, compare_axis, files, as_json=as_json)
         tell_what_next(experiment.name, path, report, measure=measure)
     leave(report)
 
@@ -113,8 +123,10 @@ def _show_plan(plan: Plan, *, as_json: bool) -> None:
         typer.echo(plan.describe())
 
 
-def _show(experiment: Experiment, path: Path, plan: Plan, report: Report, axis: str, *, as_json: bool) -> None:
-    """Print the table, the differences, and what was measured."""
+def _show(
+    experiment: Experiment, path: Path, plan: Plan, report: Report, axis: str, files: TableFiles, *, as_json: bool
+) -> None:
+    """Print the table, the differences, and what was measured; and write the files."""
     from oprag.cli.show_table import show_differences, show_measured, show_table
     from oprag.compare.measurements import measured_table
     from oprag.compare.pairs import count_pairs, differences
@@ -129,6 +141,7 @@ def _show(experiment: Experiment, path: Path, plan: Plan, report: Report, axis: 
     with LateProgress("computing intervals", "differences") as progress:
         pairs = [] if many else differences(results, axis=axis, watch=progress.update)
     measured = measured_table(results, path)
+    files.write(results, table, measured, path)
     if as_json:
         echo_json(
             {

@@ -51,8 +51,8 @@ class SettingTable(Sequence[Mapping[str, Any]]):
         seconds: Seconds,
         path: File,
         *,
-        confidence: float,
-        resamples: int,
+        confidence: float = 0.95,
+        resamples: int = 2_000,
         report: Report | None = None,
     ) -> None:
         self.results = results
