@@ -20,6 +20,7 @@ __all__ = [
     "Question",
     "Report",
     "ResultsFile",
+    "Sweep",
     "SweetSpot",
     "cell_table",
     "compare",
@@ -28,8 +29,10 @@ __all__ = [
     "measure_cells",
     "read_data",
     "read_experiment",
+    "read_sweep",
     "run",
     "run_on_ray",
+    "sweep_experiment",
     "sweet_spots",
 ]
 
@@ -50,6 +53,7 @@ _PLACES = {
     "Question": "oprag.compare.data",
     "Report": "oprag.compare.report",
     "ResultsFile": "oprag.compare.results_file",
+    "Sweep": "oprag.compare.sweep_choice",
     "SweetSpot": "oprag.compare.sweet_spot",
     "cell_table": "oprag.compare.table",
     "compare": "oprag.compare.frame",
@@ -58,8 +62,10 @@ _PLACES = {
     "measure_cells": "oprag.compare.measured",
     "read_data": "oprag.compare.data",
     "read_experiment": "oprag.compare.experiment_file",
+    "read_sweep": "oprag.compare.sweep_choice",
     "run": "oprag.compare.running",
     "run_on_ray": "oprag.compare.on_ray.driver",
+    "sweep_experiment": "oprag.compare.sweep",
     "sweet_spots": "oprag.compare.sweet_spot",
 }
 
@@ -79,6 +85,8 @@ if TYPE_CHECKING:
     from oprag.compare.report import Report
     from oprag.compare.results_file import ResultsFile
     from oprag.compare.running import run
+    from oprag.compare.sweep import sweep_experiment
+    from oprag.compare.sweep_choice import Sweep, read_sweep
     from oprag.compare.sweet_spot import SweetSpot, sweet_spots
     from oprag.compare.table import CellSummary, cell_table
 
