@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from html import escape
 
 from oprag.document_map.geometry import KEPT, DocumentMap, Mark, Row
+from oprag.svg import escaped, picture, shortened
 
 __all__ = ["as_svg"]
 
@@ -16,6 +15,7 @@ _LANE, _KEPT_LANE = 12, 22
 _THINNEST = 1.5  # a mark that is narrower could not be seen, or pointed at
 _MOST_PAGES = 200  # more borders than this are a grey area
 _EXCERPT = 120
+_KIND = "oprag-map"
 
 # Light and dark colours that people with any colour vision tell apart, for reasons in the sequence of the lanes. Each
 # state has a lane of its own too, so that no colour is needed.
@@ -47,19 +47,18 @@ def as_svg(chart: DocumentMap, question: str) -> str:
         top += lanes.height + 58
     body += _legend(chart, lanes, top)
     height = top + 22 * (len(chart.states) + 1 + bool(chart.unplaced)) + 8
-    size = f'width="{_WIDTH}" height="{height}"'
-    return "\n".join(
+    return picture(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" {size} role="img"',
-            ' aria-labelledby="title desc">',
-            f'<title id="title">{_safe(f"Where the context of “{question}” lies in its documents")}</title>',
-            f'<desc id="desc">{_safe(_description(chart))}</desc>',
             f"<style>{_style(chart)}</style>",
-            f'<rect class="page" {size}/>',
-            f'<text class="head" x="24" y="32">{_safe(_shortened(question, 100))}</text>',
+            f'<rect class="page" width="{_WIDTH}" height="{height}"/>',
+            f'<text class="head" x="24" y="32">{escaped(shortened(question, 100))}</text>',
             *body,
-            "</svg>\n",
-        ]
+        ],
+        title=f"Where the context of “{question}” lies in its documents",
+        description=_description(chart),
+        width=_WIDTH,
+        height=height,
+        kind=_KIND,
     )
 
 
@@ -77,13 +76,13 @@ class _Lanes:
 
 def _row(row: Row, lanes: _Lanes, top: int) -> Iterator[str]:
     pages = f"{len(row.pages):,} pages, " if row.pages else ""
-    yield f'<text class="name" x="24" y="{top}">{_safe(_shortened(row.source, 90))}'
+    yield f'<text class="name" x="24" y="{top}">{escaped(shortened(row.source, 90))}'
     yield f'<tspan class="quiet" dx="10">{pages}{row.length:,} characters</tspan></text>'
     top += 12
     scale = _LINE / max(1, row.length)
     for state, (down, high) in lanes.places.items():
         middle = top + down + high / 2 + 4
-        yield f'<text class="lane" x="{_LEFT - 10}" y="{middle:g}" text-anchor="end">{_safe(state)}</text>'
+        yield f'<text class="lane" x="{_LEFT - 10}" y="{middle:g}" text-anchor="end">{escaped(state)}</text>'
         yield f'<rect class="line" x="{_LEFT}" y="{top + down}" width="{_LINE}" height="{high}"/>'
     if 1 < len(row.pages) <= _MOST_PAGES:
         for begin in row.pages[1:]:
@@ -97,7 +96,7 @@ def _row(row: Row, lanes: _Lanes, top: int) -> Iterator[str]:
         number = list(lanes.places).index(mark.state)
         yield (
             f'<rect class="s{number}" x="{left:.2f}" y="{top + down}" width="{wide:.2f}" height="{high}">'
-            f"<title>{_safe(_tooltip(mark))}</title></rect>"
+            f"<title>{escaped(_tooltip(mark))}</title></rect>"
         )
     below = top + lanes.height + 10
     yield f'<text class="quiet" x="{_LEFT}" y="{below}">{"page 1" if row.pages else "0"}</text>'
@@ -111,7 +110,7 @@ def _legend(chart: DocumentMap, lanes: _Lanes, top: int) -> Iterator[str]:
         y = top + 22 * number
         kind = "line" if state not in lanes.places else f"s{list(lanes.places).index(state)}"
         yield f'<rect class="{kind}" x="24" y="{y - 11}" width="16" height="14"/>'
-        yield f'<text class="text" x="50" y="{y}">{_safe(text)}</text>'
+        yield f'<text class="text" x="50" y="{y}">{escaped(text)}</text>'
     if chart.unplaced:
         text = f"{chart.unplaced:,} retrieved chunks have no place in these documents"
         yield f'<text class="text" x="50" y="{top + 22 * len(lines)}">{text}</text>'
@@ -144,7 +143,7 @@ def _tooltip(mark: Mark) -> str:
     figures = {"score": chunk.score, "similarity": chunk.similarity}
     known = [f"{name} {figure:.3f}" for name, figure in figures.items() if figure is not None]
     lines.append(", ".join([*known, _characters(mark)]))
-    lines.append(_shortened(" ".join(chunk.text.split()), _EXCERPT))
+    lines.append(shortened(" ".join(chunk.text.split()), _EXCERPT))
     return "\n".join(lines)
 
 
@@ -155,27 +154,36 @@ def _characters(mark: Mark) -> str:
     return f"page {span.page}, characters {span.start:,}–{span.end:,}"
 
 
-def _shortened(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def _safe(text: str) -> str:
-    """The text as XML, without the characters that XML cannot hold."""
-    return escape(_NOT_XML.sub("\ufffd", text))
-
-
-_NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-
-
 def _style(chart: DocumentMap) -> str:
-    def rules(dark: int) -> str:
-        colours = [_COLOURS[number % len(_COLOURS)][dark] for number in range(len(chart.states))]
-        return "".join(f".s{number}{{fill:{colour}}}" for number, colour in enumerate(colours))
+    """The rules, each for this kind of picture alone: within a page they would else hold for the page."""
 
-    return (
-        "text{font:13px system-ui,sans-serif;fill:#1f2328}.head{font-size:17px;font-weight:600}.name{font-weight:600}"
-        ".quiet,.lane{font-size:11px;font-weight:400;fill:#59636e}.page{fill:#fff}.line{fill:#eaeef2}"
-        ".border{stroke:#afb8c1;stroke-width:1}rect:hover{stroke:#1f2328}.page:hover,.line:hover{stroke:none}"
-        f"{rules(0)}@media (prefers-color-scheme:dark){{text{{fill:#f0f6fc}}.quiet,.lane{{fill:#9198a1}}"
-        f".page{{fill:#0d1117}}.line{{fill:#212830}}.border{{stroke:#59636e}}rect:hover{{stroke:#f0f6fc}}{rules(1)}}}"
-    )
+    def of(rules: dict[str, str]) -> str:
+        return "".join(f".{_KIND} {name}{{{rule}}}" for name, rule in rules.items())
+
+    def states(dark: int) -> dict[str, str]:
+        colours = [_COLOURS[number % len(_COLOURS)][dark] for number in range(len(chart.states))]
+        return {f".s{number}": f"fill:{colour}" for number, colour in enumerate(colours)}
+
+    light = {
+        "text": "font:13px system-ui,sans-serif;fill:#1f2328",
+        ".head": "font-size:17px;font-weight:600",
+        ".name": "font-weight:600",
+        ".quiet": "font-size:11px;font-weight:400;fill:#59636e",
+        ".lane": "font-size:11px;font-weight:400;fill:#59636e",
+        ".page": "fill:#fff",
+        ".line": "fill:#eaeef2",
+        ".border": "stroke:#afb8c1;stroke-width:1",
+        "rect:hover": "stroke:#1f2328",
+        "rect.page:hover": "stroke:none",
+        "rect.line:hover": "stroke:none",
+    }
+    dark = {
+        "text": "fill:#f0f6fc",
+        ".quiet": "fill:#9198a1",
+        ".lane": "fill:#9198a1",
+        ".page": "fill:#0d1117",
+        ".line": "fill:#212830",
+        ".border": "stroke:#59636e",
+        "rect:hover": "stroke:#f0f6fc",
+    }
+    return f"{of(light | states(0))}@media (prefers-color-scheme:dark){{{of(dark | states(1))}}}"

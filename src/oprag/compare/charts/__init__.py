@@ -1,0 +1,26 @@
+"""The charts of a comparison as SVG: line chart, scatter chart, heat map and histogram.
+
+They are our own few lines because the pictures of a plotting library are large, and neither follow a page into dark
+mode nor stay legible on a phone.
+"""
+
+from oprag.compare.charts.heat import heat_map
+from oprag.compare.charts.histograms import histogram
+from oprag.compare.charts.line import Line, LinePoint, line_chart
+from oprag.compare.charts.palette import CHART_STYLE
+from oprag.compare.charts.scale import Axis
+from oprag.compare.charts.scatter import Dot, scatter_chart
+from oprag.compare.charts.standalone import as_file
+
+__all__ = [
+    "CHART_STYLE",
+    "Axis",
+    "Dot",
+    "Line",
+    "LinePoint",
+    "as_file",
+    "heat_map",
+    "histogram",
+    "line_chart",
+    "scatter_chart",
+]

@@ -1,0 +1,198 @@
+"""A heat map: the score for each pair of thresholds, say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from oprag.checks import check_text
+from oprag.compare.charts.drawing import LINE, WIDTH, Drawing, label, tooltip
+from oprag.compare.charts.palette import paint
+from oprag.compare.charts.scale import number
+from oprag.compare.charts.texts import SMALL, clipped, text_width, wrapped
+from oprag.errors import OptionError
+from oprag.svg import escaped, pixels
+
+__all__ = ["heat_map"]
+
+_WIDEST_NAME = 120.0
+_WIDEST_CELL = 90.0
+_LONGEST_COLUMN = 110.0
+_HIGH, _LOW_CELL = 34.0, 26.0
+_MANY_ROWS, _LOWEST = 60, 16.0
+# From faint to strong, so far that text on it keeps a contrast of 4.5 to 1 in light and dark.
+_FAINT, _STRONG = 0.06, 0.72
+_KEY_STEPS = 8
+
+
+def heat_map(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    *,
+    title: str,
+    description: str,
+    row_title: str,
+    column_title: str,
+    show: str = "{:.2f}",
+) -> str:
+    """Cells that are the stronger in colour the higher their value is, with the value in them where it fits.
+
+    The colours go from the lowest to the highest value there is; a cell without a value is empty and says so.
+
+    Args:
+        rows: The names of the rows, from the top.
+        columns: The names of the columns, from the left.
+        values: A row of values for each row, one for each column; None where there is none.
+        title: What the chart shows.
+        description: What is to be seen, for who cannot see it.
+        row_title: What the rows are.
+        column_title: What the columns are.
+        show: How a value is written, as a format with one field, such as "{:.0%}".
+
+    Returns:
+        An `<svg>` element.
+
+    Raises:
+        OptionError: There are not as many values as rows and columns, a value is no finite number, `show` is no such
+            format, or a text is no string.
+    """
+    _check_names(rows, columns, row_title, column_title)
+    table = _checked(rows, columns, values)
+    there = [value for row in table for value in row if value is not None]
+    texts = [[_shown(show, value) for value in row] for row in table]
+    drawing = Drawing(title, description)
+    if not there:
+        drawing.paragraph("No values.")
+        return drawing.svg(["There are no values."])
+    low, high = min(there), max(there)
+    drawing.paragraph(f"→ {column_title}")
+    drawing.paragraph(f"↓ {row_title}")
+    left = 6 + min(_WIDEST_NAME, max(text_width(row, SMALL) for row in rows))
+    wide = min(_WIDEST_CELL, (WIDTH - left) / len(columns))
+    drawing.top += 4
+    drawing.add(*_heads(columns, left, wide, drawing))
+    names = [wrapped(row, left - 6, SMALL, 2) for row in rows]
+    tall = _LOWEST if len(rows) > _MANY_ROWS else _HIGH if any(len(lines) > 1 for lines in names) else _LOW_CELL
+    fits = max(text_width(text, SMALL) for row in texts for text in row) <= wide - 4
+    for place, row in enumerate(table):
+        drawing.add(*_row_name(rows[place], names[place][: 1 if tall == _LOWEST else 2], left, drawing.top, tall))
+        for column, value in enumerate(row):
+            x, text = left + column * wide, texts[place][column]
+            tip = tooltip(f"{row_title} {rows[place]}", f"{column_title} {columns[column]}", text)
+            drawing.add(_cell((x, drawing.top), (wide, tall), _opacity(value, low, high), tip))
+            if fits:
+                middle = drawing.top + tall / 2 + 4
+                drawing.add(label(x + wide / 2, middle, text, anchor="middle", more='pointer-events="none"'))
+        drawing.top += tall
+    drawing.add(*_key(_shown(show, low), _shown(show, high), drawing, same=low == high))
+    return drawing.svg(_facts(table, (rows, columns), (row_title, column_title), show))
+
+
+def _check_names(rows: Sequence[str], columns: Sequence[str], row_title: str, column_title: str) -> None:
+    for kind, names in (("row", rows), ("column", columns)):
+        for place, name in enumerate(names):
+            check_text(f"the name of {kind} {place}", name)
+    check_text("row_title", row_title)
+    check_text("column_title", column_title)
+
+
+def _checked(
+    rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float | None]]
+) -> list[list[float | None]]:
+    if len(values) != len(rows) or any(len(row) != len(columns) for row in values):
+        raise OptionError(
+            f"values must have {len(rows)} rows of {len(columns)} values, as there are names, "
+            f"got {len(values)} of {sorted({len(row) for row in values})}",
+            values,
+        )
+    return [
+        [
+            None if value is None else number(value, f"row {rows[y]!r} and column {columns[x]!r}")
+            for x, value in enumerate(row)
+        ]
+        for y, row in enumerate(values)
+    ]
+
+
+def _shown(show: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    try:
+        return show.format(value).replace("-", "−")
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise OptionError(f"show must be a format for one number, such as '{{:.2f}}', got {show!r}", show) from error
+
+
+def _opacity(value: float | None, low: float, high: float) -> float | None:
+    if value is None:
+        return None
+    part = (value - low) / (high - low) if high > low else 0.5
+    return _FAINT + (_STRONG - _FAINT) * part
+
+
+def _cell(place: tuple[float, float], size: tuple[float, float], opacity: float | None, tip: str) -> str:
+    (x, y), (wide, tall) = place, size
+    # A gap between cells, as long as they are wide enough for it.
+    gap = 1.0 if wide > 6 else 0.0
+    at = f'x="{pixels(x)}" y="{pixels(y)}" width="{pixels(wide - gap)}" height="{pixels(tall - gap)}"'
+    if opacity is None:
+        border = f'fill="{paint("page")}" stroke="{paint("grid")}" stroke-dasharray="2 2"'
+        return f'<rect class="oprag-none" {at} {border}>{tip}</rect>'
+    return f'<rect class="oprag-cell" {at} fill="{paint("heat")}" fill-opacity="{opacity:.3f}">{tip}</rect>'
+
+
+def _heads(columns: Sequence[str], left: float, wide: float, drawing: Drawing) -> Iterator[str]:
+    """The names of the columns: level where they fit, else upright, each or every few of them."""
+    longest = max(text_width(name, SMALL) for name in columns)
+    if longest <= wide - 4:
+        drawing.top += LINE
+        for place, name in enumerate(columns):
+            yield label(left + (place + 0.5) * wide, drawing.top - 5, name, anchor="middle")
+        return
+    drawing.top += min(longest, _LONGEST_COLUMN) + 8
+    for place in range(0, len(columns), ceil((SMALL + 2) / wide)):
+        x, y = left + (place + 0.5) * wide + 4, drawing.top - 4
+        name = clipped(columns[place], _LONGEST_COLUMN, SMALL)
+        yield label(x, y, name, more=f'transform="rotate(-90 {pixels(x)} {pixels(y)})"')
+
+
+def _row_name(name: str, lines: Sequence[str], left: float, top: float, tall: float) -> Iterator[str]:
+    first = top + tall / 2 + 4 - 7 * (len(lines) - 1)
+    yield f"<g><title>{escaped(name)}</title>"
+    for place, line in enumerate(lines):
+        yield label(left - 6, first + 14 * place, line, anchor="end")
+    yield "</g>"
+
+
+def _key(low: str, high: str, drawing: Drawing, *, same: bool) -> Iterator[str]:
+    drawing.top += LINE + 8
+    x, y = 0.0, drawing.top - 4
+    if not same:
+        yield label(x, y, low, quiet=True)
+        x += text_width(low, SMALL) + 6
+    for step in range(1 if same else _KEY_STEPS):
+        opacity = _opacity(step, 0, 0 if same else _KEY_STEPS - 1)
+        yield (
+            f'<rect x="{pixels(x)}" y="{pixels(y - 11)}" width="16" height="14" fill="{paint("heat")}"'
+            f' fill-opacity="{opacity:.3f}"/>'
+        )
+        x += 16
+    yield label(x + 6, y, high, quiet=True)
+
+
+def _facts(
+    table: Sequence[Sequence[float | None]],
+    names: tuple[Sequence[str], Sequence[str]],
+    titles: tuple[str, str],
+    show: str,
+) -> list[str]:
+    """The size, and where the lowest and the highest value are, as sentences."""
+    facts = [f"{len(names[0])} rows ({titles[0]}), {len(names[1])} columns ({titles[1]})."]
+    cells = [
+        (value, row, column) for row, line in enumerate(table) for column, value in enumerate(line) if value is not None
+    ]
+    for word, cell in (("Lowest", min(cells)), ("Highest", max(cells, key=lambda cell: cell[0]))):
+        value, row, column = cell
+        facts.append(f"{word}: {_shown(show, value)} at {titles[0]} {names[0][row]}, {titles[1]} {names[1][column]}.")
+    return facts

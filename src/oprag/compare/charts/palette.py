@@ -1,0 +1,84 @@
+"""How charts look: colours for light and dark pages, and dashes and shapes that need no colour to be told apart."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from oprag.svg import pixels
+
+__all__ = ["CHART_STYLE", "COLOURS", "MOST_NAMED", "OTHERS", "THEME", "Look", "look", "marker", "paint"]
+
+# Light, dark. Those of data have a contrast of 3 to 1 and more with the page, those of text 4.5 to 1. The first six are
+# told apart with any colour vision: after Okabe and Ito, darker or lighter where that was too faint.
+COLOURS = {
+    "1": ("#0072b2", "#56b4e9"),
+    "2": ("#c8500a", "#ff9a4d"),
+    "3": ("#00805c", "#2fcfa0"),
+    "4": ("#b0508f", "#e39ac9"),
+    "5": ("#8a6d00", "#f0e442"),
+    "6": ("#3b3f46", "#c8ccd0"),
+    "ink": ("#222222", "#e6edf3"),
+    "quiet": ("#59636e", "#9aa4af"),
+    "grid": ("#e3e7eb", "#2b323b"),
+    "page": ("#ffffff", "#0d1117"),
+    "heat": ("#0072b2", "#1f6feb"),
+}
+_HUES = 6
+_DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "13 4")
+# Around the point: circle, square, triangle, diamond, plus, triangle upside down.
+_SHAPES = (
+    "m-3.8 0a3.8 3.8 0 1 0 7.6 0a3.8 3.8 0 1 0-7.6 0z",
+    "m-3.4-3.4h6.8v6.8h-6.8z",
+    "m0-4.8l4.6 8h-9.2z",
+    "m0-5l4.6 5l-4.6 5l-4.6-5z",
+    "m-1.5-4.6h3v3.1h3.1v3h-3.1v3.1h-3v-3.1h-3.1v-3h3.1z",
+    "m0 4.8l4.6-8h-9.2z",
+)
+MOST_NAMED = 16
+"""More than these cannot be told apart on one chart."""
+
+
+class Look(NamedTuple):
+    """How a line or a group of dots looks.
+
+    Attributes:
+        colour: For `fill` and `stroke`.
+        dash: For `stroke-dasharray`; "" for a whole line.
+        shape: The number of the shape of its points.
+    """
+
+    colour: str
+    dash: str
+    shape: int
+
+
+def paint(name: str) -> str:
+    """A colour that a page can set, and that is the one for light pages where it does not."""
+    return f"var(--oprag-{name},{COLOURS[name][0]})"
+
+
+OTHERS = Look(paint("quiet"), "", 0)
+"""What comes behind those that can be told apart."""
+
+
+def look(number: int) -> Look:
+    """The look of a line or group, counted from 0."""
+    if number >= MOST_NAMED:
+        return OTHERS
+    return Look(paint(str(number % _HUES + 1)), _DASHES[number % len(_DASHES)], number % len(_SHAPES))
+
+
+def marker(shape: int, x: float, y: float) -> str:
+    """The path of a point, as `d`."""
+    return f"M{pixels(x)} {pixels(y)}{_SHAPES[shape]}"
+
+
+def _values(dark: int) -> str:
+    return ";".join(f"--oprag-{name}:{pair[dark]}" for name, pair in COLOURS.items())
+
+
+THEME = f":root{{{_values(0)}}}@media (prefers-color-scheme:dark){{:root{{{_values(1)}}}}}"
+"""The colours, light or dark as the reader's system is."""
+
+CHART_STYLE = f"{THEME}.oprag-chart{{display:block;width:100%;max-width:540px;height:auto}}"
+"""The style of a page that has charts in it: their colours and their width."""
