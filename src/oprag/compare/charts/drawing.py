@@ -25,16 +25,18 @@ class Drawing:
     Args:
         title: What the chart shows; stands above it too.
         description: What is to be seen, for who cannot see it.
+        note: What is said at the bottom.
 
     Raises:
         OptionError: One of them is no string.
     """
 
-    def __init__(self, title: str, description: str) -> None:
+    def __init__(self, title: str, description: str, note: str = "") -> None:
         check_text("title", title)
         check_text("description", description)
+        check_text("note", note)
         self.top = 0.0
-        self._title, self._description = title, description
+        self._title, self._description, self._note = title, description, note
         self._elements: list[str] = []
         lines = wrapped(title, WIDTH, _TITLE, 3)
         self.add(
@@ -82,10 +84,11 @@ class Drawing:
         Args:
             facts: Sentences that follow the description in the alternative text.
         """
+        self.paragraph(self._note, lines=6)
         return picture(
             self._elements,
             title=self._title,
-            description=" ".join(text for text in (self._description, *facts) if text),
+            description=" ".join(text for text in (self._description, *facts, self._note) if text),
             width=WIDTH,
             height=self.top + 2,
             kind="oprag-chart",

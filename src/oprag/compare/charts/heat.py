@@ -18,8 +18,11 @@ __all__ = ["heat_map"]
 _WIDEST_NAME = 120.0
 _WIDEST_CELL = 90.0
 _LONGEST_COLUMN = 110.0
-_HIGH, _LOW_CELL = 34.0, 26.0
-_MANY_ROWS, _LOWEST = 60, 16.0
+_CELL = 26.0
+_MANY_ROWS, _LOWEST_CELL = 60, 16.0
+_MOST_LINES, _NAME_LINE = 3, 14.0
+_WIDE_ENOUGH = 52.0
+"""Names of columns are broken into lines where a cell is so wide, and else stand upright."""
 # From faint to strong, so far that text on it keeps a contrast of 4.5 to 1 in light and dark.
 _FAINT, _STRONG = 0.06, 0.72
 _KEY_STEPS = 8
@@ -35,6 +38,7 @@ def heat_map(
     row_title: str,
     column_title: str,
     show: str = "{:.2f}",
+    note: str = "",
 ) -> str:
     """Cells that are the stronger in colour the higher their value is, with the value in them where it fits.
 
@@ -49,6 +53,7 @@ def heat_map(
         row_title: What the rows are.
         column_title: What the columns are.
         show: How a value is written, as a format with one field, such as "{:.0%}".
+        note: What is said below the chart in small type, such as what the values are; "" for nothing.
 
     Returns:
         An `<svg>` element.
@@ -61,7 +66,7 @@ def heat_map(
     table = _checked(rows, columns, values)
     there = [value for row in table for value in row if value is not None]
     texts = [[_shown(show, value) for value in row] for row in table]
-    drawing = Drawing(title, description)
+    drawing = Drawing(title, description, note)
     if not there:
         drawing.paragraph("No values.")
         return drawing.svg(["There are no values."])
@@ -72,19 +77,25 @@ def heat_map(
     wide = min(_WIDEST_CELL, (WIDTH - left) / len(columns))
     drawing.top += 4
     drawing.add(*_heads(columns, left, wide, drawing))
-    names = [wrapped(row, left - 6, SMALL, 2) for row in rows]
-    tall = _LOWEST if len(rows) > _MANY_ROWS else _HIGH if any(len(lines) > 1 for lines in names) else _LOW_CELL
+    names = [wrapped(row, left - 6, SMALL, 1 if len(rows) > _MANY_ROWS else _MOST_LINES) for row in rows]
+    tall = _LOWEST_CELL if len(rows) > _MANY_ROWS else max(_CELL, max(map(len, names)) * _NAME_LINE + 6)
+    places = [drawing.top + tall * row for row in range(len(rows))]
+    for name, lines, top in zip(rows, names, places, strict=True):
+        drawing.add(*_row_name(name, lines, left, top, tall))
+    empty, full, written = [], [], []
     fits = max(text_width(text, SMALL) for row in texts for text in row) <= wide - 4
-    for place, row in enumerate(table):
-        drawing.add(*_row_name(rows[place], names[place][: 1 if tall == _LOWEST else 2], left, drawing.top, tall))
-        for column, value in enumerate(row):
-            x, text = left + column * wide, texts[place][column]
-            tip = tooltip(f"{row_title} {rows[place]}", f"{column_title} {columns[column]}", text)
-            drawing.add(_cell((x, drawing.top), (wide, tall), _opacity(value, low, high), tip))
+    for row, top in enumerate(places):
+        for column, value in enumerate(table[row]):
+            x, text = left + column * wide, texts[row][column]
+            tip = tooltip(f"{row_title} {rows[row]}", f"{column_title} {columns[column]}", text)
+            shade = None if value is None else _opacity(value, low, high)
+            (empty if shade is None else full).append(_cell(x, top, (wide, tall), shade, tip))
             if fits:
-                middle = drawing.top + tall / 2 + 4
-                drawing.add(label(x + wide / 2, middle, text, anchor="middle", more='pointer-events="none"'))
-        drawing.top += tall
+                written.append(label(x + wide / 2, top + tall / 2 + 4, text, anchor="middle"))
+    drawing.add(f'<g class="oprag-cells" fill="{paint("heat")}">', *full, "</g>")
+    drawing.add(f'<g class="oprag-none" fill="{paint("page")}" stroke="{paint("grid")}">', *empty, "</g>")
+    drawing.add('<g class="oprag-values" pointer-events="none">', *written, "</g>")
+    drawing.top += tall * len(rows)
     drawing.add(*_key(_shown(show, low), _shown(show, high), drawing, same=low == high))
     return drawing.svg(_facts(table, (rows, columns), (row_title, column_title), show))
 
@@ -124,31 +135,32 @@ def _shown(show: str, value: float | None) -> str:
         raise OptionError(f"show must be a format for one number, such as '{{:.2f}}', got {show!r}", show) from error
 
 
-def _opacity(value: float | None, low: float, high: float) -> float | None:
-    if value is None:
-        return None
+def _opacity(value: float, low: float, high: float) -> float:
     part = (value - low) / (high - low) if high > low else 0.5
     return _FAINT + (_STRONG - _FAINT) * part
 
 
-def _cell(place: tuple[float, float], size: tuple[float, float], opacity: float | None, tip: str) -> str:
-    (x, y), (wide, tall) = place, size
+def _cell(x: float, y: float, size: tuple[float, float], opacity: float | None, tip: str) -> str:
     # A gap between cells, as long as they are wide enough for it.
+    wide, tall = size
     gap = 1.0 if wide > 6 else 0.0
-    at = f'x="{pixels(x)}" y="{pixels(y)}" width="{pixels(wide - gap)}" height="{pixels(tall - gap)}"'
-    if opacity is None:
-        border = f'fill="{paint("page")}" stroke="{paint("grid")}" stroke-dasharray="2 2"'
-        return f'<rect class="oprag-none" {at} {border}>{tip}</rect>'
-    return f'<rect class="oprag-cell" {at} fill="{paint("heat")}" fill-opacity="{opacity:.3f}">{tip}</rect>'
+    strong = "" if opacity is None else f' fill-opacity="{opacity:.3f}"'
+    return (
+        f'<rect x="{pixels(x)}" y="{pixels(y)}" width="{pixels(wide - gap)}" height="{pixels(tall - gap)}"{strong}>'
+        f"{tip}</rect>"
+    )
 
 
 def _heads(columns: Sequence[str], left: float, wide: float, drawing: Drawing) -> Iterator[str]:
     """The names of the columns: level where they fit, else upright, each or every few of them."""
     longest = max(text_width(name, SMALL) for name in columns)
-    if longest <= wide - 4:
-        drawing.top += LINE
-        for place, name in enumerate(columns):
-            yield label(left + (place + 0.5) * wide, drawing.top - 5, name, anchor="middle")
+    if longest <= wide - 4 or wide >= _WIDE_ENOUGH:
+        names = [wrapped(name, wide - 4, SMALL, _MOST_LINES) for name in columns]
+        drawing.top += _NAME_LINE * max(map(len, names)) + 2
+        for place, lines in enumerate(names):
+            for line, text in enumerate(reversed(lines)):
+                middle = left + (place + 0.5) * wide
+                yield label(middle, drawing.top - 5 - _NAME_LINE * line, text, anchor="middle")
         return
     drawing.top += min(longest, _LONGEST_COLUMN) + 8
     for place in range(0, len(columns), ceil((SMALL + 2) / wide)):
@@ -158,10 +170,10 @@ def _heads(columns: Sequence[str], left: float, wide: float, drawing: Drawing) -
 
 
 def _row_name(name: str, lines: Sequence[str], left: float, top: float, tall: float) -> Iterator[str]:
-    first = top + tall / 2 + 4 - 7 * (len(lines) - 1)
+    first = top + tall / 2 + 4 - _NAME_LINE / 2 * (len(lines) - 1)
     yield f"<g><title>{escaped(name)}</title>"
     for place, line in enumerate(lines):
-        yield label(left - 6, first + 14 * place, line, anchor="end")
+        yield label(left - 6, first + _NAME_LINE * place, line, anchor="end")
     yield "</g>"
 
 

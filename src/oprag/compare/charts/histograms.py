@@ -23,7 +23,14 @@ _MOST_IN_WORDS = 16
 
 
 def histogram(
-    edges: Sequence[float], counts: Mapping[str, Sequence[int]], *, title: str, description: str, x: Axis, y: Axis
+    edges: Sequence[float],
+    counts: Mapping[str, Sequence[int]],
+    *,
+    title: str,
+    description: str,
+    x: Axis,
+    y: Axis,
+    note: str = "",
 ) -> str:
     """A panel of bars for each series, all on the same axes, so that they can be compared from the top down.
 
@@ -36,6 +43,7 @@ def histogram(
         description: What is to be seen, for who cannot see it.
         x: The axis across.
         y: The axis of the counts, which begins at 0.
+        note: What is said below the chart in small type, such as what the counts are of; "" for nothing.
 
     Returns:
         An `<svg>` element.
@@ -48,7 +56,7 @@ def histogram(
     series = {name: _checked(name, those, len(borders) - 1) for name, those in counts.items()}
     if y.logarithmic:
         raise OptionError("the axis of the counts must be linear, since bars begin at 0", y)
-    drawing = Drawing(title, description)
+    drawing = Drawing(title, description, note)
     if not series:
         drawing.paragraph("No values.")
         return drawing.svg(["There are no values."])

@@ -53,7 +53,14 @@ class Line(NamedTuple):
 
 
 def line_chart(
-    series: Sequence[Line], *, title: str, description: str, x: Axis, y: Axis, marked: str = "sweet spot"
+    series: Sequence[Line],
+    *,
+    title: str,
+    description: str,
+    x: Axis,
+    y: Axis,
+    marked: str = "sweet spot",
+    note: str = "",
 ) -> str:
     """Lines with a band for the interval of each point, a legend and tooltips.
 
@@ -67,6 +74,7 @@ def line_chart(
         x: The axis across.
         y: The axis upwards.
         marked: What the ring around marked points says, for the legend.
+        note: What is said below the chart in small type, such as what the bands are; "" for nothing.
 
     Returns:
         An `<svg>` element.
@@ -77,7 +85,7 @@ def line_chart(
     """
     check_text("marked", marked)
     lines = [_checked(line) for line in series]
-    drawing = Drawing(title, description)
+    drawing = Drawing(title, description, note)
     points = [point for line in lines for point in line.points if point.y is not None]
     if not points:
         drawing.paragraph("No values.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from numbers import Integral
 from typing import NamedTuple
 
 from oprag.checks import check_text
@@ -41,7 +42,14 @@ class Dot(NamedTuple):
 
 
 def scatter_chart(
-    points: Sequence[Dot], *, title: str, description: str, x: Axis, y: Axis, front: Sequence[int] = ()
+    points: Sequence[Dot],
+    *,
+    title: str,
+    description: str,
+    x: Axis,
+    y: Axis,
+    front: Sequence[int] = (),
+    note: str = "",
 ) -> str:
     """Dots that look as their group does, the front as a line of steps, and a list of the dots on it.
 
@@ -55,6 +63,7 @@ def scatter_chart(
         x: The axis across.
         y: The axis upwards.
         front: Which of the dots are on the front, by their place in `points`.
+        note: What is said below the chart in small type, such as what the dots are; "" for nothing.
 
     Returns:
         An `<svg>` element.
@@ -65,7 +74,7 @@ def scatter_chart(
     """
     dots = [_checked(place, dot) for place, dot in enumerate(points)]
     on_front = _on_front(front, dots)
-    drawing = Drawing(title, description)
+    drawing = Drawing(title, description, note)
     if not dots:
         drawing.paragraph("No values.")
         return drawing.svg(["There are no values."])
@@ -103,11 +112,11 @@ def _checked(place: int, dot: Dot) -> Dot:
 def _on_front(front: Sequence[int], dots: Sequence[Dot]) -> list[Dot]:
     """The dots of the front, from left to right and upwards."""
     for place in front:
-        if type(place) is not int or not 0 <= place < len(dots):
+        if isinstance(place, bool) or not isinstance(place, Integral) or not 0 <= place < len(dots):
             raise OptionError(
                 f"front must name dots by their place, whole numbers from 0 to {len(dots) - 1}, got {place!r}", place
             )
-    return sorted((dots[place] for place in dict.fromkeys(front)), key=lambda dot: (dot.x, dot.y))
+    return sorted((dots[int(place)] for place in dict.fromkeys(front)), key=lambda dot: (dot.x, dot.y))
 
 
 def _steps(front: Sequence[Dot], plot: Plot) -> str:
