@@ -113,3 +113,13 @@ def test_text_of_documents_is_escaped(text):
 @given(st.text(min_size=1))
 def test_any_question_makes_a_picture(question):
     parsed(drawn(question=question).encode("utf-8", "replace"))
+
+
+def test_several_maps_stand_in_one_page_and_leave_the_page_its_style():
+    one, other = drawn(chunk(0, 0, 20)), drawn(chunk(0, 0, 30), question="And then?")
+    ids = [element.get("id") for svg in (one, other) for element in parsed(svg).iter() if element.get("id")]
+    assert len(ids) == len(set(ids)) == 4
+    style = parsed(one).findtext("svg:style", "", NS).replace("@media (prefers-color-scheme:dark){", "")
+    rules = [rule for rule in style.rstrip("}").split("}") if rule]
+    assert len(rules) > 10
+    assert all(rule.startswith(f".{parsed(one).get('class')} ") for rule in rules)

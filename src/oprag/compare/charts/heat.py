@@ -82,7 +82,9 @@ def heat_map(
     places = [drawing.top + tall * row for row in range(len(rows))]
     for name, lines, top in zip(rows, names, places, strict=True):
         drawing.add(*_row_name(name, lines, left, top, tall))
-    empty, full, written = [], [], []
+    empty: list[str] = []
+    full: list[str] = []
+    written: list[str] = []
     fits = max(text_width(text, SMALL) for row in texts for text in row) <= wide - 4
     for row, top in enumerate(places):
         for column, value in enumerate(table[row]):

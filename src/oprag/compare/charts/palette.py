@@ -9,19 +9,19 @@ from oprag.svg import pixels
 __all__ = ["CHART_STYLE", "COLOURS", "MOST_NAMED", "OTHERS", "THEME", "Look", "look", "marker", "paint"]
 
 # Light, dark. Those of data have a contrast of 3 to 1 and more with the page, those of text 4.5 to 1. The first six are
-# told apart with any colour vision: after Okabe and Ito, darker or lighter where that was too faint.
+# 20 and more apart in CIELAB, also as people see them who lack one kind of cones (Machado et al. 2009).
 COLOURS = {
-    "1": ("#0072b2", "#56b4e9"),
-    "2": ("#c8500a", "#ff9a4d"),
-    "3": ("#00805c", "#2fcfa0"),
-    "4": ("#b0508f", "#e39ac9"),
-    "5": ("#8a6d00", "#f0e442"),
-    "6": ("#3b3f46", "#c8ccd0"),
+    "1": ("#0f62b5", "#4a93ff"),
+    "2": ("#ad2c0c", "#e07a2a"),
+    "3": ("#0f9d68", "#20e0a0"),
+    "4": ("#c4589a", "#bf7ab5"),
+    "5": ("#a68f00", "#efe315"),
+    "6": ("#2b2f36", "#d5ecf5"),
     "ink": ("#222222", "#e6edf3"),
     "quiet": ("#59636e", "#9aa4af"),
     "grid": ("#e3e7eb", "#2b323b"),
     "page": ("#ffffff", "#0d1117"),
-    "heat": ("#0072b2", "#1f6feb"),
+    "heat": ("#0f6fb5", "#1f6feb"),
 }
 _HUES = 6
 _DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "13 4")

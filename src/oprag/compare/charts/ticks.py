@@ -15,6 +15,7 @@ _SLACK = 1e-9
 _DECADES = (1, 2, 3, 5, 10, 20, 50, 100)
 _LEAST_FACTOR = 3.9
 """A logarithmic axis that spans less has its numbers at the multiples of a step."""
+_FAR = 100.0
 
 
 class Tick(NamedTuple):
@@ -38,12 +39,17 @@ def linear_ticks(low: float, high: float, fits: Fits, *, whole: bool = False, ar
         whole: Whether the values are whole numbers, so that there is nothing between two of them.
         around: Whether the next multiples below and above are taken too where the axis ends between two.
     """
+    # With the next ones around there are three at least where the axis goes from below 0 to above it.
+    least = 3 if around else 1
+    ticks: list[Tick] = []
     for mantissa, exponent in _steps(high - low):
         if whole and exponent < 0:
             continue
         values = _multiples(low, high, mantissa, exponent, around=around)
+        if not values:
+            return ticks[:1]
         ticks = [Tick(value, text) for value, text in zip(values, tick_texts(values, exponent), strict=True)]
-        if len(ticks) <= 1 or fits(ticks):
+        if len(ticks) <= least or fits(ticks):
             break
     return ticks
 
@@ -56,12 +62,16 @@ def logarithmic_ticks(low: float, high: float, fits: Fits) -> list[Tick]:
         high: Where it ends, above `low`.
         fits: Whether there is room.
     """
-    if high / low >= _LEAST_FACTOR:
-        for values in _ladders(low, high):
-            ticks = [Tick(value, short(value)) for value in values]
-            if len(ticks) > 1 and fits(ticks):
-                return ticks
-    return linear_ticks(low, high, fits)
+    factor = high / low
+    if factor < _LEAST_FACTOR:
+        return linear_ticks(low, high, fits)
+    ticks: list[Tick] = []
+    for values in _ladders(low, high):
+        ticks = [Tick(value, short(value)) for value in values]
+        if len(ticks) > 1 and fits(ticks):
+            return ticks
+    # Few that a factor apart are there may be many at equal distances, but not where it is a long way.
+    return linear_ticks(low, high, fits) if factor < _FAR else ticks[:1]
 
 
 def _steps(span: float) -> Iterator[tuple[int, int]]:
