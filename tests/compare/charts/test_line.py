@@ -159,6 +159,14 @@ def test_the_axis_holds_what_it_is_asked_to_and_what_there_is():
     assert ends(0.2, 0.3) == ("0.15", "0.45")
 
 
+@pytest.mark.parametrize(
+    ("last", "expected"), [(3, ["0", "1", "2", "3"]), (2.5, ["0", "0.5", "1.0", "1.5", "2.0", "2.5"])]
+)
+def test_there_is_no_number_between_counts(last, expected):
+    values = [LinePoint(0, 0.1), LinePoint(1, 0.5), LinePoint(last, 0.7)]
+    assert labels(parsed(drawn(Line("one", values), x=Axis("k"))), "x") == expected
+
+
 def test_values_that_are_alike_or_differ_by_rounding_have_room_around_them():
     for other in (0.3, 0.1 + 0.2):
         root = parsed(drawn(Line("flat", [LinePoint(1, 0.3), LinePoint(2, other)]), x=Axis("k")))

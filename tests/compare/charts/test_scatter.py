@@ -76,7 +76,11 @@ def test_groups_differ_in_colour_and_shape_and_are_named():
 
 def test_two_hundred_groups_keep_sixteen_looks():
     root = parsed(drawn(*(Dot(n, n, "same", f"group {n}") for n in range(200))))
-    assert len({group.get("fill") for group in by_class(root, "oprag-points")}) == 7
+    looks = {
+        (group.get("fill"), group.get("stroke"), re.sub(r"^M\S+ [\d.]+", "", group[0].get("d") or ""))
+        for group in by_class(root, "oprag-points")
+    }
+    assert len(looks) == 17
     assert "184 more groups" in texts(root)
 
 

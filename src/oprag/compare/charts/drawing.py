@@ -125,7 +125,7 @@ def _sample(shown: Look | None, x: float, y: float, wide: float, *, dashes: bool
     if dashes:
         dash = f' stroke-dasharray="{shown.dash}"' if shown.dash else ""
         line = f'<path d="M{pixels(x)} {pixels(y)}h{pixels(wide)}" stroke="{shown.colour}" stroke-width="2"{dash}/>'
-    return f'{line}<path d="{marker(shown.shape, middle, y)}" fill="{shown.colour}"/>'
+    return f'{line}<path d="{marker(shown.shape, middle, y)}" {shown.point()}/>'
 
 
 def ring(x: float, y: float) -> str:

@@ -162,7 +162,7 @@ def _line(line: Line, plot: Plot, shown: Look, *, points: bool) -> Iterator[str]
             f"{tooltip(line.name)}</path>"
         )
     if points or not joined:
-        yield f'<g class="oprag-points" fill="{shown.colour}">'
+        yield f'<g class="oprag-points" {shown.point()}>'
         for point in (point for run in runs for point in run):
             place = marker(shown.shape, *_places([point], plot, "y")[0])
             yield f'<path d="{place}">{_tip(line, point, plot)}</path>'

@@ -25,7 +25,8 @@ COLOURS = {
 }
 _HUES = 6
 _DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "13 4")
-# Around the point: circle, square, triangle, diamond, plus, triangle upside down.
+# Around the point: circle, square, triangle, diamond, plus, triangle upside down, cross, bar. Eight, so that the six
+# colours come back with other shapes.
 _SHAPES = (
     "m-3.8 0a3.8 3.8 0 1 0 7.6 0a3.8 3.8 0 1 0-7.6 0z",
     "m-3.4-3.4h6.8v6.8h-6.8z",
@@ -33,6 +34,8 @@ _SHAPES = (
     "m0-5l4.6 5l-4.6 5l-4.6-5z",
     "m-1.5-4.6h3v3.1h3.1v3h-3.1v3.1h-3v-3.1h-3.1v-3h3.1z",
     "m0 4.8l4.6-8h-9.2z",
+    "m0-1.7l2.9-2.9l1.7 1.7l-2.9 2.9l2.9 2.9l-1.7 1.7l-2.9-2.9l-2.9 2.9l-1.7-1.7l2.9-2.9l-2.9-2.9l1.7-1.7z",
+    "m-5-1.9h10v3.8h-10z",
 )
 MOST_NAMED = 16
 """More than these cannot be told apart on one chart."""
@@ -45,11 +48,23 @@ class Look(NamedTuple):
         colour: For `fill` and `stroke`.
         dash: For `stroke-dasharray`; "" for a whole line.
         shape: The number of the shape of its points.
+        hollow: Whether its points have a border alone.
     """
 
     colour: str
     dash: str
     shape: int
+    hollow: bool = False
+
+    def point(self, border: str = "") -> str:
+        """The attributes of its points, as XML.
+
+        Args:
+            border: Those of the border of a point that is not hollow.
+        """
+        if self.hollow:
+            return f'fill="{paint("page")}" stroke="{self.colour}" stroke-width="1.8"'
+        return f'fill="{self.colour}"{border and f" {border}"}'
 
 
 def paint(name: str) -> str:
@@ -65,7 +80,12 @@ def look(number: int) -> Look:
     """The look of a line or group, counted from 0."""
     if number >= MOST_NAMED:
         return OTHERS
-    return Look(paint(str(number % _HUES + 1)), _DASHES[number % len(_DASHES)], number % len(_SHAPES))
+    return Look(
+        colour=paint(str(number % _HUES + 1)),
+        dash=_DASHES[number % len(_DASHES)],
+        shape=number % len(_SHAPES),
+        hollow=number >= len(_SHAPES),
+    )
 
 
 def marker(shape: int, x: float, y: float) -> str:

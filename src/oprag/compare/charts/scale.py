@@ -120,10 +120,14 @@ def number(value: float, where: str) -> float:
 def across(axis: Axis, values: Iterable[float], left: float, right: float) -> Scale:
     """A scale from left to right that holds the values, of which there is one at least.
 
+    Where all of them are whole, as counts are, so are the numbers of a linear one.
+
     Raises:
         OptionError: The axis is logarithmic and a value is not above 0.
     """
+    values = list(values)
     low, high = _extent(axis, values)
+    whole = all(value == int(value) for value in values)
     scale = Scale(axis=axis, low=low, high=high, start=left + _INSET, end=right - _INSET)
 
     def fits(ticks: Sequence[Tick]) -> bool:
@@ -132,7 +136,7 @@ def across(axis: Axis, values: Iterable[float], left: float, right: float) -> Sc
             one + half + 7 <= other - other_half for (one, half), (other, other_half) in pairwise(ends)
         )
 
-    ticks = logarithmic_ticks(low, high, fits) if axis.logarithmic else linear_ticks(low, high, fits)
+    ticks = logarithmic_ticks(low, high, fits) if axis.logarithmic else linear_ticks(low, high, fits, whole=whole)
     return replace(scale, ticks=tuple(ticks))
 
 

@@ -127,7 +127,7 @@ def _steps(front: Sequence[Dot], plot: Plot) -> str:
 
 def _group(shown: Look, silent: Sequence[Dot], there: Sequence[Dot], plot: Plot) -> Iterator[str]:
     border = f'stroke="{paint("page")}" stroke-width="0.7"'
-    yield f'<g class="oprag-points" fill="{shown.colour}" fill-opacity="0.85" {border}>'
+    yield f'<g class="oprag-points" {shown.point(border)} opacity="0.85">'
     if silent:
         yield f'<path d="{"".join(_shape(shown, dot, plot) for dot in silent)}"/>'
     for dot in there:
