@@ -77,3 +77,18 @@ def test_without_scores_there_is_nothing_to_choose(swept):
         read_sweep(swept[0], "sweep", "rouge_l")
     with pytest.raises(ExperimentError, match="other"):
         read_sweep(swept[0], "other", "token_f1")
+
+
+def count_characters(text: str) -> int:
+    return len(text)
+
+
+def test_a_counter_of_the_users_own_is_told_and_not_in_the_profile(tmp_path):
+    book, asked = write_ledgers(tmp_path, questions=3)
+    experiment = sweep_experiment(
+        read_data(asked, documents=book), budgets=[400], count_tokens="tests.compare.test_sweep_choice:count_characters"
+    )
+    run(experiment, tmp_path / "sweep.db")
+    profile = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage").profile
+    assert "count_tokens" not in profile.assembly
+    assert "test_sweep_choice:count_characters, which no profile can name" in profile.about["count_tokens"]

@@ -88,13 +88,13 @@ def compare(
         changes["max_concurrency"] = max_concurrency
     with interruptible(), clear_errors():
         _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
-        path = Path(results) if results is not None else Path(file).with_suffix(".db")
-        files = TableFiles(csv=csv, parquet=parquet, answers=answers)
-        files.check(file, path, plan=plan)
         from oprag.compare.experiment_file import read_experiment
 
         with chatter_apart():
             experiment = read_experiment(file, changes=changes)
+            path = Path(results) if results is not None else Path(file).with_suffix(".db")
+            files = TableFiles(csv=csv, parquet=parquet, answers=answers)
+            files.check(file, path, plan=plan)
             planned = plan_of(experiment, path, retry_failed=retry_failed)
         if plan:
             _show_plan(planned, as_json=as_json)

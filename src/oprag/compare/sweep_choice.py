@@ -16,7 +16,7 @@ from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting, settings_of
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots
 from oprag.compare.table import CellSummary, cell_table
-from oprag.errors import ExperimentError
+from oprag.errors import ExperimentError, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.profile import Profile
 
@@ -150,7 +150,12 @@ def _profile(
     answered = values["method"] not in (*ALONE, *LIKELIHOODS)
     options = MethodOptions(**_those_of(MethodOptions, values)) if answered else None
     profile = Profile.of(assembly, options, about)
-    return replace(profile, assembly={**profile.assembly, "count_tokens": counter})
+    try:
+        return replace(profile, assembly={**profile.assembly, "count_tokens": counter})
+    except OptionError:
+        # A function of the user's own: no profile names code to be run.
+        said = f"{counter}, which no profile can name: give count_tokens beside it"
+        return replace(profile, about={**profile.about, "count_tokens": said})
 
 
 def _those_of(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
