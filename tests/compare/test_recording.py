@@ -73,6 +73,21 @@ def test_cosines_do_not_hang_on_the_first_question(tmp_path):
     assert "answer_cosine" in scores(tmp_path, "stuff")["full"]
 
 
+def test_questions_with_the_same_words_have_their_own_evidence(tmp_path):
+    other = replace(FULL, id="other", evidence=(Evidence("text", 34, len(TEXT)),))
+
+    def coverage(folder, *questions, method="stuff"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        found = scores(tmp_path / folder, method, data=replace(DATA, questions=[*questions]), k=2)
+        return {name: values["evidence_coverage"] for name, values in found.items()}
+
+    together = coverage("both", FULL, other)
+    assert together == coverage("one", FULL) | coverage("another", other)
+    assert together["full"] != together["other"]
+    # Every method of a question has the same context.
+    assert coverage("both", FULL, other, method="map_reduce") == together
+
+
 def test_order_shows_in_inverted_pairs(tmp_path):
     path = tmp_path / "results.db"
     grid = {"k": 8, "chunk_size": 16, "method": "context_only", "order": ["source", "reverse", "rank"]}
@@ -106,7 +121,7 @@ def test_nothing_left_by_thresholds_is_answered_without_a_call(method, tmp_path)
 def test_a_likelihood_that_is_no_number_is_no_score(tmp_path):
     from oprag.compare.scoring import Scored, scores_of
 
-    scored = Scored(FULL, "answer_likelihood", "nan", None, (), 0, 0)
+    scored = Scored(FULL, "answer_likelihood", "nan", None, (), 0, 0, {})
     assert scores_of(scored, ["answer_likelihood"]) == ({}, ["no answer_likelihood: it is nan, not a number"])
 
 

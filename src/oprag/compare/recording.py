@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from oprag.compare.cell import Cell
@@ -33,6 +33,7 @@ class _About(NamedTuple):
     tokens: int
     embedder_tokens: int
     spans: Sequence[tuple[str, int, int]]
+    scores: dict[Hashable, float | None]
 
 
 class Recorder:
@@ -121,6 +122,7 @@ class Recorder:
             () if about is None else about.spans,
             sum(cell.assembly.count_tokens(call.prompt.text) for call in answer.calls),
             self._length(cell, question),
+            {} if about is None else about.scores,
         )
 
     def _about_context(self, cell: Cell, question: Question, context: Context) -> _About:
@@ -135,6 +137,7 @@ class Recorder:
                 context.tokens,
                 sum(index.pieces[row].tokens for row in rows),
                 spans_of(context, index, self._data[cell.data].documents),
+                {},
             )
 
         # The context is held with it, so no other one can have its id.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from oprag.compare.cell import ALONE, LIKELIHOODS
@@ -44,6 +44,7 @@ class Scored(NamedTuple):
         spans: The places of the kept chunks in whole texts, where they are needed.
         tokens_read: The tokens of all prompts, by the counter of the experiment.
         tokens_of_sources: The tokens of the whole documents of the question, by the same.
+        of_context: What metrics of the context alone gave before, for other answers from the same context.
     """
 
     question: Question
@@ -53,6 +54,7 @@ class Scored(NamedTuple):
     spans: Sequence[tuple[str, int, int]]
     tokens_read: int
     tokens_of_sources: int
+    of_context: dict[Hashable, float | None]
 
 
 Metric = Callable[[Scored], float | None]
@@ -72,15 +74,28 @@ def _choice(given: Scored) -> float | None:
     return None if given.method in _SILENT or labels is None else choice_accuracy(given.text, labels)
 
 
-def _coverage(given: Scored) -> float | None:
+def _of_context(metric: Callable[[Scored, Context], float | None]) -> Metric:
+    """A metric that is the same for all answers from a context: it is computed once."""
+
+    def score(given: Scored) -> float | None:
+        if given.context is None:
+            return None
+        # Two questions with the same words may have other evidence.
+        place = metric, given.question.evidence
+        if place not in given.of_context:
+            given.of_context[place] = metric(given, given.context)
+        return given.of_context[place]
+
+    return score
+
+
+def _coverage(given: Scored, _: Context) -> float | None:
     evidence = given.question.evidence
-    return None if given.context is None or not evidence else evidence_coverage(given.spans, evidence)
+    return evidence_coverage(given.spans, evidence) if evidence else None
 
 
-def _inversions(given: Scored) -> float | None:
-    if given.context is None:
-        return None
-    return inverted_pairs([(str(chunk.source), chunk.metadata["chunk_index"]) for chunk in given.context.kept])
+def _inversions(_: Scored, context: Context) -> float | None:
+    return inverted_pairs([(str(chunk.source), chunk.metadata["chunk_index"]) for chunk in context.kept])
 
 
 def _likelihood(given: Scored) -> float | None:
@@ -103,8 +118,8 @@ METRICS: dict[str, Metric | None] = {
     "rouge_l": _of_answers(rouge_l),
     COSINE: None,
     "answer_likelihood": _likelihood,
-    "evidence_coverage": _coverage,
-    "inverted_pairs": _inversions,
+    "evidence_coverage": _of_context(_coverage),
+    "inverted_pairs": _of_context(_inversions),
     "paper_token_usage": _paper_tokens,
     "long_context_share": _share,
 }
