@@ -81,7 +81,8 @@ def write_csv(
     """
     with _written(path) as target, replacing(target) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        writer = csv.writer(text, lineterminator="\n")
+        # With RFC 4180's line ends a text with either half of one is quoted; with "\n" alone one with "\r" is not.
+        writer = csv.writer(text, lineterminator="\r\n")
         writer.writerow(columns)
         for row in rows:
             writer.writerow([_cell(row.get(name), spreadsheet_safe=spreadsheet_safe) for name in columns])

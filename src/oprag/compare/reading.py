@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from oprag.compare.axes import axes
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.schema import CELL_COLUMNS, RESULTS
-from oprag.compare.sequence import place_of, values_of
+from oprag.compare.sequence import hashable, place_of, values_of
 from oprag.database import Database
 from oprag.errors import ExperimentError, ResultsFileError
 
@@ -218,7 +218,7 @@ def _cell(
 ) -> CellAnswers:
     _, key, options, *columns = row
     known = dict(zip(CELL_COLUMNS, columns, strict=True)) | json.loads(options)
-    values = {name: known.get(name, axes()[name].default) for name in names}
+    values = {name: hashable(known.get(name, axes()[name].default)) for name in names}
     return CellAnswers(key, values, asked[values["data"]], answers)
 
 

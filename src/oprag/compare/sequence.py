@@ -7,7 +7,7 @@ from typing import Any
 
 from oprag.compare.axes import axes
 
-__all__ = ["place_of", "values_of"]
+__all__ = ["hashable", "place_of", "values_of"]
 
 _LAST = ("seed", "repeat")  # several of these are one setting
 
@@ -21,11 +21,16 @@ def values_of(described: Mapping[str, Any]) -> dict[str, list[Any]]:
     listed: dict[str, list[Any]] = {}
     for grid in described.get("grid", ()):
         for name, values in grid.items():
-            listed.setdefault(name, []).extend(values)
+            listed.setdefault(name, []).extend(map(hashable, values))
     for name, part in (("data", "data"), ("embedder", "embedders"), ("model", "models")):
         listed.setdefault(name, list(described.get(part, ())))
     names = sorted([*listed, *(name for name in axes() if name not in listed)], key=lambda name: name in _LAST)
     return {name: listed.get(name, []) for name in names if name in axes()}
+
+
+def hashable(value: Any) -> Any:
+    """A value as settings are told apart by it: JSON makes lists of tuples, such as several keys of metadata."""
+    return tuple(map(hashable, value)) if isinstance(value, list) else value
 
 
 def place_of(values: Mapping[str, Any], listed: Mapping[str, list[Any]]) -> list[int]:

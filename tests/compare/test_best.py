@@ -1,0 +1,72 @@
+"""The best setting: which it is, and whether that is shown."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oprag.compare.best import Best, best_of
+from oprag.compare.setting import settings_of, varying_axes
+from oprag.compare.table import cell_table
+from oprag.errors import OptionError
+from tests.compare.test_table import made, results_of
+
+
+def best(*cells, metric="token_f1", confidence=0.95) -> Best:
+    results = results_of(*cells)
+    rows = cell_table(results)
+    axes = varying_axes(rows)[0]
+    return best_of(settings_of(results.cells), rows, results, metric, axes, confidence=confidence)
+
+
+def scores(mean, *, seed=0, questions=40) -> Any:
+    draw = np.random.default_rng(seed)
+    return {str(n): mean + n / 100 + float(draw.normal(0, 0.05)) for n in range(questions)}
+
+
+def test_the_highest_is_shown_where_every_other_is_far_behind():
+    found = best(made(scores(0.2), k=4), made(scores(0.5, seed=1), k=8), made(scores(0.4, seed=2), k=8, order="rank"))
+    assert found.shown
+    assert found.values == {"k": 8, "order": "source"}
+    assert found.rivals == ()
+    assert [other.setting.values["k"] for other in found.others] == [8, 4]
+    text = found.describe()
+    assert text.startswith("k=8, order=source has the highest token_f1, 0.")
+    assert "is shown to be better than each of the 2 others; the nearest is k=8, order=rank (difference +0." in text
+
+
+def test_the_highest_is_not_shown_where_another_is_near():
+    found = best(*(made(scores(0.5, seed=seed), k=seed + 1) for seed in range(6)), made(scores(0.1), k=9))
+    assert not found.shown
+    assert len(found.rivals) == 5
+    assert found.others[-1].shown
+    assert "is not shown to be better than 5 of the 6 others: " in found.describe()
+    assert found.describe().endswith("; and 2 more")
+
+
+def test_a_control_may_be_the_best():
+    found = best(made(scores(0.5), method="closed_book"), made(scores(0.2), k=8))
+    assert found.shown
+    assert found.values == {"method": "closed_book"}
+
+
+def test_one_setting_has_nothing_beside_it():
+    found = best(made(scores(0.5), k=8))
+    assert not found.shown
+    assert found.describe().endswith("n = 40; there is nothing to compare it with")
+
+
+def test_settings_without_scores_have_no_part():
+    found = best(made(scores(0.5), k=8), made(dict.fromkeys(scores(0.5)), k=4))
+    assert found.others == ()
+
+
+def test_many_settings_can_be_told_from_the_best():
+    # Behind Holm's correction no p-value of 10,000 samples would be below 0.05 here.
+    cells = [made(scores(0.1, seed=k, questions=20), k=k) for k in range(1, 511)]
+    assert best(*cells, made(scores(0.9, questions=20), k=1_000)).shown
+
+
+def test_no_score_at_all_is_refused():
+    with pytest.raises(OptionError, match="no scores of 'rouge_l'"):
+        best(made(scores(0.5), k=8), metric="rouge_l")

@@ -1,0 +1,191 @@
+"""Rows as CSV, Parquet and data frames, each read by another program's reader."""
+
+import builtins
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oprag.compare.exporting import check_parquet, check_target, data_frame, write_csv, write_parquet
+from oprag.errors import MissingExtraError, OptionError, ResultsFileError
+
+COLUMNS = ("k", "score", "text", "flag", "names", "nothing")
+ROWS: list[dict[str, Any]] = [
+    {"k": 8, "score": 0.1, "text": 'a "quoted", text;\r\nof two lines', "flag": True, "names": ["ä", "b"]},
+    {"k": None, "score": -1.5, "text": "", "flag": False, "names": [], "nothing": None},
+]
+FORMULAS = [
+    "=1+1",
+    "+1+cmd|' /C calc'!A1",
+    "-2+3",
+    "@SUM(A1:A9)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "  =1",
+    "\u00a0=1",
+    "＝1+1",
+    "＋1",
+    "－1",
+    "＠x",
+    '=HYPERLINK("http://example.org")',
+    "- a list",
+]
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def csv_of(tmp_path, text, **options) -> str:
+    write_csv(tmp_path / "t.csv", ["text"], [{"text": text}], **options)
+    return read_csv(tmp_path / "t.csv")[0]["text"]
+
+
+def test_csv_has_what_was_given(tmp_path):
+    write_csv(tmp_path / "t.csv", COLUMNS, ROWS)
+    first, second = read_csv(tmp_path / "t.csv")
+    assert (first["k"], float(first["score"]), first["text"]) == ("8", 0.1, ROWS[0]["text"])
+    assert json.loads(first["names"]) == ["ä", "b"]
+    assert (first["flag"], second["k"], second["score"], second["nothing"]) == ("True", "", "-1.5", "")
+
+
+def test_csv_is_read_by_pandas(tmp_path):
+    pandas: Any = pytest.importorskip("pandas")
+    write_csv(tmp_path / "t.csv", COLUMNS, ROWS)
+    frame = pandas.read_csv(tmp_path / "t.csv")
+    assert frame["score"].tolist() == [0.1, -1.5]
+    assert frame["k"].isna().tolist() == [False, True]
+    assert frame["text"][0] == ROWS[0]["text"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_text_is_a_formula_of_a_spreadsheet(tmp_path, text):
+    assert csv_of(tmp_path, text) == f"'{text}"
+    assert csv_of(tmp_path, text, spreadsheet_safe=False) == text
+
+
+@pytest.mark.parametrize("text", ["-5", "+3.25", "-1e-4", "a=b", "x - y", "'=1", "", "1-2", "e+3"])
+def test_other_text_and_numbers_stay_as_they_are(tmp_path, text):
+    assert csv_of(tmp_path, text) == text
+
+
+@given(st.text(max_size=20))
+def test_any_text_comes_back(tmp_path_factory, text):
+    # A hostile text can neither leave its cell nor its row, and is what it was but for the apostrophe.
+    found = csv_of(tmp_path_factory.getbasetemp(), text)
+    stored = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    assert found in (stored, f"'{stored}")
+    assert not found.lstrip().startswith(("=", "@"))
+
+
+def test_parquet_has_what_was_given(tmp_path):
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    write_parquet(tmp_path / "t.parquet", COLUMNS, [*ROWS, {"text": "=1+1"}])
+    table = parquet.read_table(tmp_path / "t.parquet")
+    assert table.column_names == list(COLUMNS)
+    read = table.to_pylist()
+    assert read[:2] == [{name: row.get(name) for name in COLUMNS} for row in ROWS]
+    assert read[2]["text"] == "=1+1"
+    assert [str(table.schema.field(name).type) for name in COLUMNS] == [
+        "int64",
+        "double",
+        "string",
+        "bool",
+        "list<element: string>",
+        "string",
+    ]
+
+
+def test_values_of_several_kinds_are_texts(tmp_path):
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    rows: list[dict[str, Any]] = [
+        {"a": 1, "b": "x"},
+        {"a": 2.5, "b": ["y", "z"]},
+        {"a": None, "b": None},
+        {"a": 3, "b": {"c": 1}},
+    ]
+    write_parquet(tmp_path / "t.parquet", ["a", "b"], rows)
+    assert parquet.read_table(tmp_path / "t.parquet").to_pydict() == {
+        "a": [1.0, 2.5, None, 3.0],
+        "b": ["x", '["y", "z"]', None, '{"c": 1}'],
+    }
+
+
+def test_a_frame_keeps_whole_numbers_whole():
+    pytest.importorskip("pandas")
+    frame = data_frame(COLUMNS, ROWS)
+    assert list(frame.columns) == list(COLUMNS)
+    assert str(frame["k"].dtype) == "Int64"
+    assert frame["k"].dropna().tolist() == [8]
+    assert frame["flag"].dtype == bool
+    assert frame["names"].tolist() == [["ä", "b"], []]
+
+
+def test_no_rows_are_a_table_without_rows(tmp_path):
+    write_csv(tmp_path / "t.csv", COLUMNS, [])
+    assert (tmp_path / "t.csv").read_text(encoding="utf-8") == ",".join(
+        COLUMNS
+    ) + "\n"  # read with line ends of any kind
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    write_parquet(tmp_path / "t.parquet", COLUMNS, [])
+    assert parquet.read_table(tmp_path / "t.parquet").num_rows == 0
+    pytest.importorskip("pandas")
+    assert data_frame(COLUMNS, []).shape == (0, len(COLUMNS))
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("old", encoding="utf-8")
+
+    def rows():
+        yield ROWS[0]
+        raise ResultsFileError("the file is damaged")
+
+    with pytest.raises(ResultsFileError):
+        write_csv(path, COLUMNS, rows())
+    assert path.read_text(encoding="utf-8") == "old"
+    write_csv(path, COLUMNS, ROWS)
+    assert len(read_csv(path)) == 2
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_where_nothing_can_be_written_is_told(tmp_path):
+    with pytest.raises(OptionError, match="No such file"):
+        write_csv(tmp_path / "none" / "t.csv", COLUMNS, ROWS)
+    with pytest.raises(OptionError, match="there is no folder"):
+        check_target(tmp_path / "none" / "t.csv")
+    with pytest.raises(OptionError, match="it is a folder"):
+        check_target(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "r.db")
+    with pytest.raises(OptionError, match="written over"):
+        check_target(tmp_path / "link", tmp_path / "x.toml", tmp_path / "r.db")
+    assert check_target(tmp_path / "t.csv", tmp_path / "r.db") == tmp_path / "t.csv"
+
+
+@pytest.mark.parametrize(
+    ("module", "use"),
+    [
+        ("pandas", lambda path: data_frame(COLUMNS, ROWS)),
+        ("pyarrow", lambda path: write_parquet(path, COLUMNS, ROWS)),
+        ("pyarrow", lambda path: check_parquet()),
+    ],
+)
+def test_what_is_not_installed_is_named(monkeypatch, tmp_path, module, use):
+    real = builtins.__import__
+
+    def importing(name, *given):
+        if name.partition(".")[0] == module:
+            raise ImportError(name)
+        return real(name, *given)
+
+    monkeypatch.setattr(builtins, "__import__", importing)
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(MissingExtraError, match=r"oprag\[frame\]"):
+        use(tmp_path / "t.parquet")
