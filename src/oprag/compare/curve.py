@@ -12,7 +12,7 @@ from oprag.compare.statistics import Summary
 from oprag.compare.table import CellSummary
 from oprag.errors import OptionError
 
-__all__ = ["ORDERED_AXES", "CurvePoint", "Row", "check_ordered", "curves_of"]
+__all__ = ["ORDERED_AXES", "CurvePoint", "Row", "axis_rank", "check_ordered", "curves_of"]
 
 Row = tuple[Setting, CellSummary]
 """A setting, and what it scored and took."""
@@ -82,7 +82,7 @@ def curves_of(rows: Sequence[Row], axis: str) -> list[tuple[dict[str, Any], list
         if not any(_within(values, other) for other, _ in found):
             # Without a threshold min_keep has no effect, so that such a setting lacks it, and is on the curve of each.
             also = [row for other, others in found if _within(other, values) for row in others]
-            curves.append((values, sorted(members + also, key=lambda row: _rank(axis, row[0].values[axis]))))
+            curves.append((values, sorted(members + also, key=lambda row: axis_rank(axis, row[0].values[axis]))))
     return curves
 
 
@@ -95,5 +95,6 @@ def _place(values: Mapping[str, Any]) -> Hashable:
     return frozenset((name, type(value), value) for name, value in values.items())
 
 
-def _rank(axis: str, value: Any) -> tuple[int, float]:
+def axis_rank(axis: str, value: Any) -> tuple[int, float]:
+    """Where a value of an axis of numbers stands among the others: a key to sort by."""
     return ORDERED_AXES[axis] if value is None else (0, value)

@@ -22,7 +22,8 @@ def better_metric(table: SettingTable, metric: str | None) -> str:
     metric = table.metric if metric is None else metric
     check_metric(metric, table.results)
     if metric not in table.metrics:
-        raise OptionError(f"there are no scores of {metric!r}; there are of {', '.join(table.metrics)}", metric)
+        there = f"; there are of {', '.join(table.metrics)}" if table.metrics else ", nor of any other metric"
+        raise OptionError(f"there are no scores of {metric!r}{there}", metric)
     return metric
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from oprag.compare.curve import axis_rank
 from oprag.compare.pareto import pareto_front
 from oprag.compare.sweet_spot import SweetSpot
 from oprag.compare.text_table import shown
@@ -43,7 +44,7 @@ def plot_curves(spots: Sequence[SweetSpot], names: Sequence[str], *, x: str) -> 
         places: Mapping[Any, float] = {}
     else:
         values = dict.fromkeys(point.value for spot in spots for point in spot.points)
-        places = _places(axes, list(values))
+        places = _places(axes, sorted(values, key=lambda value: axis_rank(x, value)))
     pale = 0.15 if len(spots) <= _MOST_INSIDE else 0.05
     for spot, name, marker, style in zip(spots, names, cycle(_MARKERS), cycle(_LINES), strict=False):
         points = [
@@ -125,16 +126,14 @@ def _figure() -> tuple[Figure, Axes]:
 
 def _places(axes: Axes, values: Sequence[Any]) -> dict[Any, float]:
     """Where each value stands: by its size, or evenly where one is None, which has no size."""
-    if None not in values:
-        _scale(axes, values)
-        axes.set_xticks(sorted(values), [shown(value) for value in sorted(values)])
-        axes.minorticks_off()
-        return {value: float(value) for value in values}
-    ordered = sorted(value for value in values if value is not None)
-    # It is the least or the most, as the curve has it.
-    ordered = [None, *ordered] if values[0] is None else [*ordered, None]
-    axes.set_xticks(range(len(ordered)), [shown(value) for value in ordered])
-    return {value: float(place) for place, value in enumerate(ordered)}
+    titles = [shown(value) for value in values]
+    if None in values:
+        axes.set_xticks(range(len(values)), titles)
+        return {value: float(place) for place, value in enumerate(values)}
+    _scale(axes, values)
+    axes.set_xticks(values, titles)
+    axes.minorticks_off()
+    return {value: float(value) for value in values}
 
 
 def _scale(axes: Axes, values: Sequence[float | None]) -> None:

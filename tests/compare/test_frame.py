@@ -1,0 +1,364 @@
+"""Results in Python, of real runs: rows, columns, files, and what they are asked."""
+
+import csv
+import json
+import sqlite3
+from contextlib import closing
+from statistics import fmean, median
+from typing import Any
+
+import pytest
+
+from oprag.compare import Comparison, compare
+from oprag.compare.answer_rows import answer_columns
+from oprag.compare.axes import axes
+from oprag.compare.experiment_file import read_experiment
+from oprag.compare.measured import measure_cells
+from oprag.compare.quantities import COSTS
+from oprag.compare.reading import Results
+from oprag.compare.scoring import METRICS
+from oprag.compare.statistics import paired_difference
+from oprag.compare.table import cell_table
+from oprag.errors import ExperimentError, OptionError, ResultsFileError
+from tests.compare.folders import model, write_experiment
+from tests.compare.helpers import RecordingModel, experiment
+from tests.compare.test_sweet_spot import PEAK, curve
+from tests.compare.test_table import made, results_of
+
+GRID = 'method = ["stuff", "closed_book"]\norder = ["source", "random"]\nseed = [1, 2]\nk = [2, 4]'
+HOSTILE = '<script>alert("x")</script>'
+
+
+def frame(*cells) -> Comparison:
+    """A comparison of scores that are given; nothing of it is in a file."""
+    results = results_of(*cells)
+    return Comparison(results, cell_table(results), [], {}, "none.db")
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory) -> Comparison:
+    folder = tmp_path_factory.mktemp("frame")
+    path = write_experiment(
+        folder, GRID, model(failing="did the comet"), metrics='["rouge_l", "token_f1", "inverted_pairs"]'
+    )
+    return compare(path)
+
+
+def read_csv(path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_run_gives_its_results(ran):
+    assert ran.path.name == "harbour.db"
+    assert ran.report is not None
+    assert ran.report.failed == {"ValueError": 7}
+    assert ran.experiment == "harbour"
+    assert len(ran) == 5
+    again = Comparison.open(ran.path)
+    assert list(again) == list(ran)
+    assert again.report is None
+
+
+def test_a_row_is_a_setting_with_all_that_it_scored_and_took(ran):
+    assert ran.columns[:3] == ("method", "order", "k")
+    assert set(ran.columns) >= {"data", "embedder", "model", "chunk_size"}
+    assert all(tuple(row) == ran.columns for row in ran)
+    source, control = ran[0], ran[-1]
+    assert (source["method"], source["order"], source["k"]) == ("stuff", "source", 2)
+    assert (control["method"], control["order"], control["k"]) == ("closed_book", None, None)
+    assert (source["asked"], source["answered"], source["failed"], source["left"], source["cells"]) == (4, 3, 1, 0, 1)
+    summary = ran.settings[0].scores["token_f1"]
+    assert [source[f"token_f1{part}"] for part in ("", "_low", "_high", "_median", "_sd", "_n")] == [
+        summary.mean,
+        summary.low,
+        summary.high,
+        summary.median,
+        summary.standard_deviation,
+        3,
+    ]
+    assert (control["inverted_pairs"], control["inverted_pairs_n"]) == (None, 0)
+    assert source["tokens"] == source["input_tokens"] + source["output_tokens"]
+    assert "seconds" not in ran.columns
+
+
+def test_rows_and_columns_are_taken_as_from_a_sequence_and_a_table(ran):
+    assert ran["k"] == [2, 4, 2, 4, None]
+    assert [row["k"] for row in ran[1:3]] == [4, 2]
+    assert ran[-1] in ran
+    with pytest.raises(OptionError, match="no column 'kk'; there are method, order, k"):
+        ran["kk"]
+
+
+def test_no_two_columns_have_one_name():
+    results = Results("x", {}, (), {})
+    taken = answer_columns(results, list(axes()), measured=True)
+    assert len({*taken, *METRICS}) == len(taken) + len(METRICS)
+    assert not {*axes(), *METRICS} & {*COSTS, "cells", "asked", "answered", "failed", "left"}
+
+
+def test_it_shows_itself(ran):
+    text = repr(ran)
+    assert text.startswith("Comparison 'harbour': 5 settings, 21 answers, 7 failed\nmethod       order   k  token_f1 ")
+    assert len(text.splitlines()) == 7
+    assert ran._repr_html_().count("<tr>") == 6
+
+
+def test_hostile_names_are_shown_as_text():
+    hostile = frame(made({"a": 0.5, "b": 0.6}, model=HOSTILE), made({"a": 0.5, "b": 0.6}, model="x\x1b[2J\u202e"))
+    assert "<script" not in hostile._repr_html_()
+    assert "&lt;script&gt;" in hostile._repr_html_()
+    assert not {"\x1b", "\u202e"} & set(repr(hostile) + hostile._repr_html_())
+    table = hostile.pivot("model", "k")
+    assert "<script" not in table._repr_html_()
+    assert "\x1b" not in str(table)
+
+
+def test_answers_are_those_of_the_file(ran):
+    rows = list(ran.answers())
+    with closing(sqlite3.connect(ran.path)) as connection:
+        connection.row_factory = sqlite3.Row
+        kept = [dict(row) for row in connection.execute("SELECT * FROM results")]
+
+    def place(row):
+        closed = row["method"] == "closed_book"
+        seed = row["seed"] if row["order"] == "random" else None
+        return row["method"], *((None, None) if closed else (row["order"], row["k"])), seed, row["question_id"]
+
+    by_place = {place(row): row for row in kept}
+    assert len(by_place) == len(rows) == 28
+    for row in rows:
+        there = by_place[place(row)]
+        assert {name: row[name] for name in ("status", "answer", "error", "message", "calls", "input_tokens")} == {
+            name: there[name] for name in ("status", "answer", "error", "message", "calls", "input_tokens")
+        }
+        scores = {name: row[name] for name in ran.metrics if row[name] is not None}
+        assert scores == pytest.approx(json.loads(there["scores"]))  # SQLite's JSON has 15 digits
+        assert row["tokens"] == there["input_tokens"] + there["output_tokens"]
+
+
+def test_an_answer_says_what_was_asked_and_why_it_failed(ran):
+    row = next(row for row in ran.answers() if row["status"] == "failed")
+    assert row["question"] == "When did the comet cross the sky?"
+    assert row["gold_answers"] == ["in March"]
+    assert row["documents"] == ["book0.md"]
+    assert row["error"] == "ValueError"
+    assert "no answer about did the comet" in row["message"]
+    assert (row["answer"], row["token_f1"]) == (None, None)
+
+
+def test_frames_of_settings_and_answers(ran):
+    pytest.importorskip("pandas")
+    settings, answers = ran.to_pandas(), ran.to_pandas(answers=True)
+    assert tuple(settings.columns) == ran.columns
+    assert settings["token_f1"].tolist() == ran["token_f1"]
+    assert settings["k"].dropna().tolist() == [2, 4, 2, 4]
+    assert len(answers) == 28
+    means = answers[answers.status == "answered"].groupby(["method", "order", "k"], dropna=False)["token_f1"].mean()
+    # The mean over seeds and questions is that over questions of the means over seeds, since none lacks a seed.
+    assert means["stuff", "random", 4] == pytest.approx(settings["token_f1"][3])
+
+
+def test_files_of_settings_and_answers(ran, tmp_path):
+    ran.to_csv(tmp_path / "s.csv")
+    ran.to_csv(tmp_path / "a.csv", answers=True)
+    rows = read_csv(tmp_path / "s.csv")
+    assert [float(row["token_f1"]) for row in rows] == ran["token_f1"]
+    answers = read_csv(tmp_path / "a.csv")
+    assert [row["question_id"] for row in answers] == [row["question_id"] for row in ran.answers()]
+    failed = [row for row in answers if row["status"] == "failed"]
+    assert len(failed) == 7
+    assert all("no answer about did the comet" in row["message"] for row in failed)
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    ran.to_parquet(tmp_path / "a.parquet", answers=True)
+    assert parquet.read_table(tmp_path / "a.parquet").column("answer").to_pylist() == [
+        row["answer"] for row in ran.answers()
+    ]
+
+
+def test_the_results_file_is_not_written_over(ran):
+    before = ran.path.read_bytes()
+    with pytest.raises(OptionError, match="written over"):
+        ran.to_csv(ran.path)
+    assert ran.path.read_bytes() == before
+
+
+def test_answers_that_would_be_formulas_are_not(tmp_path):
+    formula = '=HYPERLINK("http://example.org","a")'
+    run = compare(experiment(RecordingModel(lambda text: formula)), tmp_path / "r.db")
+    run.to_csv(tmp_path / "a.csv", answers=True)
+    assert {row["answer"] for row in read_csv(tmp_path / "a.csv")} == {f"'{formula}"}
+    assert {row["answer"] for row in run.answers()} == {formula}
+
+
+def test_the_metric_that_is_meant_is_the_first_of_the_experiment(ran):
+    assert ran.metrics == ("rouge_l", "token_f1", "inverted_pairs")
+    assert ran.metric == "rouge_l"
+    assert ran.best().metric == "rouge_l"
+    only = frame(made({"a": None}))
+    with pytest.raises(OptionError, match="no scores of a metric of which more is better"):
+        only.metric  # noqa: B018
+    with pytest.raises(OptionError, match="how chunks stand"):
+        ran.best("inverted_pairs")
+    with pytest.raises(OptionError, match="no scores of 'answer_cosine'; there are of rouge_l"):
+        ran.pareto("answer_cosine")
+
+
+def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
+    described = read_experiment(write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), limits="{calls = 0}"))
+    run = compare(described, tmp_path / "r.db")
+    assert run.report is not None
+    assert not run.report.complete
+    assert (len(run), run[0]["answered"], run[0]["left"], run.metrics) == (1, 0, 4, ())
+    assert list(run.answers()) == []
+    assert "4 not tried" in repr(run)
+    run.to_csv(tmp_path / "a.csv", answers=True)
+    assert read_csv(tmp_path / "a.csv") == []
+    for ask in (run.best, run.pareto, run.sweet_spots, run.plot, lambda: run.pivot("k", "order")):
+        with pytest.raises(OptionError, match="no scores"):
+            ask()
+
+
+def test_one_cell_alone(tmp_path):
+    run = compare(experiment(None, grid={"method": "context_only", "k": 2, "chunk_size": 32}), tmp_path / "r.db")
+    assert len(run) == 1
+    assert "nothing to compare it with" in run.best("evidence_coverage").describe()
+    assert [row["k"] for row in run.pareto("evidence_coverage", cost="context_tokens")] == [2]
+    (spot,) = run.sweet_spots("k", "evidence_coverage")
+    assert spot.best is None
+    assert run.pivot("k", "order", "evidence_coverage").texts() != [["–"]]
+
+
+def test_an_experiment_in_no_file_needs_a_path():
+    with pytest.raises(OptionError, match="path must name the results file"):
+        compare(experiment(None))
+
+
+def test_what_cannot_be_opened_is_refused(ran, tmp_path):
+    with pytest.raises(ResultsFileError, match="there is no results file"):
+        Comparison.open(tmp_path / "none.db")
+    with pytest.raises(ExperimentError, match="no experiment 'other'"):
+        Comparison.open(ran.path, "other")
+    with pytest.raises(TypeError):
+        compare(experiment(None), tmp_path / "r.db", retry=True)  # type: ignore[call-arg]
+
+
+def test_some_settings_alone(ran):
+    some = ran.where(order="random", k=[4, 8])
+    assert list(some) == [{name: row[name] for name in some.columns} for row in ran if row["order"] == "random"][1:]
+    assert len(list(some.answers())) == 8
+    assert some.report is ran.report
+    with pytest.raises(OptionError, match=r"no setting has order='sorce'; there are \['source', 'random'\]"):
+        ran.where(order="sorce")
+    with pytest.raises(OptionError, match="unknown axis"):
+        ran.where(ordr="source")
+    with pytest.raises(OptionError, match="averaged"):
+        ran.where(seed=1)
+
+
+def test_texts_and_truth_values_are_told_apart():
+    both = frame(made({"a": 0.1}, cite=True), made({"a": 0.2}, cite=False))
+    assert both.where(cite=False)["token_f1"] == [0.2]
+    with pytest.raises(OptionError, match="no setting has cite=1"):
+        both.where(cite=1)
+
+
+def test_values_that_are_several_keys_are_values(tmp_path):
+    grid = {"method": "context_only", "k": 2, "chunk_size": 32, "source_key": [("a", "b"), "source"]}
+    run = compare(experiment(None, grid=grid), tmp_path / "r.db")
+    assert run["source_key"] == [("a", "b"), "source"]
+    assert len(run.where(source_key=[("a", "b")])) == 1
+    run.to_csv(tmp_path / "s.csv")
+    assert [row["source_key"] for row in read_csv(tmp_path / "s.csv")] == ['["a", "b"]', "source"]
+
+
+def test_the_pareto_front_is_that_of_the_rows():
+    cells = [
+        made({"a": score, "b": score + 0.1}, tokens=tokens, k=tokens)
+        for score, tokens in ((0.1, 10), (0.3, 20), (0.2, 30), (0.3, 40), (0.9, 50))
+    ]
+    front = frame(*cells, made({"a": None}, tokens=1, k=1)).pareto()
+    assert [row["k"] for row in front] == [10, 20, 50]
+    assert [row["tokens"] for row in front] == [13, 23, 53]
+    with pytest.raises(OptionError, match="cost must be one of tokens"):
+        frame(*cells).pareto(cost="money")
+    with pytest.raises(OptionError, match="seconds were not measured"):
+        frame(*cells).pareto(cost="seconds")
+
+
+def test_several_data_sets_are_not_mixed():
+    both = frame(made({"a": 0.1, "b": 0.2}, data="one"), made({"c": 0.8, "d": 0.9}, data="two"))
+    for ask in (both.best, both.pareto):
+        with pytest.raises(OptionError, match=r"several data sets \(one, two\).*\.where\(data='one'\)"):
+            ask()
+    assert both.where(data="two").best().summary.mean == pytest.approx(0.85)
+
+
+def test_sweet_spots_are_those_of_the_results():
+    whole = frame(*curve(PEAK))
+    (spot,) = whole.sweet_spots()
+    assert spot.best is not None
+    assert spot.best.value == 16
+    assert spot.best.setting == whole.settings[2]
+
+
+def test_best_is_held_against_the_others_question_by_question(ran):
+    found = ran.best("token_f1")
+    scores: dict[Any, dict[str, list[float]]] = {}
+    for cell in ran.results.cells:
+        closed = cell.values["method"] == "closed_book"
+        setting = scores.setdefault(None if closed else (cell.values["order"], cell.values["k"]), {})
+        for question, answer in cell.answers.items():
+            if not answer.failed:
+                setting.setdefault(question, []).append(answer.scores["token_f1"])
+    means = {place: {question: fmean(some) for question, some in one.items()} for place, one in scores.items()}
+    assert found.summary.mean == max(ran["token_f1"]) == max(fmean(one.values()) for one in means.values())
+
+    def place(setting):
+        return None if setting.values["method"] == "closed_book" else (setting.values["order"], setting.values["k"])
+
+    assert len(found.others) == 4
+    for other in found.others:
+        assert other.difference == paired_difference(means[place(found.setting)], means[place(other.setting)])
+
+
+def test_what_was_measured_has_columns(tmp_path):
+    pytest.importorskip("psutil")
+    path = write_experiment(
+        tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="questions = 2"
+    )
+    measure_cells(read_experiment(path), tmp_path / "r.db", warmup=0, repeats=2)
+    run = Comparison.open(tmp_path / "r.db")
+    with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
+        taken = connection.execute(
+            "SELECT method, cells.id, question, attempt, sum(seconds) FROM measurements JOIN cells ON cells.id = cell "
+            "WHERE phase != 'indexing' GROUP BY 1, 2, 3, 4"
+        ).fetchall()
+    for row in run:
+        ours = [one for one in taken if one[0] == row["method"]]
+        assert len(ours) == 4
+        assert row["seconds"] == pytest.approx(fmean(one[4] for one in ours))
+    by_question = {
+        question: fmean(one[4] for one in taken if one[0] == "stuff" and one[2] == question)
+        for question in {one[2] for one in taken}
+    }
+    table = run.pivot("method", "k", "seconds", value="median")
+    assert table.cells["stuff", 2].summary.median == pytest.approx(median(by_question.values()))
+    assert "±" in str(run.pivot("method", "k", "generation_seconds"))
+    # Nothing but time was measured, so that there are no scores.
+    with pytest.raises(OptionError, match="nor of any other metric"):
+        run.pareto("token_f1", cost="seconds")
+    assert all(row["generation_seconds"] >= 0.02 for row in run)
+
+
+def test_measured_answers_have_what_they_took(tmp_path):
+    pytest.importorskip("psutil")
+    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(seconds=0.02), data="questions = 2")
+    compare(path, tmp_path / "r.db")
+    measure_cells(read_experiment(path), tmp_path / "r.db", warmup=0, repeats=1)
+    run = Comparison.open(tmp_path / "r.db")
+    rows = list(run.answers())
+    assert len(rows) == 2
+    assert all(row["generation_seconds"] >= 0.02 and row["retrieval_seconds"] > 0 for row in rows)
+    assert fmean(row["generation_seconds"] for row in rows) == pytest.approx(run[0]["generation_seconds"])
+    assert [row["k"] for row in run.pareto("token_f1", cost="seconds")] == [2]

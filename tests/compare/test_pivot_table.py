@@ -1,0 +1,112 @@
+"""Pivots: each cell counted again from the scores that were given."""
+
+from statistics import fmean, median, stdev
+from typing import Any
+
+import pytest
+
+from oprag.compare.pivot_table import PIVOT_VALUES
+from oprag.errors import OptionError
+from tests.compare.test_frame import frame
+from tests.compare.test_table import made
+
+FIRST = {"a": 0.0, "b": 0.5, "c": 1.0, "d": 0.9}
+SECOND = {"a": 0.2, "b": 0.1, "c": 0.4, "d": 0.3}
+
+
+def test_median_and_standard_deviation_over_questions():
+    table = frame(made(FIRST, order="source"), made(SECOND, order="rank")).pivot("method", "order")
+    assert (table.row_values, table.column_values) == (("stuff",), ("source", "rank"))
+    assert table.texts() == [
+        [f"{median(scores.values()):.3f} ± {stdev(scores.values()):.3f}" for scores in (FIRST, SECOND)]
+    ]
+    assert str(table).splitlines()[0] == "token_f1, median ± sd over questions"
+
+
+def test_means_have_the_intervals_of_the_table():
+    both = frame(made(FIRST, k=2), made(SECOND, k=4))
+    table = both.pivot("k", "order", value="mean [interval]")
+    assert table.texts() == [
+        [f"{row['token_f1']:.3f} [{row['token_f1_low']:.3f}, {row['token_f1_high']:.3f}]"] for row in both
+    ]
+
+
+@pytest.mark.parametrize(("value", "expected"), [("mean", 0.6), ("median", 0.7), ("n", 4)])
+def test_single_figures_are_numbers_of_a_frame(value, expected):
+    pandas: Any = pytest.importorskip("pandas")
+    both = frame(made(FIRST, k=2, order="source"), made(SECOND, k=4, order="rank"))
+    shown = both.pivot("k", "order", value=value).to_pandas()
+    assert (shown.index.name, shown.columns.name) == ("k", "order")
+    assert shown.loc["2", "source"] == pytest.approx(expected)
+    assert pandas.isna(shown.loc["2", "rank"])
+
+
+def test_a_frame_of_texts():
+    pytest.importorskip("pandas")
+    shown = frame(made(FIRST, k=2), made(SECOND, k=None)).pivot("k", "order").to_pandas()
+    assert shown.index.tolist() == ["2", "none"]
+    assert shown["source"].tolist() == ["0.700 ± 0.455", "0.250 ± 0.129"]
+
+
+def test_settings_with_the_same_two_values_are_averaged_question_by_question():
+    cells = [made(scores, k=k, order=order) for k, scores in ((2, FIRST), (4, SECOND)) for order in ("source", "rank")]
+    table = frame(*cells).pivot("method", "order")
+    means = [fmean(pair) for pair in zip(FIRST.values(), SECOND.values(), strict=True)]
+    cell = table.cells["stuff", "rank"]
+    assert (cell.settings, cell.summary.n) == (2, 4)
+    assert cell.summary.median == pytest.approx(median(means))
+    assert cell.summary.standard_deviation == pytest.approx(stdev(means))
+    assert "mean over the settings of a cell, up to 2" in str(table)
+
+
+def test_questions_that_lack_are_told_and_settings_that_failed_take_no_others_along():
+    half = {**SECOND, "c": None, "d": None}
+    table = frame(made(FIRST, k=2), made(half, k=4), made(dict.fromkeys(FIRST), k=8)).pivot("method", "order")
+    cell = table.cells["stuff", "source"]
+    assert (cell.settings, cell.summary.n, cell.asked) == (2, 2, 4)
+    assert cell.summary.mean == pytest.approx(fmean([0.0, 0.5, 0.2, 0.1]))
+    assert table.texts()[0][0].endswith(" (n=2)")
+
+
+def test_several_data_sets_are_all_their_questions():
+    other = {f"x{question}": score for question, score in SECOND.items()}
+    table = frame(made(FIRST, data="one"), made(other, data="two")).pivot("method", "order")
+    assert table.cells["stuff", "source"].summary.n == 8
+    assert table.cells["stuff", "source"].asked == 8
+    apart = frame(made(FIRST, data="one"), made(other, data="two")).pivot("method", "data", value="mean")
+    assert apart.texts() == [["0.600", "0.250"]]
+
+
+def test_what_an_axis_has_no_effect_on_stands_apart():
+    table = frame(made(FIRST, k=2), made(SECOND, method="closed_book")).pivot("method", "k")
+    assert table.column_values == (2, "–")
+    assert table.texts() == [["0.700 ± 0.455", "–"], ["–", "0.250 ± 0.129"]]
+
+
+def test_costs_are_pivoted_too():
+    table = frame(made(FIRST, k=2, tokens=12_000), made(SECOND, k=4)).pivot("k", "order", "tokens", value="mean")
+    assert table.texts() == [["12,003"], ["13.0"]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"rows": "methd"}, "unknown axis 'methd'; did you mean 'method'"),
+        ({"rows": "seed"}, "averaged"),
+        ({"rows": "order"}, "two axes"),
+        ({"metric": "f1"}, "no metric 'f1'; there are token_f1, tokens"),
+        ({"metric": "seconds"}, "were not measured"),
+        ({"value": "max"}, "value must be one of median ± sd"),
+    ],
+)
+def test_what_cannot_be_pivoted_is_refused(asked, message):
+    with pytest.raises(OptionError, match=message):
+        frame(made(FIRST)).pivot(**{"rows": "method", "columns": "order", **asked})
+
+
+def test_every_value_is_shown():
+    whole = frame(made(FIRST), made({"a": 0.5}, order="rank"))
+    texts = {value: whole.pivot("method", "order", value=value).texts()[0] for value in PIVOT_VALUES}
+    assert texts["n"] == ["4", "1"]
+    # Neither an interval nor a spread comes of one question.
+    assert texts["mean [interval]"][1] == texts["median ± sd"][1] == "0.500 (n=1)"

@@ -1,0 +1,136 @@
+"""Figures: what is drawn is read back from them."""
+
+import builtins
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from oprag.errors import MissingExtraError, OptionError
+from tests.compare.test_frame import frame
+from tests.compare.test_sweet_spot import KS, PEAK, curve
+from tests.compare.test_table import made
+
+pytest.importorskip("matplotlib")
+
+
+def lines_of(figure) -> dict[str, Any]:
+    """The lines by their labels."""
+    return {line.get_label().strip(): line for line in figure.axes[0].lines if not line.get_label().startswith("_")}
+
+
+def stars_of(figure) -> list[tuple[float, float]]:
+    return [
+        (line.get_xdata()[0], line.get_ydata()[0])
+        for line in figure.axes[0].lines
+        if line.get_marker() == "*" and len(line.get_xdata()) == 1
+    ]
+
+
+def test_a_line_for_each_order_with_its_interval_and_a_star_at_a_sweet_spot():
+    whole = frame(*curve(PEAK, order="source"), *curve(dict.fromkeys(KS, 0.5), seed=1, order="rank"))
+    figure = whole.plot()
+    lines = lines_of(figure)
+    assert set(lines) == {"order=source", "order=rank (flat)"}
+    assert list(lines["order=source"].get_xdata()) == list(KS)
+    assert list(lines["order=source"].get_ydata()) == whole.where(order="source")["token_f1"]
+    band = figure.axes[0].collections[0].get_paths()[0].vertices
+    source = whole.where(order="source")
+    assert band[:, 1].min() == pytest.approx(min(source["token_f1_low"]))
+    assert band[:, 1].max() == pytest.approx(max(source["token_f1_high"]))
+    assert stars_of(figure) == [(16, source["token_f1"][2])]
+    assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("k", "token_f1")
+    assert figure.axes[0].get_xscale() == "log"
+
+
+def test_scores_over_the_tokens_of_the_context(tmp_path):
+    from oprag.compare import compare
+    from tests.compare.helpers import experiment
+
+    grid = {"method": "context_only", "k": [1, 2, 4], "order": ["source", "rank"], "chunk_size": 32}
+    run = compare(experiment(None, grid=grid), tmp_path / "r.db")
+    lines = lines_of(run.plot(metric="evidence_coverage", x="context_tokens"))
+    (label,) = [label for label in lines if "rank" in label]
+    assert list(lines[label].get_xdata()) == run.where(order="rank")["context_tokens"]
+    (tmp_path / "curve.svg").write_bytes(b"")
+    run.plot(metric="evidence_coverage").savefig(tmp_path / "curve.svg")
+    assert "<svg" in (tmp_path / "curve.svg").read_text(encoding="utf-8")
+
+
+def test_none_has_its_place_at_an_end():
+    scores = {"a": 0.1, "b": 0.3}
+    figure = frame(*(made(scores, redundancy_threshold=value) for value in (None, 0.5, 0.9))).plot()
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["0.5", "0.9", "none"]
+    figure = frame(*(made(scores, similarity_threshold=value) for value in (0.5, None, 0.9))).plot()
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["none", "0.5", "0.9"]
+    (line,) = lines_of(figure).values()
+    assert list(line.get_xdata()) == [0, 1, 2]
+
+
+def test_none_has_its_place_where_curves_begin_elsewhere():
+    scores = {"a": 0.1, "b": 0.3}
+    cells = [made(scores, order="rank", similarity_threshold=0.5)]
+    cells += [made(scores, order="source", similarity_threshold=value) for value in (None, 0.5)]
+    figure = frame(*cells).plot()
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["none", "0.5"]
+
+
+def test_scores_against_costs_with_the_front():
+    cells = [
+        made({"a": score}, tokens=tokens, k=tokens, order=order)
+        for score, tokens, order in ((0.1, 10, "source"), (0.3, 20, "rank"), (0.2, 30, "source"), (0.9, 50, "rank"))
+    ]
+    figure = frame(*cells, made({"a": 0.05}, tokens=5, method="closed_book")).plot("pareto")
+    lines = lines_of(figure)
+    assert set(lines) == {"order=source", "order=rank", "without order", "Pareto front"}
+    assert list(lines["Pareto front"].get_xdata()) == [8, 13, 23, 53]
+    assert list(lines["order=source"].get_ydata()) == [0.1, 0.2]
+
+
+def test_many_curves_have_their_legend_beside_them():
+    scores = {"a": 0.1, "b": 0.3}
+    figure = frame(*(made(scores, k=k, variants=v, method="step_down") for k in (1, 2) for v in range(1, 9))).plot()
+    assert figure.axes[0].get_legend() is None
+    assert len(figure.legends[0].get_texts()) == 8
+    assert figure.get_figwidth() > 8
+
+
+def test_names_are_no_formulas_of_matplotlib():
+    scores = {"a": 0.1, "b": 0.3}
+    hostile = frame(*(made(scores, k=k, model=name) for k in (1, 2) for name in ("$\\frac{", "_hidden", "x\x1b")))
+    figure = hostile.plot()
+    figure.savefig(BytesIO())
+    assert len(figure.axes[0].get_legend().get_texts()) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "bars"}, "kind must be one of curve, pareto"),
+        ({"x": "order"}, "no numbers"),
+        ({"metric": "inverted_pairs"}, "not better"),
+        ({"kind": "pareto", "cost": "money"}, "cost must be"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        frame(*curve(PEAK)).plot(**options)
+
+
+def test_without_an_axis_of_numbers_there_is_no_curve():
+    scores = {"a": 0.1, "b": 0.3}
+    with pytest.raises(OptionError, match="settings differ in order"):
+        frame(made(scores), made(scores, order="rank")).plot()
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def importing(name, *given):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *given)
+
+    monkeypatch.setattr(builtins, "__import__", importing)
+    with pytest.raises(MissingExtraError, match=r"oprag\[plot\]"):
+        frame(*curve(PEAK)).plot()
