@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test integration nightly benchmarks docs dist clean
+.PHONY: demo test integration nightly benchmarks docs site dist clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/oprag demo
@@ -27,11 +27,14 @@ benchmarks: $(VENV)/integration.done
 docs: $(VENV)/dev.done
 	$(BIN)/python -m docs.generate
 
+site: $(VENV)/docs.done
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 dist: $(VENV)/dev.done
 	$(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) build dist .coverage .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .coverage .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -45,6 +48,10 @@ $(VENV)/demo.done: pyproject.toml | $(BIN)/python
 
 $(VENV)/dev.done: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable '.[dev]'
+	touch $@
+
+$(VENV)/docs.done: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable '.[docs]'
 	touch $@
 
 $(VENV)/integration.done: $(VENV)/dev.done tests/integration/requirements.txt

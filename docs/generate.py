@@ -1,4 +1,4 @@
-"""Write the tables of options into the documents; a test fails when they differ from the code.
+"""Write what comes from code into the documents; a test fails when they differ.
 
 Run with: python -m docs.generate
 """
@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from docs.example_code import EXAMPLES, example_block
+from docs.help_texts import help_texts
 from oprag import Assembly, approximate_tokens
 from oprag.compare import metrics
 from oprag.compare.axes import axes
@@ -20,7 +23,8 @@ from oprag.compare.scoring import METRICS
 from oprag.methods import MethodOptions
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "methods.md", ROOT / "docs" / "comparing.md")
+README = ROOT / "README.md"
+DOCUMENTS = (README, *sorted((ROOT / "docs").rglob("*.md")))
 
 
 def options_table(kind: Any) -> str:
@@ -59,6 +63,26 @@ def metrics_table() -> str:
 _LIKELIHOOD = "The mean log-probability of the tokens of the gold answer, of the methods that ask for likelihoods."
 
 
+def versions_table() -> str:
+    """What the package runs with, as its metadata says, as a Markdown table."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    versions = ", ".join(_PYTHON.findall("\n".join(project["classifiers"])))
+    rows = ["| | supported |", "|---|---|", f"| Python | {versions} |"]
+    for requirement in (*project["dependencies"], *extras["langchain"], *extras["llama-index"]):
+        name, first, rest = re.split(r"([<>=~!])", requirement, maxsplit=1)
+        rows.append(f"| {name} | `{first}{rest}` |")
+    return "\n".join(rows) + "\n"
+
+
+_PYTHON = re.compile(r"^Programming Language :: Python :: (\S+)$", re.MULTILINE)
+
+
+def introduction() -> str:
+    """What the README begins with."""
+    return README.read_text(encoding="utf-8").partition("\n\n")[2].partition("\n## ")[0] + "\n"
+
+
 def _in_toml(value: Any) -> str:
     """A value as a grid has it; TOML has no word for None."""
     if value is None:
@@ -66,20 +90,25 @@ def _in_toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-TABLES: dict[str, Callable[[], str]] = {
+PARTS: dict[str, Callable[[], str]] = {
     "options": partial(options_table, Assembly),
     "method options": partial(options_table, MethodOptions),
     "axes": axes_table,
     "metrics": metrics_table,
+    "versions": versions_table,
+    "introduction": introduction,
+    "help texts": help_texts,
+    **{f"example {path.stem}": partial(example_block, path) for path in sorted(EXAMPLES.glob("*.py"))},
 }
-"""What makes each table, by the name between whose marks it stands."""
+"""What makes each part, by the name between whose marks it stands."""
 
 
 def generated(document: str) -> str:
     """The text of a document with the generated parts as they should be."""
-    for name, table in TABLES.items():
-        part = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
-        document = part.sub(table().replace("\\", r"\\"), document)
+    for name, part in PARTS.items():
+        if f"<!-- {name} -->" in document:
+            between = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
+            document = between.sub(part().replace("\\", r"\\"), document)
     return document
 
 

@@ -38,6 +38,11 @@ def output_of(path):
     return result.stdout
 
 
+def without_figures(text):
+    """The lines of a text; figures are those of one version of Python's documentation."""
+    return [re.sub(r"\d[\d,.]*", "0", " ".join(line.split())) for line in text.strip().splitlines()]
+
+
 def orders_in(output):
     """The chunks of the first and of the second run."""
     return [
@@ -56,6 +61,16 @@ def test_the_same_passages_come_in_source_order(path):
     assert len(rank_order) == 8
     assert source_order == sorted(rank_order)
     assert source_order != rank_order
+
+
+@pytest.mark.parametrize(
+    ("page", "example"),
+    [("langchain", "langchain_retriever"), ("llama_index", "llama_index_postprocessor")],
+)
+def test_getting_started_shows_what_is_printed(page, example):
+    text = (FOLDER.parent / "docs" / f"getting_started_{page}.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    assert without_figures(shown) == without_figures(output_of(FOLDER / f"{example}.py"))
 
 
 @every_swap

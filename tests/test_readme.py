@@ -2,62 +2,24 @@
 
 import re
 import tomllib
-from pathlib import Path
-from typing import Any
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.language_models import FakeListChatModel
-from langchain_core.vectorstores import InMemoryVectorStore
-from llama_index.core import Document as LlamaDocument
-from llama_index.core import MockEmbedding, VectorStoreIndex
-from llama_index.core.llms import MockLLM
 
-from docs.generate import DOCUMENTS, generated
 from oprag.langchain import stores as langchain_stores
 from oprag.llama_index import stores as llama_index_stores
 from oprag.methods import registry
 from tests.counting import CountingEmbeddings
+from tests.reader import ROOT, python_blocks, readers_names
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = {
-    path.name: re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
-    for path in (*DOCUMENTS, ROOT / "docs" / "thresholds.md", ROOT / "docs" / "stores.md")
-}
+PAGES = ("README.md", "docs/methods.md", "docs/thresholds.md", "docs/stores.md")
+BLOCKS = {name: python_blocks(ROOT / name) for name in PAGES}
 
 
 @pytest.fixture
 def names():
     """What a reader's application has."""
-    book = "The captain is Ada Brand. She left port in May and came back with salt."
-    parts = [book[start : start + 26] for start in range(0, len(book), 26)]
-    documents = [Document(part, metadata={"source": "book.txt"}) for part in parts]
-    store = InMemoryVectorStore.from_documents(
-        [
-            Document(part, metadata={"source": "book.txt", "start_index": index * 26})
-            for index, part in enumerate(parts)
-        ],
-        DeterministicFakeEmbedding(size=8),
-    )
-    index: Any = VectorStoreIndex.from_documents([LlamaDocument(text=book)], embed_model=MockEmbedding(8))
-    index.as_query_engine = lambda **options: type(index).as_query_engine(index, llm=MockLLM(), **options)
-    return {
-        "book": book,
-        "documents": documents,
-        "stored": [document.model_copy(update={"id": str(number)}) for number, document in enumerate(documents)],
-        "store": store,
-        "documents_in_order": [
-            Document(part, metadata={"source": "book.txt", "start_index": index * 26})
-            for index, part in enumerate(parts)
-        ],
-        "embeddings": store.embeddings,
-        "your_retriever": store.as_retriever(),
-        "index": index,
-        "llm": FakeListChatModel(responses=["Ada Brand."]),
-        "llama_llm": MockLLM(),
-    }
+    return readers_names()
 
 
 def test_blocks_run_as_they_stand(names, capsys):
@@ -78,7 +40,7 @@ def methods_as_before(monkeypatch):
 
 @pytest.mark.usefixtures("methods_as_before")
 def test_blocks_about_methods_run_as_they_stand(names, capsys):
-    for block in BLOCKS["methods.md"]:
+    for block in BLOCKS["docs/methods.md"]:
         exec(compile(block, "methods.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "Ada Brand." in printed
@@ -88,7 +50,7 @@ def test_blocks_about_methods_run_as_they_stand(names, capsys):
 
 def test_blocks_about_thresholds_run_as_they_stand(names, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    for block in BLOCKS["thresholds.md"]:
+    for block in BLOCKS["docs/thresholds.md"]:
         exec(compile(block, "thresholds.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "cosine" in printed
@@ -106,7 +68,7 @@ def stores_as_before(monkeypatch):
 def test_blocks_about_stores_run_as_they_stand(names, capsys):
     counting = CountingEmbeddings()
     names["embeddings"] = counting
-    for block in BLOCKS["stores.md"]:
+    for block in BLOCKS["docs/stores.md"]:
         exec(compile(block, "stores.md", "exec"), names)
     assert capsys.readouterr().out == "3 documents, and one question was embedded\n"
     assert counting.embedded == (1, 3)
@@ -130,12 +92,6 @@ def test_the_methods_are_those_of_the_package():
     )
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_generated_parts_are_up_to_date(path):
-    document = path.read_text(encoding="utf-8")
-    assert generated(document) == document, "run: python -m docs.generate"
-
-
 def test_the_first_result_comes_within_25_lines():
     assert "rank order" in "\n".join(README.splitlines()[:25])
 
@@ -143,4 +99,4 @@ def test_the_first_result_comes_within_25_lines():
 def test_extras_are_those_of_the_package():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     section = README.split("## Install")[1].split("##")[0]
-    assert {name for name in extras if name != "dev"} <= set(re.findall(r"`([a-z0-9-]+)`", section))
+    assert {name for name in extras if name not in ("dev", "docs")} <= set(re.findall(r"`([a-z0-9-]+)`", section))

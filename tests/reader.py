@@ -1,0 +1,60 @@
+"""What a reader's application has, for the examples of the documents."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import Document as LlamaDocument
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.llms import MockLLM
+
+__all__ = ["ROOT", "python_blocks", "readers_names", "text_blocks"]
+
+ROOT = Path(__file__).parent.parent
+
+
+def python_blocks(path: Path) -> list[str]:
+    """The examples of a document; those of the examples' files, which run by themselves, are marked otherwise."""
+    return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def text_blocks(path: Path) -> list[str]:
+    """What a document says is printed."""
+    return re.findall(r"```text\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def readers_names() -> dict[str, Any]:
+    """The names that the examples take for granted."""
+    book = "The captain is Ada Brand. She left port in May and came back with salt."
+    parts = [book[start : start + 26] for start in range(0, len(book), 26)]
+    documents = [Document(part, metadata={"source": "book.txt"}) for part in parts]
+    store = InMemoryVectorStore.from_documents(
+        [
+            Document(part, metadata={"source": "book.txt", "start_index": index * 26})
+            for index, part in enumerate(parts)
+        ],
+        DeterministicFakeEmbedding(size=8),
+    )
+    index: Any = VectorStoreIndex.from_documents([LlamaDocument(text=book)], embed_model=MockEmbedding(8))
+    index.as_query_engine = lambda **options: type(index).as_query_engine(index, llm=MockLLM(), **options)
+    return {
+        "book": book,
+        "documents": documents,
+        "stored": [document.model_copy(update={"id": str(number)}) for number, document in enumerate(documents)],
+        "store": store,
+        "documents_in_order": [
+            Document(part, metadata={"source": "book.txt", "start_index": index * 26})
+            for index, part in enumerate(parts)
+        ],
+        "embeddings": store.embeddings,
+        "your_retriever": store.as_retriever(),
+        "index": index,
+        "llm": FakeListChatModel(responses=["Ada Brand."]),
+        "llama_llm": MockLLM(),
+    }

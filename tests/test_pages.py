@@ -1,0 +1,175 @@
+"""The pages of the documentation: their examples run, what comes from code is what the code says, no link is dead."""
+
+import re
+import tomllib
+from importlib import import_module
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+import oprag
+from docs.generate import DOCUMENTS, PARTS, generated
+from docs.site_hooks import fetched_from_elsewhere, linked_outside, links_on_site
+from oprag.cli.app import app
+from oprag.compare.axes import axes
+from tests.compare.folders import write_data
+from tests.reader import ROOT, python_blocks, readers_names, text_blocks
+
+DOCS = ROOT / "docs"
+HERE = [
+    DOCS / f"{name}.md"
+    for name in (
+        "getting_started_langchain",
+        "getting_started_llama_index",
+        "positions",
+        "prompt_caching",
+        "scaling_out",
+        "swapping",
+    )
+]
+ELSEWHERE = [
+    ROOT / "README.md",
+    *(DOCS / f"{name}.md" for name in ("comparing", "data_formats", "methods", "stores", "thresholds")),
+]
+"""What these show is tested by test_readme, test_comparing_page and test_formats_page."""
+
+every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+
+
+@pytest.mark.parametrize("path", HERE, ids=lambda path: path.stem)
+def test_examples_run_as_they_stand(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path)
+    names = readers_names()
+    for block in python_blocks(path):
+        exec(compile(block, path.name, "exec"), names)
+    printed = capsys.readouterr().out
+    assert PRINTED[path.stem] in printed
+
+
+PRINTED = {
+    "getting_started_langchain": "She left port in May",
+    "getting_started_llama_index": "Ada Brand",
+    "positions": "[0, 1, 2]\n0 {'start_index': 0, 'end_index': 26}\n1 {'start_index': 26, 'end_index': 52}\n",
+    "prompt_caching": text_blocks(DOCS / "prompt_caching.md")[0] + "0 of ",
+    "scaling_out": "complete 0 questions in cells are left\n",
+    "swapping": "Ada Brand.\n3 documents in order\n",
+}
+
+
+def test_no_page_has_an_example_that_is_not_run():
+    with_examples = {path for path in DOCUMENTS if "```python" in path.read_text(encoding="utf-8")}
+    assert with_examples == {*HERE, *ELSEWHERE}
+
+
+def test_the_grid_that_finds_out_is_one():
+    (block,) = re.findall(r"```toml\n(.*?)```", (DOCS / "when_not.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert set(tomllib.loads(block)["grid"]) <= set(axes())
+
+
+@every_document
+def test_what_comes_from_code_is_up_to_date(path):
+    document = path.read_text(encoding="utf-8")
+    assert generated(document) == document, "run: make docs"
+
+
+def test_every_part_that_comes_from_code_is_somewhere():
+    marks = [re.findall(r"^<!-- /(.+?) -->$", path.read_text(encoding="utf-8"), re.MULTILINE) for path in DOCUMENTS]
+    assert {name for names in marks for name in names} == set(PARTS)
+
+
+COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_that_the_help_tells_is_on_the_page(command):
+    told = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"}).stdout
+    page = (DOCS / "command_line.md").read_text(encoding="utf-8")
+    section = page.partition(f"\n## oprag {command}\n")[2].partition("\n## ")[0]
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", told)) - {"--help"}
+    assert options == set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", section))
+    assert " ".join(COMMANDS[command].help.split("\n\n")[0].split()) in section
+
+
+def test_a_default_of_nought_is_told():
+    page = (DOCS / "command_line.md").read_text(encoding="utf-8")
+    assert "| `--seed` | `0` |" in page
+    assert "| `--json` |  |" in page
+    assert "| `--cite, --no-cite` | `--no-cite` |" in page
+
+
+@every_document
+def test_links_lead_somewhere_on_github(path):
+    links = re.findall(r"(?<=\]\()(?!\w+:|#)[^)\s#]+", path.read_text(encoding="utf-8"))
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_every_public_name_of_the_core_is_in_the_reference():
+    pages = "".join((DOCS / "api" / name).read_text(encoding="utf-8") for name in ("oprag.md", "errors.md"))
+    shown = re.findall(r"^::: oprag\.(?:arrange\.)?(\w+)$", pages, re.MULTILINE)
+    assert sorted(shown) == sorted({*oprag.__all__, "errors"} - {"__version__"})
+
+
+@pytest.mark.parametrize("page", ["langchain", "llama_index", "methods", "compare", "metrics"])
+def test_every_other_package_is_in_the_reference(page):
+    (module,) = re.findall(r"^::: (\S+)$", (DOCS / "api" / f"{page}.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert module.rpartition(".")[2] == page
+    assert import_module(module).__all__
+    assert f"`{module}`" in (DOCS / "stability.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("path", "link", "on_site"),
+    [
+        ("docs/methods.md", "swapping.md", "swapping.md"),
+        ("docs/methods.md", "comparing.md#axes", "comparing.md#axes"),
+        ("docs/api/oprag.md", "../positions.md", "../positions.md"),
+        ("docs/swapping.md", "../examples/swap_agent_tool.py", "source/examples/swap_agent_tool.py.md"),
+        ("docs/api/oprag.md", "../../examples/swap_agent_tool.py", "../source/examples/swap_agent_tool.py.md"),
+        ("docs/stability.md", "../CHANGELOG.md", "changelog.md"),
+        ("CHANGELOG.md", "docs/stores.md", "stores.md"),
+        ("README.md", "docs/stores.md", "../stores.md"),
+        ("docs/methods.md", "not_there.md", "not_there.md"),
+        ("docs/methods.md", "https://arxiv.org/abs/2409.01666", "https://arxiv.org/abs/2409.01666"),
+        ("docs/methods.md", "#options", "#options"),
+    ],
+)
+def test_links_lead_to_the_same_place_on_the_site(path, link, on_site):
+    assert links_on_site(f"See [it]({link}).", path) == f"See [it]({on_site})."
+
+
+def test_files_that_become_pages():
+    text = "[a](../examples/swap_agent_tool.py), [b](../CHANGELOG.md), [c](stores.md), [d](../none.py), [e](../../none)"
+    assert linked_outside(text, "docs/methods.md") == {"examples/swap_agent_tool.py", "CHANGELOG.md"}
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '<script src="{}"></script>',
+        "<script async src={}></script>",
+        '<link href="{}" rel="stylesheet">',
+        '<link rel="preconnect" href="{}" crossorigin>',
+        '<img alt="a > b" src="{}">',
+        '<object data="{}"></object>',
+        '<svg><image href="{}" /></svg>',
+        "<iframe src='{}'></iframe>",
+        "@font-face {{ src: url({}) }}",
+        '@import "{}";',
+    ],
+)
+@pytest.mark.parametrize("address", ["https://fonts.example/a", "//fonts.example/a"])
+def test_what_would_be_fetched_from_elsewhere_is_found(tag, address):
+    assert fetched_from_elsewhere(f"<p>{tag.format(address)}</p>") == [address]
+
+
+def test_links_and_own_files_are_not_fetched_from_elsewhere():
+    page = """
+<a href="https://arxiv.org/abs/2409.01666">paper</a> <link rel="canonical" href="https://oprag.example/">
+<link rel="stylesheet" href="assets/main.css"> <script src="../assets/bundle.js"></script>
+<img src="data:image/png;base64,//8="> <svg xmlns="http://www.w3.org/2000/svg"></svg>
+<style>a { background: url("assets/a.svg") url(data:image/svg+xml;charset=utf-8,x) }</style>
+"""
+    assert fetched_from_elsewhere(page) == []
