@@ -28,7 +28,7 @@ docs: $(VENV)/dev.done
 	$(BIN)/python -m docs.generate
 
 site: $(VENV)/docs.done
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 dist: $(VENV)/dev.done
 	$(BIN)/python -m build
