@@ -14,6 +14,7 @@ from docs.generate import DOCUMENTS, PARTS, generated
 from docs.site_hooks import fetched_from_elsewhere, linked_outside, links_on_site
 from oprag.cli.app import app
 from oprag.compare.axes import axes
+from oprag.methods.prompts import OUR_PROMPTS
 from tests.compare.folders import write_data
 from tests.reader import ROOT, python_blocks, readers_names, text_blocks
 
@@ -67,6 +68,14 @@ def test_no_page_has_an_example_that_is_not_run():
 def test_the_grid_that_finds_out_is_one():
     (block,) = re.findall(r"```toml\n(.*?)```", (DOCS / "when_not.md").read_text(encoding="utf-8"), re.DOTALL)
     assert set(tomllib.loads(block)["grid"]) <= set(axes())
+
+
+@pytest.mark.parametrize("step", ["answer", "map", "rerank", "route", "variants"])
+def test_the_question_stands_behind_the_context_as_the_page_about_caching_says(step):
+    template = getattr(OUR_PROMPTS, step)
+    assert template.system
+    assert "{" not in template.system
+    assert template.user.index("{context}") < template.user.index("{question}")
 
 
 @every_document
