@@ -32,9 +32,9 @@ HERE = [
 ]
 ELSEWHERE = [
     ROOT / "README.md",
-    *(DOCS / f"{name}.md" for name in ("comparing", "data_formats", "methods", "stores", "thresholds")),
+    *(DOCS / f"{name}.md" for name in ("comparing", "data_formats", "methods", "profiles", "stores", "sweeping", "thresholds")),
 ]
-"""What these show is tested by test_readme, test_comparing_page and test_formats_page."""
+"""What these show is tested by test_readme, the tests of these pages, and test_formats_page."""
 
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 
