@@ -32,7 +32,10 @@ HERE = [
 ]
 ELSEWHERE = [
     ROOT / "README.md",
-    *(DOCS / f"{name}.md" for name in ("comparing", "data_formats", "methods", "profiles", "stores", "sweeping", "thresholds")),
+    *(
+        DOCS / f"{name}.md"
+        for name in ("comparing", "data_formats", "methods", "profiles", "stores", "sweeping", "thresholds")
+    ),
 ]
 """What these show is tested by test_readme, the tests of these pages, and test_formats_page."""
 

@@ -1,0 +1,81 @@
+"""What a sweep takes, from the command to the profile, in a process that has nothing at hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from pydoc_data.topics import topics
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from benchmarks.questions import QUESTIONS
+from benchmarks.result import Figure, Result, Table, main
+from benchmarks.texts import document
+
+WORDS, ASKED, ASKED_SECONDS = 150_000, 50, 60.0
+RUNS = 3
+COMMAND = [
+    sys.executable,
+    "-c",
+    "from oprag.cli import main; main()",
+    "sweep",
+    "book.txt",
+    "--questions",
+    "asked.jsonl",
+]
+
+
+def run() -> Result:
+    """Sweep over eight budgets and three orders, one of them random with three seeds."""
+    seconds: list[float] = []
+    for _ in range(RUNS):
+        with TemporaryDirectory() as folder:
+            _write(Path(folder))
+            started = time.perf_counter()
+            printed = subprocess.run(COMMAND, cwd=folder, check=True, capture_output=True, text=True).stdout
+            seconds.append(time.perf_counter() - started)
+            complete = Path(folder, "oprag.toml").exists()
+    taken = median(seconds)
+    (*_, chosen) = printed.strip().splitlines()
+    return Result(
+        "Sweep",
+        f"`oprag sweep book.txt --questions asked.jsonl`: a document of {WORDS:,} words (the Python language reference "
+        f"between generated text), {ASKED} questions, coverage of the evidence as score, the eight budgets and three "
+        "orders that are the default (the random one three times); from the command to the written profile, in a "
+        "process of its own, with no results file.",
+        figures=[
+            Figure(
+                f"{WORDS:,} words, {ASKED} questions, 8 budgets, 3 orders, cold",
+                f"at most {ASKED_SECONDS:g} s",
+                f"{taken:.1f} s",
+                complete and taken <= ASKED_SECONDS,
+            )
+        ],
+        tables=[
+            Table(f"Seconds, {RUNS} runs:", ["", "median", "best"], [["sweep", f"{taken:.1f}", f"{min(seconds):.1f}"]])
+        ],
+        notes=[f"What it says last: “{chosen}”."],
+    )
+
+
+def _write(folder: Path) -> None:
+    reference = "\n\n".join(topics.values())
+    others = document(WORDS - len(reference.split()))
+    text = f"{others[: len(others) // 2]}\n\n{reference}\n\n{others[len(others) // 2 :]}"
+    (folder / "book.txt").write_text(text, encoding="utf-8")
+    asked = list(QUESTIONS.items())
+    with (folder / "asked.jsonl").open("w", encoding="utf-8") as lines:
+        for number in range(ASKED):
+            question, topic = asked[number % len(asked)]
+            again = number // len(asked) + 1
+            start = text.index(topics[topic])
+            evidence = [{"start": start, "end": start + len(topics[topic])}]
+            words = question if again == 1 else f"{question} ({again})"
+            lines.write(json.dumps({"question": words, "evidence": evidence}) + "\n")
+
+
+if __name__ == "__main__":
+    main(run)
