@@ -16,6 +16,7 @@ from oprag.cli.map import check_svg, lengths_of, show_map, write_svg
 from oprag.cli.options import TypedOptions, typed_options
 from oprag.cli.profile import ProfilePath, assembly_of, profile_for_answers
 from oprag.cli.reading import read_sources
+from oprag.cli.report import report
 from oprag.cli.show import show_context
 from oprag.cli.sweep import sweep
 from oprag.cli.telling import clear_errors, echo_json
@@ -169,6 +170,7 @@ def ask(
 
 
 app.command()(compare)
+app.command()(report)
 app.command()(sweep)
 
 

@@ -1,0 +1,55 @@
+"""Writing the HTML report from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oprag.cli.telling import clear_errors, tell
+from oprag.errors import OptionError
+
+__all__ = ["report"]
+
+
+def report(
+    results: Annotated[str, typer.Argument(help="The results file, as oprag compare writes it.")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="The HTML file; by default RESULTS with the ending .html.")
+    ] = None,
+    experiment: Annotated[
+        str | None,
+        typer.Option(help="The TOML file of the experiment, whose data has the texts that a results file lacks."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The name of the experiment, where the results file has several.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="The metric of the charts; by default the first that there are scores of.")
+    ] = None,
+    classify_refusals: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A model, as in an experiment file (local, PROVIDER:MODEL, MODULE:FUNCTION), that sorts the questions "
+            "which self_route refused; it is asked once for each.",
+        ),
+    ] = None,
+) -> None:
+    """Write what RESULTS holds as one HTML file, which opens offline and loads nothing."""
+    with clear_errors():
+        from oprag.compare.html.report import write_report
+
+        path = Path(results)
+        target = Path(output) if output is not None else path.with_suffix(".html")
+        if target.resolve() == path.resolve():
+            raise OptionError(f"the report would take the place of the results file {results!r}; name another", output)
+        given: Any = None
+        if experiment is not None:
+            from oprag.compare.experiment_file import read_experiment
+
+            given = read_experiment(experiment)
+            name = name or given.name
+        write_report(path, target, experiment=name, metric=metric, documents=given, refusals=classify_refusals)
+        tell(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")

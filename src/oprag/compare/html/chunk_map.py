@@ -1,0 +1,144 @@
+"""The chunk map of a context: where its chunks stand in the documents, and in which order they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from oprag.chunk import Chunk
+from oprag.compare.html.kept import Place
+from oprag.document_map import KEPT, Mark, Row, strip
+
+__all__ = ["ChunkMap", "Line", "chunk_map"]
+
+_WIDTH = 600
+_CELLS = 150
+_STRIP, _GOLD, _ORDER = 14, 5, 64
+_BETWEEN_PAGES = 2  # characters
+_DROPPED = "dropped"
+_MOST_TICKS = 400
+
+
+class Line(NamedTuple):
+    """The documents of a question, one behind the other.
+
+    Attributes:
+        starts: Where each document, or each of its pages, begins.
+        lengths: How long each document is, all of its pages together.
+    """
+
+    starts: Mapping[tuple[str, int | None], int]
+    lengths: Mapping[str, int]
+
+    @classmethod
+    def of(cls, parts: Mapping[tuple[str, int | None], int], documents: Sequence[str]) -> Line:
+        """The line of some documents.
+
+        Args:
+            parts: The length of each document by its name and None, or of its pages by their numbers.
+            documents: The documents in their order.
+        """
+        starts: dict[tuple[str, int | None], int] = {}
+        lengths: dict[str, int] = {}
+        end = 0
+        for document in documents:
+            begin = end
+            pages = sorted((page or 0, length) for (name, page), length in parts.items() if name == document)
+            for page, length in pages:
+                starts[document, page or None] = end
+                end += length + (_BETWEEN_PAGES if page else 0)
+            lengths[document] = max(1, end - begin)
+            starts.setdefault((document, None), begin)
+            end = begin + lengths[document]
+        return cls(starts, lengths)
+
+    @property
+    def length(self) -> int:
+        """The characters of all documents."""
+        return sum(self.lengths.values())
+
+    def span(self, place: Place) -> tuple[int, int] | None:
+        """Where a chunk stands on the line; None where its document is not on it."""
+        start = self.starts.get((place.document, place.page))
+        return None if start is None else (start + place.start, start + place.end)
+
+
+class ChunkMap(NamedTuple):
+    """A picture of a context, as paths of a drawing that is 600 wide.
+
+    Attributes:
+        kept: The strip of the documents where chunks were kept.
+        dropped: The same where chunks were found and dropped.
+        gold: Where the gold evidence stands.
+        order: A line for each chunk, from the first that is read at the top to the last.
+        label: The picture in words.
+    """
+
+    kept: str
+    dropped: str
+    gold: str
+    order: str
+    label: str
+
+
+def chunk_map(
+    line: Line, kept: Sequence[Place], dropped: Sequence[Place], evidence: Iterable[tuple[str, int, int]]
+) -> ChunkMap:
+    """Draw a context.
+
+    Args:
+        line: The documents.
+        kept: Its chunks, as they stand in it.
+        dropped: Chunks that were found and left out.
+        evidence: The gold evidence: a document, and where it begins and ends in its whole text.
+    """
+    scale = _WIDTH / line.length
+    spans = [span for place in kept if (span := line.span(place)) is not None]
+    paths = _strips(line, kept, dropped)
+    gold = [
+        _box((line.starts[name, None] + start) * scale, _STRIP + 2, max(2.0, (end - start) * scale), _GOLD)
+        for name, start, end in evidence
+        if (name, None) in line.starts
+    ]
+    step = _ORDER / max(1, len(spans))
+    top = _STRIP + _GOLD + 6
+    order = [
+        _box(start * scale, top + number * step, max(4.0, (end - start) * scale), max(1.0, min(4.0, step)))
+        for number, (start, end) in enumerate(spans)
+        if number % (1 + len(spans) // _MOST_TICKS) == 0
+    ]
+    against = sum(one[0] > other[0] for one, other in pairwise(spans))
+    label = (
+        f"{len(spans)} kept chunks along {line.length:,} characters, in the order in which they are read: "
+        f"{against} times the next chunk stands before the last one in the documents"
+    )
+    return ChunkMap(paths[KEPT], paths[_DROPPED], "".join(gold), "".join(order), label)
+
+
+def _strips(line: Line, kept: Sequence[Place], dropped: Sequence[Place]) -> dict[str, str]:
+    paths: dict[str, list[str]] = {KEPT: [], _DROPPED: []}
+    begins = accumulate(line.lengths.values(), initial=0)
+    for (document, length), begin in zip(line.lengths.items(), begins, strict=False):
+        width = max(1, _CELLS * length // line.length)
+        marks = [
+            Mark(max(0, span[0] - begin), min(length, span[1] - begin), Chunk("", rank), state)
+            for state, places in ((KEPT, kept), (_DROPPED, dropped))
+            for rank, place in enumerate(places)
+            if place.document == document and (span := line.span(place)) is not None
+        ]
+        cells = strip(Row(document, length, (), tuple(marks)), (KEPT, _DROPPED), width)
+        left, wide = _WIDTH * begin / line.length, _WIDTH * length / line.length / width
+        first = 0
+        for number in range(1, width + 1):
+            if number == width or cells[number].state != cells[first].state:
+                if cells[first].state:
+                    box = _box(left + first * wide, 0, (number - first) * wide, _STRIP)
+                    paths[cells[first].state].append(box)
+                first = number
+    return {state: "".join(boxes) for state, boxes in paths.items()}
+
+
+def _box(left: float, top: float, width: float, height: float) -> str:
+    left = min(left, _WIDTH - width)
+    return f"M{left:.0f} {top:.3g}h{max(1, round(width))}v{height:.3g}h-{max(1, round(width))}z"

@@ -1,0 +1,43 @@
+"""Settings that are alike but for some axes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from typing import Any
+
+from oprag.compare.setting import Setting
+
+__all__ = ["partners"]
+
+
+def partners(
+    settings: Sequence[Setting], others: Sequence[Setting], but_for: Collection[str]
+) -> Iterator[tuple[Setting, Setting]]:
+    """Each setting with the first of the others that has the same values, where both have one.
+
+    Args:
+        settings: The settings.
+        others: What they are held against.
+        but_for: The axes in which they may differ.
+    """
+    known: dict[frozenset[str], dict[Hashable, Setting]] = {}
+    for setting in settings:
+        for other in others:
+            shared = frozenset(setting.values).intersection(other.values).difference(but_for)
+            if shared not in known:
+                by_values = known[shared] = {}
+                for one in others:
+                    if shared <= one.values.keys():
+                        by_values.setdefault(_place(one, shared), one)
+            found = known[shared].get(_place(setting, shared))
+            if found is not None:
+                yield setting, found
+                break
+
+
+def _place(setting: Setting, names: frozenset[str]) -> Hashable:
+    return tuple((name, str(type(value)), _plain(value)) for name in sorted(names) for value in (setting.values[name],))
+
+
+def _plain(value: Any) -> Hashable:
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value

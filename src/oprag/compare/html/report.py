@@ -1,0 +1,126 @@
+"""Writing the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from oprag.compare.data.data_set import DataSet
+from oprag.compare.experiment import Experiment
+from oprag.compare.html.comparisons import comparisons_of
+from oprag.compare.html.material import Material, metric_of
+from oprag.compare.html.page import check_installed, page
+from oprag.compare.html.parts import Section
+from oprag.compare.html.refusals import classified, opened_model
+from oprag.compare.html.sections import (
+    against_whole,
+    compression,
+    costs,
+    curves,
+    differences,
+    measured,
+    pivots,
+    questions,
+    run,
+    self_route,
+    settings,
+    summary,
+    thresholds,
+)
+from oprag.compare.html.texts import texts_of
+from oprag.compare.models import Model
+from oprag.compare.reading import read_results
+from oprag.errors import OptionError
+from oprag.whole_file import replacing
+
+__all__ = ["write_report"]
+
+_LARGEST = 4_800_000  # bytes of a report, about
+
+
+def write_report(
+    results_path: str | os.PathLike[str],
+    output_path: str | os.PathLike[str],
+    *,
+    experiment: str | None = None,
+    metric: str | None = None,
+    documents: Experiment | Mapping[str, DataSet] | None = None,
+    refusals: Any = None,
+    watch: Callable[[str], None] | None = None,
+) -> Path:
+    """Write one HTML file that shows what an experiment found; it opens offline, and loads nothing.
+
+    A section is there where there is something to show. What a question, a document, a model or an error says is shown
+    as text, whatever is in it. The file stays under five megabytes: what does not fit is counted, and in the results
+    file.
+
+    Args:
+        results_path: The results file; it is read only.
+        output_path: The HTML file; one that is there is replaced when the new one is whole.
+        experiment: The name of the experiment; not needed where the file has one alone.
+        metric: The metric of the charts and of the differences; by default the first that there are scores of.
+        documents: The experiment whose data has the texts of the documents, or that data; a results file has none, and
+            without them chunks are shown by their places.
+        refusals: A model that sorts the questions which `self_route` refused to answer from the retrieved chunks, as
+            `oprag.compare.models.as_model` takes one. It is asked once for each of them, and its replies are not kept.
+        watch: Told which section is being made.
+
+    Returns:
+        The path of the HTML file.
+
+    Raises:
+        ExperimentError: There is no such experiment in the file, several where none is named, or no such model.
+        ResultsFileError: There is no such file, or it is damaged or another one.
+        OptionError: There are no scores of the metric, or the HTML file cannot be written.
+        MissingExtraError: The extra `compare` is not installed, or what the model needs.
+    """
+    check_installed()
+    results = read_results(results_path, experiment)
+    output = Path(output_path)
+    check_output(output)
+    sorting = opened_model(refusals)
+    material = Material(Path(results_path), results, metric_of(results, metric), texts_of(documents, results.clusters))
+    made = _sections(material, sorting, watch or (lambda _: None))
+    sections = sorted(made, key=lambda section: section.id != "summary")
+    try:
+        with replacing(output) as file:
+            file.write(page(f"Results of {results.experiment}", sections).encode())
+    except OSError as error:
+        raise OptionError(f"cannot write {output}: {error.strerror or error}", str(output)) from error
+    return output
+
+
+def check_output(path: Path) -> None:
+    """Refuse a file that cannot be written, before anything is computed for it.
+
+    Raises:
+        OptionError: Its folder is not there, or it is a folder itself.
+    """
+    if path.is_dir() or not path.parent.is_dir():
+        raise OptionError(f"the report must be a file in a folder that is there, got {str(path)!r}", str(path))
+
+
+def _sections(material: Material, sorting: Model | None, watch: Callable[[str], None]) -> Iterator[Section]:
+    """What there is to show, in its sequence; the summary last, since it says what the others found."""
+    watch("settings")
+    found: list[Section | None] = [run.section(material), settings.section(material)]
+    watch("differences")
+    comparisons = comparisons_of(material)
+    found.append(differences.section(material, comparisons))
+    watch("curves")
+    spots = curves.spots_of(material)
+    found.append(curves.section(material, spots))
+    watch("costs")
+    found += [one.section(material) for one in (costs, thresholds, pivots, compression, against_whole)]
+    watch("refusals")
+    found.append(self_route.section(material, classified(material, sorting)))
+    found += [measured.section(material), summary.section(material, comparisons, spots)]
+    there = [section for section in found if section is not None]
+    watch("questions")
+    size = len(page("", there).encode())
+    drill_down = questions.section(material, max(0, _LARGEST - size))
+    yield from there
+    if drill_down is not None:
+        yield drill_down

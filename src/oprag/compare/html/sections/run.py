@@ -1,0 +1,130 @@
+"""What was run: the experiment, when, on what, what it spent, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from oprag.compare.answer_tables import spent
+from oprag.compare.html.material import Material
+from oprag.compare.html.parts import Heading, Part, Points, Section, Table, Text
+from oprag.compare.html.words import amount, counted, value_text
+from oprag.compare.reading import opened_database, read_failures
+
+__all__ = ["section"]
+
+_RUNS = 50
+
+
+def section(material: Material) -> Section:
+    """What was run."""
+    return Section("run", "What was run", [*_parts(material)])
+
+
+def _parts(material: Material) -> Iterator[Part]:
+    results = material.results
+    described = results.described
+    yield Table(
+        "The experiment",
+        ("What", "Value"),
+        [(name, value) for name, value in _about(material, described) if value],
+        words=(1,),
+    )
+    grids = described.get("grid", ())
+    for number, grid in enumerate(grids, 1):
+        yield Table(
+            "The grid" if len(grids) == 1 else f"Grid {number} of {len(grids)}",
+            ("Axis", "Values"),
+            [(axis, ", ".join(map(value_text, _listed(values)))) for axis, values in grid.items()],
+            words=(1,),
+        )
+    yield from _missing(material)
+    yield from _runs(material)
+
+
+def _about(material: Material, described: Any) -> Iterator[tuple[str, str]]:
+    results, table = material.results, material.table
+    yield "Experiment", results.experiment
+    yield "Results file", material.path.name
+    yield "Data", ", ".join(f"{name}: {counted(count, 'question')}" for name, count in described["data"].items())
+    for name in ("models", "embedders"):
+        yield name.capitalize(), ", ".join(_identified(*one) for one in described.get(name, {}).items())
+    yield "Cells", f"{len(results.cells):,}, in {counted(len(table), 'setting')}"
+    yield "Answers", f"{sum(row.answered for row in table):,} of {sum(row.asked for row in table):,}"
+    yield "Metrics", ", ".join(described.get("metrics", ()))
+    yield "Answers are embedded by", described.get("score_embedder") or ""
+    yield "Tokens of contexts are counted by", described.get("count_tokens") or ""
+    same = {name: value for name, value in material.same.items() if name not in ("data", "embedder", "model")}
+    yield "The same in all settings", ", ".join(f"{name} {value_text(same[name])}" for name in _told(same))
+    with opened_database(material.path).reading() as connection:
+        calls, tokens, money = spent(connection, results.experiment)
+    cost = f", {money:,.2f} in the currency of the prices" if money else ""
+    yield "Spent in all runs", f"{counted(calls, 'call')} of models, {amount(tokens)} tokens{cost}"
+
+
+def _told(same: dict[str, Any]) -> list[str]:
+    """The axes that are worth a word: those that are not as they are by default."""
+    from oprag.compare.axes import axes
+
+    return [name for name, value in same.items() if name == "method" or value != axes()[name].default]
+
+
+def _identified(name: str, identity: str) -> str:
+    return name if name == identity else f"{name} ({identity})"
+
+
+def _listed(values: Any) -> list[Any]:
+    return values if isinstance(values, list) else [values]
+
+
+def _missing(material: Material) -> Iterator[Part]:
+    failed = sum(row.failed for row in material.table)
+    left = sum(row.left for row in material.table)
+    if not failed and not left:
+        yield Text("Nothing is missing: every question has an answer in every cell.")
+        return
+    yield Heading("What is missing")
+    told: list[str] = []
+    if failed:
+        told.append(
+            f"{counted(failed, 'answer')} failed. They have no score and no part in any mean: means of settings with "
+            "failures are over other questions than those without. The paired differences are not."
+        )
+    if left:
+        told.append(f"{counted(left, 'answer')} were not tried yet; `oprag compare` goes on with them.")
+    yield Points(told)
+    if failed:
+        rows = [
+            (failure.error, failure.message, f"{failure.count:,}")
+            for failure in read_failures(material.path, material.results.experiment)
+        ]
+        yield Table("Failures, by their cause", ("Error", "What it says", "Answers"), rows, words=(1,))
+
+
+def _runs(material: Material) -> Iterator[Part]:
+    with opened_database(material.path).reading() as connection:
+        rows = connection.execute(
+            "SELECT started, ended, outcome, versions FROM runs JOIN experiments ON experiments.id = experiment "
+            "WHERE name = ? ORDER BY runs.id DESC",
+            [material.results.experiment],
+        ).fetchall()
+    shown: list[tuple[str, ...]] = []
+    for number, (started, ended, outcome, versions) in enumerate(rows[:_RUNS]):
+        told = "the same" if number and versions == rows[number - 1][3] else _versions(versions)
+        shown.append((_time(started), _time(ended), outcome or "did not end, or goes on", told))
+    yield Table(
+        "Runs, the latest first; times are UTC",
+        ("Began", "Ended", "Outcome", "Versions"),
+        shown,
+        words=(1, 2, 3),
+        more=len(rows) - len(shown),
+    )
+
+
+def _time(text: str | None) -> str:
+    return "–" if text is None else text[:19].replace("T", " ")
+
+
+def _versions(text: str) -> str:
+    return ", ".join(f"{name} {version}" for name, version in json.loads(text).items())

@@ -1,0 +1,91 @@
+"""The table of settings: what each scored, with its interval, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from oprag.compare.html.material import Material
+from oprag.compare.html.parts import Part, Section, Table, Text
+from oprag.compare.html.words import amount, interval, value_text
+from oprag.compare.table import CellSummary
+
+__all__ = ["section"]
+
+_MOST = 400
+_FEW = 10  # units, with fewer of which an interval is clearly too narrow
+_TAKEN = {
+    "calls": "calls",
+    "input_tokens": "tokens in",
+    "output_tokens": "tokens out",
+    "context_tokens": "context tokens",
+}
+
+
+def section(material: Material) -> Section | None:
+    """The table of settings."""
+    rows = material.table
+    if not any(row.answered or row.failed for row in rows):
+        return None
+    taken = [name for name in _TAKEN if any(row.per_answer.get(name) for row in rows)]
+    axes = material.differ or ["method"]
+    most = _most_questions(rows)
+    shown = [
+        [
+            *(value_text(row.values[name]) if name in row.values else "–" for name in axes),
+            *(_score(row, metric, most) for metric in material.metrics),
+            f"{row.answered:,} of {row.asked:,}",
+            *(amount(row.per_answer.get(name)) for name in taken),
+        ]
+        for row in rows[:_MOST]
+    ]
+    head = [*axes, *material.metrics, "answers", *(_TAKEN[name] for name in taken)]
+    caption = "Means with 95 % intervals in brackets; calls and tokens are means of an answer"
+    table = Table(caption, head, shown, names=len(axes), more=len(rows) - len(shown), marked=_highest(material))
+    return Section("settings", "All settings", [table, *_notes(material)])
+
+
+def _most_questions(rows: Sequence[CellSummary]) -> dict[tuple[str, Any], int]:
+    """How many questions of a data set have a score of a metric, in the setting where they are most."""
+    most: dict[tuple[str, Any], int] = {}
+    for row in rows:
+        for name, summary in row.scores.items():
+            place = name, row.values.get("data")
+            most[place] = max(most.get(place, 0), summary.n)
+    return most
+
+
+def _score(row: CellSummary, metric: str, most: Mapping[tuple[str, Any], int]) -> str:
+    """The mean with its interval, and over how many questions it is where others have more."""
+    summary = row.scores.get(metric)
+    fewer = summary is not None and summary.n < most[metric, row.values.get("data")]
+    return f"{interval(summary)} (n = {summary.n:,})" if summary is not None and fewer else interval(summary)
+
+
+def _highest(material: Material) -> list[int]:
+    metric = material.metric
+    scored = [
+        (row.scores[metric].mean or 0.0, -number)
+        for number, row in enumerate(material.table)
+        if metric is not None and metric in row.scores
+    ]
+    return [-max(scored)[1]] if len(scored) > 1 else []
+
+
+def _notes(material: Material) -> list[Part]:
+    notes: list[Part] = []
+    rows = material.table
+    summaries = [summary for row in rows for summary in row.scores.values()]
+    if material.metric is not None and len(rows) > 1:
+        notes.append(
+            Text(
+                f"The marked row has the highest mean {material.metric}. Of many settings one is the highest "
+                "by chance, too: the differences below say what can be claimed.",
+                quiet=True,
+            )
+        )
+    if any(row.cells > 1 for row in rows):
+        notes.append(Text("The scores of a question are averaged over seeds and repeats first.", quiet=True))
+    if any(summary.low is not None and summary.units < _FEW for summary in summaries):
+        notes.append(Text(f"An interval from fewer than {_FEW} questions, or documents, is too narrow.", quiet=True))
+    return notes

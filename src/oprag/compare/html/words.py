@@ -1,0 +1,94 @@
+"""Values, numbers and settings as a reader sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from oprag.compare.statistics import Summary
+
+__all__ = [
+    "amount",
+    "change",
+    "counted",
+    "interval",
+    "named",
+    "score",
+    "share",
+    "spread",
+    "unit_of",
+    "value_text",
+]
+
+# Axes whose values say by themselves what they are.
+_BARE = ("data", "splitter", "embedder", "retriever", "store", "order", "method", "model")
+_UNITS = {"answer_likelihood": "nats per token", "answer_cosine": "cosine"}
+
+
+def unit_of(metric: str) -> str:
+    """The unit of a metric; shares and accuracies have none."""
+    return _UNITS.get(metric, "")
+
+
+def value_text(value: Any) -> str:
+    """A value of an axis."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value if value.strip() else repr(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def named(values: Mapping[str, Any], names: Collection[str]) -> str:
+    """What a setting is called: its values on these axes, where they have an effect in it; nothing without any."""
+    parts = [
+        value_text(values[name]) if name in _BARE else f"{name}={value_text(values[name])}"
+        for name in sorted(names, key=lambda name: name != "method")
+        if name in values
+    ]
+    return ", ".join(parts)
+
+
+def score(value: float | None) -> str:
+    """A score, to three digits."""
+    return "–" if value is None else f"{value:z.3f}"
+
+
+def interval(summary: Summary | None) -> str:
+    """A mean with its interval, or what there is of them."""
+    if summary is None or summary.mean is None:
+        return "–"
+    if summary.low is None or summary.high is None:
+        return score(summary.mean)
+    return f"{score(summary.mean)} [{score(summary.low)}, {score(summary.high)}]"
+
+
+def spread(median: float | None, deviation: float | None, digits: int) -> str:
+    """A median with its standard deviation."""
+    if median is None:
+        return "–"
+    return f"{median:z,.{digits}f}" + ("" if deviation is None else f" ± {deviation:,.{digits}f}")
+
+
+def amount(value: float | None) -> str:
+    """A number of tokens or of calls, or a time."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}" if value >= 1 else f"{value:.3f}"
+
+
+def share(value: float | None) -> str:
+    """A share, in percent."""
+    return "–" if value is None else f"{100 * value:z.1f} %"
+
+
+def change(old: float | None, new: float | None) -> str:
+    """By how much something has become more or less, in percent of what it was."""
+    return "–" if not old or new is None else f"{100 * (new - old) / abs(old):+z.1f} %"
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """A number of things."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"

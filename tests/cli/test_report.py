@@ -1,0 +1,110 @@
+"""`oprag report`, run as a user runs it."""
+
+import sqlite3
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("jinja2")
+
+from oprag.cli.app import app
+from oprag.compare.experiment_file import read_experiment
+from oprag.compare.running import run
+from tests.compare.folders import PARTS, model, write_experiment
+from tests.compare.html.parsed import page_of
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with an experiment that was run."""
+    path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = [1, 3]', model())
+    assert run(read_experiment(path), tmp_path / "r.db").complete
+    return tmp_path
+
+
+def report(*arguments):
+    return CliRunner().invoke(app, ["report", *map(str, arguments)])
+
+
+def refused(result, *words, code=1):
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert len(result.stderr.splitlines()) == 1
+    for word in words:
+        assert word in result.stderr
+
+
+def test_a_report_is_written_where_it_is_asked_for(folder):
+    result = report(folder / "r.db", "-o", folder / "out.html")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    assert "out.html, 0." in result.stderr
+    assert page_of(folder / "out.html").root.all("h1")[0].text == "Results of harbour"
+
+
+def test_it_stands_beside_the_results_by_default(folder):
+    assert report(folder / "r.db").exit_code == 0
+    assert (folder / "r.html").is_file()
+
+
+def test_texts_come_from_the_experiment_file(folder):
+    assert report(folder / "r.db").exit_code == 0
+    assert "Leith" not in (folder / "r.html").read_text(encoding="utf-8")
+    assert report(folder / "r.db", "--experiment", folder / "harbour.toml").exit_code == 0
+    texts = page_of(folder / "r.html").section("questions").by_class("texts")
+    assert len(texts) == 4
+    assert any(PARTS[0].split(". ")[0] in text.text for text in texts)
+
+
+def test_the_metric_and_the_experiment_are_named(folder):
+    text = (folder / "harbour.toml").read_text(encoding="utf-8")
+    (folder / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
+    run(read_experiment(folder / "other.toml"), folder / "r.db")
+    refused(report(folder / "r.db"), "several experiments", "harbour, other")
+    assert report(folder / "r.db", "--name", "other", "--metric", "rouge_l").exit_code == 0
+    page = page_of(folder / "r.html")
+    assert page.root.all("h1")[0].text == "Results of other"
+    assert "mean rouge_l" in page.section("summary").text
+    assert report(folder / "r.db", "--experiment", folder / "other.toml").exit_code == 0
+
+
+def test_refusals_are_sorted_by_the_model_that_is_named(folder):
+    path = write_experiment(
+        folder, 'method = "self_route"\nk = 1', '[models.quick]\nuse = "tests.cli.test_report:says_no"'
+    )
+    assert run(read_experiment(path), folder / "s.db").complete
+    assert report(folder / "s.db", "--classify-refusals", "tests.cli.test_report:says_b").exit_code == 0
+    table = page_of(folder / "s.html").table("self-route", "Refused questions by kind")
+    assert ["general", "4", "100.0 %"] in table
+
+
+def says_no():
+    """A model that refuses at the first step."""
+    return lambda prompt: "unanswerable" if "unanswerable" in prompt else "forty tons"
+
+
+def says_b():
+    """A model that finds every question too general."""
+    return lambda prompt: "B"
+
+
+def test_what_cannot_be_is_refused_in_one_line(folder):
+    refused(report(folder / "none.db"), "there is no results file")
+    with sqlite3.connect(folder / "other.db") as connection:
+        connection.execute("CREATE TABLE t (x)")
+    refused(report(folder / "other.db"), "another SQLite database")
+    (folder / "text.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
+    refused(report(folder / "text.db"), "is damaged")
+    refused(report(folder / "r.db", "-o", folder / "none" / "r.html"), "folder that is there", code=2)
+    refused(report(folder / "r.db", "-o", folder), "folder", code=2)
+    refused(report(folder / "r.db", "-o", folder / "r.db"), "would take the place of the results file", code=2)
+    refused(report(folder / "r.db", "--metric", "rouge"), "rouge", code=2)
+    refused(report(folder / "r.db", "--name", "third"), "no experiment 'third'", "harbour")
+    refused(report(folder / "r.db", "--experiment", folder / "none.toml"), "none.toml")
+    refused(report(folder / "r.db", "--classify-refusals", "tests.cli.test_report:nobody"), "nobody")
+    assert not list(folder.glob("*.html"))
+
+
+def test_a_command_without_a_file_is_no_command():
+    assert report().exit_code == 2

@@ -1,0 +1,121 @@
+"""Fronts, partners, chunk maps and the words for differences."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("jinja2")
+
+from oprag.compare.html.chunk_map import Line, chunk_map
+from oprag.compare.html.comparisons import claim, claimed
+from oprag.compare.html.kept import Place
+from oprag.compare.html.partners import partners
+from oprag.compare.html.sections.costs import pareto
+from oprag.compare.html.words import amount, change, named, value_text
+from oprag.compare.pairs import CellDifference
+from oprag.compare.setting import Setting
+from oprag.compare.statistics import paired_difference
+
+POINTS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
+
+
+@given(POINTS)
+def test_the_front_is_what_nothing_cheaper_is_as_good_as(points):
+    front = pareto(points)
+    costs = [points[number][0] for number in front]
+    assert costs == sorted(set(costs))
+    for number, (cost, score) in enumerate(points):
+        beaten = any(other <= cost and better >= score and (other, better) != (cost, score) for other, better in points)
+        assert ((cost, score) in {points[one] for one in front}) == (not beaten), number
+
+
+def test_partners_are_alike_but_for_what_may_differ():
+    def setting(**values):
+        return Setting(values, ())
+
+    base = [setting(k=1, method="a", t=None), setting(k=2, method="a", t=None)]
+    some = [setting(k=2, method="a", t=0.5), setting(k=1, method="a", t=0.7), setting(k=3, method="a", t=0.5)]
+    assert [(one.values["t"], other.values["k"]) for one, other in partners(some, base, ("t",))] == [(0.5, 2), (0.7, 1)]
+    # What has no effect in one of them cannot differ.
+    assert len(list(partners(some, [setting(method="a")], ("t",)))) == 3
+    assert list(partners([setting(k=True)], [setting(k=1)], ())) == []
+
+
+def box(path):
+    """Left end and width of each box of a path."""
+    return [(int(left), int(width)) for left, width in re.findall(r"M(\d+) [\d.]+h(\d+)v", path)]
+
+
+def test_a_map_shows_where_chunks_are_and_in_which_order_they_are_read():
+    line = Line.of({("a", None): 600}, ["a"])
+    kept = [Place("a", None, 300, 400), Place("a", None, 0, 100)]
+    found = chunk_map(line, kept, [Place("a", None, 500, 600)], [("a", 320, 340)])
+    assert box(found.kept) == [(0, 100), (300, 100)]
+    assert box(found.dropped) == [(500, 100)]
+    assert box(found.gold) == [(320, 20)]
+    assert box(found.order) == [(300, 100), (0, 100)]
+    tops = [float(top) for top in re.findall(r"M\d+ ([\d.]+)h", found.order)]
+    assert tops == sorted(tops)
+    assert found.label.startswith("2 kept chunks along 600 characters")
+    assert "1 times the next chunk" in found.label
+
+
+def test_documents_and_pages_stand_behind_each_other_as_in_whole_texts():
+    line = Line.of({("a", None): 10, ("b", 1): 20, ("b", 2): 30}, ["b", "a"])
+    assert line.starts == {("b", 1): 0, ("b", 2): 22, ("b", None): 0, ("a", None): 54}
+    assert line.span(Place("b", 2, 5, 9)) == (27, 31)
+    assert line.span(Place("a", None, 0, 10)) == (54, 64)
+    assert line.span(Place("c", None, 0, 10)) is None
+    assert line.length == 64
+
+
+def test_a_map_of_nothing_is_empty():
+    found = chunk_map(Line.of({("a", None): 0}, ["a"]), [], [], [])
+    assert (found.kept, found.dropped, found.gold, found.order) == ("", "", "", "")
+
+
+def difference(values, adjusted_p):
+    found = paired_difference(
+        {str(number): value for number, value in enumerate(values)}, dict.fromkeys(map(str, range(len(values))), 0.0)
+    )
+    return CellDifference(
+        metric="token_f1",
+        axis="order",
+        value="rank",
+        baseline="source",
+        values={},
+        difference=found,
+        adjusted_p=adjusted_p,
+    )
+
+
+def test_what_a_difference_shows_is_said_in_words():
+    better = difference([0.5, 0.6, 0.4, 0.5] * 5, 0.001)
+    assert claimed(better)
+    assert claim(better) == "With rank token_f1 is higher than with source."
+    assert claim(difference([-0.5, -0.6] * 10, 0.04)) == "With rank token_f1 is lower than with source."
+    chance = difference([0.5, 0.6, 0.4, 0.5] * 5, 0.2)
+    assert not claimed(chance)
+    assert "may be chance" in claim(chance)
+    none = claim(difference([0.5, -0.4] * 10, 1.0))
+    assert re.fullmatch(r"No difference can be claimed\. It would take about [\d,]+ more questions\.", none)
+    assert claim(difference([0.0] * 12, 1.0)) == "The same score in every question."
+    assert claim(difference([], None)) == "No question has a score in both."
+    assert claim(difference([0.5, -0.4, 0.1], 1.0)).endswith("With 3 to draw from the interval is too narrow.")
+    assert "over 100,000 more questions" in claim(difference([1.0, -0.9999] * 20, 1.0))
+
+
+def test_values_and_numbers_are_short():
+    assert [value_text(value) for value in (None, True, "rank", " ", 1000, 0.5)] == [
+        "none",
+        "yes",
+        "rank",
+        "' '",
+        "1,000",
+        "0.5",
+    ]
+    assert named({"k": 4, "order": "rank", "method": "stuff"}, ["order", "k", "method", "seed"]) == "stuff, rank, k=4"
+    assert [amount(value) for value in (None, 0, 0.1234, 12.34, 1234.5)] == ["–", "0", "0.123", "12.3", "1,234"]
+    assert [change(*pair) for pair in ((100, 90), (0, 1), (None, 1), (-1, -2))] == ["-10.0 %", "–", "–", "-100.0 %"]

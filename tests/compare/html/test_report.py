@@ -1,0 +1,350 @@
+"""The report has what the results file says, where there is something to say, and opens offline everywhere."""
+
+import base64
+import hashlib
+import re
+import sqlite3
+from itertools import pairwise
+
+import pytest
+
+pytest.importorskip("jinja2")
+
+from oprag.compare.answer_tables import Spent
+from oprag.compare.html import write_report
+from oprag.compare.pairs import differences
+from oprag.compare.reading import read_results
+from oprag.compare.records import Measurement
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.table import cell_table
+from oprag.errors import ExperimentError, OptionError, ResultsFileError
+from tests.compare.helpers import RecordingModel, experiment, keepers, rows
+from tests.compare.html.grids import full_experiment, ran, reader
+from tests.compare.html.parsed import page_of
+
+ALL = [
+    *("summary", "run", "settings", "differences", "length", "cost", "thresholds", "pivots", "compression", "whole"),
+    *("self-route", "measured", "questions"),
+]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Results with everything in them, some of it measured."""
+    path = ran(full_experiment(), tmp_path_factory.mktemp("full") / "r.db")
+    file = ResultsFile(path, run=1)
+    cells = rows(path, "SELECT key, method FROM cells WHERE method IN ('stuff', 'closed_book')")
+    questions = [key for (key,) in rows(path, "SELECT key FROM questions")]
+    for number, (cell, method) in enumerate(cells):
+        seconds = 0.25 if method == "closed_book" else 1.0 + number
+        taken = [
+            Measurement(cell, question, 1, phase, seconds / 2, 50.0, 2_000_000, 1_000_000)
+            for question in questions
+            for phase in ("retrieval", "generation")
+        ]
+        file.keep_measurements(cell, taken, Spent())
+    file.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(results):
+    return page_of(write_report(results, results.with_suffix(".html"), documents=full_experiment()))
+
+
+def test_there_is_a_section_for_everything(page):
+    assert page.sections == ALL
+
+
+def test_a_section_without_anything_to_show_is_left_out(tmp_path):
+    path = ran(experiment(grid={"method": "context_only", "k": 2, "chunk_size": 16}), tmp_path / "r.db")
+    assert page_of(write_report(path, tmp_path / "r.html")).sections == ["summary", "run", "settings", "questions"]
+
+
+def test_an_experiment_without_answers_says_so(tmp_path):
+    from oprag.compare.opened import Opened
+
+    opened = Opened(experiment(grid={"method": "context_only", "k": 2}))
+    ResultsFile(tmp_path / "r.db").begin("small", opened.described(), opened.cell_rows, opened.question_rows, {})
+    page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
+    assert page.sections == ["summary", "run"]
+    assert "6 not tried" in page.section("summary").text
+    assert "Nothing is scored" in page.section("summary").text
+    assert "6 answers were not tried yet" in page.section("run").text
+
+
+def test_the_table_has_the_means_and_intervals_of_the_cell_table(results, page):
+    head, *found = page.table("settings", "Means with 95 %")
+    rows = cell_table(results)
+    assert len(found) == len(rows) == 29
+    column = {name: number for number, name in enumerate(head)}
+    for shown, row in zip(found, rows, strict=True):
+        assert shown[column["method"]] == row.values["method"]
+        assert shown[column["k"]] == ("–" if "k" not in row.values else str(row.values["k"]))
+        for metric in ("token_f1", "evidence_coverage"):
+            summary = row.scores.get(metric)
+            wanted = "–" if summary is None else f"{summary.mean:.3f} [{summary.low:.3f}, {summary.high:.3f}]"
+            assert shown[column[metric]] == wanted
+        assert shown[column["answers"]] == "10 of 10"
+        assert shown[column["calls"]] == f"{row.per_answer['calls']:.1f}".removesuffix(".0")
+
+
+def test_differences_are_those_of_the_harness_with_what_they_show_in_words(results, page):
+    _, *found = page.table("differences", "Mean difference in token_f1 from k 1")
+    pairs = differences(results, axis="k", metrics=["token_f1"])
+    assert len(found) == len(pairs)
+    wanted = {
+        (
+            str(pair.value),
+            f"{pair.difference.mean:+z.3f}",
+            f"[{pair.difference.low:+z.3f}, {pair.difference.high:+z.3f}]",
+            f"{pair.adjusted_p:.2g}",
+        )
+        for pair in pairs
+    }
+    assert {(row[0], row[2], row[3], row[5]) for row in found} == wanted
+    for row in found:
+        low, high = map(float, row[3].strip("[]").split(", "))
+        if float(row[5]) < 0.05 and (low > 0 or high < 0):
+            assert "token_f1 is" in row[6]
+        elif low == high == 0:
+            assert row[6] == "The same score in every question."
+        else:
+            assert "can be claimed" in row[6]
+            assert "token_f1 is" not in row[6]
+
+
+def test_the_curve_says_its_sweet_spot_or_that_it_is_flat(results, page):
+    from oprag.compare.sweet_spot import sweet_spots
+
+    text = page.section("length").text
+    spots = sweet_spots(results, axis="k", metric="token_f1")
+    assert len(spots) > 4
+    for spot in spots:
+        if spot.values["method"] != "long_context":  # Which reads the same, however long the context is.
+            assert spot.describe() in text
+    assert len(page.section("length").all("svg")) == 5  # four pairs of thresholds, and self_route
+
+
+def test_costs_have_tokens_and_what_was_measured(page):
+    titles = [svg.all("title")[0].text for svg in page.section("cost").all("svg")]
+    assert titles == ["token_f1 against tokens", "token_f1 against time"]
+    _, *front = page.table("cost", "The Pareto front of token_f1 against time")
+    assert front[0][:2] == ["closed_book", "0.250"]
+    scores = [float(row[2].split()[0]) for row in front]
+    assert scores == sorted(scores)
+    _, *phases = page.table("measured", "Time, processor and memory")
+    assert ["closed_book", "retrieval", "0.125 ± 0.000", "50", "2", "1"] in phases
+
+
+def test_heat_maps_pivots_and_compression_pool_the_same_answers(results, page):
+    titles = [svg.all("title")[0].text for svg in page.section("thresholds").all("svg")]
+    assert titles == ["token_f1 by thresholds", "tokens of an answer by thresholds"]
+    head, *found = page.table("pivots", "tokens of an answer: method × order")
+    assert head == ["method", "source", "rank"]
+    tokens = [
+        answer.input_tokens + answer.output_tokens
+        for cell in read_results(results).cells
+        if (cell.values["method"], cell.values["order"]) == ("stuff", "rank")
+        for answer in cell.answers.values()
+    ]
+    tokens.sort()
+    middle = (tokens[len(tokens) // 2] + tokens[(len(tokens) - 1) // 2]) / 2
+    (stuff,) = (row for row in found if row[0] == "stuff")
+    assert stuff[2].startswith(f"{middle:,.0f} ± ")
+    _, *compressed = page.table("compression", "Means of an answer without and with thresholds")
+    assert len(compressed) == 2 * 3 * 3  # orders, numbers of chunks, pairs of thresholds but for none
+    for row in compressed:
+        without, with_some, change = (text.replace(",", "").rstrip(" %") for text in row[2:5])
+        assert 100 * (float(with_some) - float(without)) / float(without) == pytest.approx(float(change), abs=0.5)
+
+
+def test_retrieval_is_held_against_whole_documents_question_by_question(results, page):
+    _, *found = page.table("whole", "How many questions")
+    by_cell = {
+        (cell.values["method"], cell.values["k"]): {key: one.scores["token_f1"] for key, one in cell.answers.items()}
+        for cell in read_results(results).cells
+        if cell.values["order"] == "source" and cell.values["similarity_threshold"] is None
+        if cell.values["redundancy_threshold"] is None and cell.values["method"] != "closed_book"
+    }
+    assert [row[0] for row in found] == ["k=1", "k=4"]
+    for row, k in zip(found, (1, 4), strict=True):
+        both = [by_cell["stuff", k][key] - whole for key, whole in by_cell["long_context", k].items()]
+        assert row[2] == f"{sum(both) / len(both):+z.3f}"
+        assert row[3:] == [str(sum(one > 0 for one in both)), str(both.count(0)), str(sum(one < 0 for one in both))]
+
+
+def test_self_route_says_how_often_the_first_step_was_enough(results, page):
+    _, *found = page.table("self-route", "What Self-Route scored")
+    for row, k in zip(found, (1, 4), strict=True):
+        (counts,) = rows(
+            results,
+            "SELECT sum(route = 'rag'), count(*) FROM answers JOIN cells ON cells.id = cell "
+            "WHERE method = 'self_route' AND k = ?",
+            k,
+        )
+        assert 0 < counts[0] <= counts[1] == 10
+        assert row[0] == f"k={k}"
+        assert row[2:4] == [f"{100 * counts[0] / counts[1]:.1f} %", "10"]
+    assert len(page.section("self-route").all("svg")) == 3
+
+
+def test_the_drill_down_has_every_answer_and_two_contexts_that_differ_in_order(page):
+    questions = [one for one in page.section("questions").all("details") if "id" in one.attributes]
+    assert len(questions) == 10
+    for one in questions:
+        (table,) = one.all("table")
+        assert len(table.rows()) == 1 + 29
+        sides = one.by_class("sides")[0]
+        names = [name.text for name in sides.all("h4")]
+        assert len(names) == 2
+        assert [name.replace("source", "X").replace("rank", "X") for name in names] == [
+            names[0].replace("source", "X")
+        ] * 2
+        links = [[link.attributes["href"] for link in side.all("a")] for side in sides.all("ol")]
+        assert sorted(links[0]) == sorted(links[1])
+        assert links[0] != links[1]
+        # The text of a chunk is there once, in the order of the document.
+        texts = one.by_class("texts")[0].all("li")
+        assert sorted(f"#{text.attributes['id']}" for text in texts) == sorted(links[0])
+        starts = [int(re.findall(r"characters ([\d,]+)", text.text)[0].replace(",", "")) for text in texts]
+        assert starts == sorted(starts)
+
+
+def test_without_the_data_places_are_shown_and_why(results, tmp_path):
+    page = page_of(write_report(results, tmp_path / "r.html"))
+    section = page.section("questions")
+    assert section.by_class("texts") == []
+    assert "The results file holds no document text" in section.text
+    assert re.search(r"characters [\d,]+–[\d,]+ rank 0", section.text)
+
+
+def test_a_document_that_has_changed_is_not_taken_for_the_one_that_was_read(results, tmp_path):
+    data = keepers(documents=2, questions=5)
+    changed = {**data.documents, "book 1": f"{data.documents['book 1']} "}
+    page = page_of(
+        write_report(
+            results,
+            tmp_path / "r.html",
+            documents={"keepers": type(data)(name="x", documents=changed, questions=data.questions)},
+        )
+    )
+    assert "Of 5 of 10 questions the texts are shown" in page.section("questions").text
+    assert len(page.section("questions").by_class("texts")) == 5
+
+
+def test_everyone_can_read_it(page):
+    headings = [int(one.tag[1]) for one in page.root.all("h1", "h2", "h3", "h4", "h5", "h6")]
+    assert headings[0] == 1
+    assert headings.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(headings))
+    for table in page.root.all("table"):
+        (caption,) = table.all("caption")
+        assert caption.text
+        assert all(cell.attributes.get("scope") in ("row", "col") for cell in table.all("th"))
+        assert all(row.all("th") for row in table.all("tr"))
+    for box in page.root.by_class("scroll"):
+        assert (box.attributes["role"], box.attributes["tabindex"]) == ("region", "0")
+        assert box.attributes["aria-label"]
+    for svg in page.root.all("svg"):
+        assert svg.attributes["role"] == "img"
+        assert svg.attributes.get("aria-label") or (svg.all("title")[0].text and svg.all("desc")[0].text)
+    (html,) = page.root.all("html")
+    assert html.attributes["lang"] == "en"
+
+
+def test_every_link_leads_to_a_place_on_the_page(page):
+    ids = [one.attributes["id"] for one in page.root.all() if "id" in one.attributes]
+    assert len(ids) == len(set(ids))
+    links = [one.attributes["href"] for one in page.root.all("a")]
+    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
+    assert all(link.startswith("#") for link in links)
+
+
+def test_nothing_comes_from_elsewhere_and_the_browser_is_told_so(page):
+    for node in page.root.all():
+        assert node.tag not in {"link", "iframe", "object", "embed", "img", "base", "form", "audio", "video"}
+        for name, value in node.attributes.items():
+            assert name not in {"src", "srcset", "action", "style", "poster", "xlink:href"}
+            assert name == "xmlns" or "://" not in value
+            assert not name.startswith("on")
+    (style,), (script,) = page.root.all("style"), page.root.all("script")
+    assert not re.search(r"url\(|@import|expression|://", style.raw)
+    assert not re.search(r"fetch|XMLHttpRequest|import|eval|innerHTML|://", script.raw)
+    (policy,) = (
+        one.attributes["content"]
+        for one in page.root.all("meta")
+        if one.attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    directives = dict(one.strip().split(" ", 1) for one in policy.split(";"))
+    assert directives["default-src"] == "'none'"
+    assert "unsafe" not in policy
+    for node, name in ((style, "style-src"), (script, "script-src")):
+        digest = base64.b64encode(hashlib.sha256(node.raw.encode()).digest()).decode()
+        assert directives[name] == f"'sha256-{digest}'"
+
+
+def test_equal_input_gives_an_equal_page(results, tmp_path):
+    pages = [write_report(results, tmp_path / f"{number}.html").read_bytes() for number in range(2)]
+    assert pages[0] == pages[1]
+
+
+def test_failures_are_counted_and_told(tmp_path):
+    model = RecordingModel(reader, fails=lambda text, before: "number 1?" in text)
+    from oprag.compare.running import run
+
+    run(experiment(model, grid={"k": [1, 2], "chunk_size": 16}), tmp_path / "r.db")
+    page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
+    assert "6 failed" in page.section("summary").text
+    assert page.table("run", "Failures") == [
+        ["Error", "What it says", "Answers"],
+        [
+            "ConnectionRefusedError",
+            rows(tmp_path / "r.db", "SELECT message FROM answers WHERE message IS NOT NULL")[0][0],
+            "6",
+        ],
+    ]
+    assert page.section("questions").text.count("No answer. ConnectionRefusedError") == 6
+
+
+def test_a_metric_is_named(results, tmp_path):
+    page = page_of(write_report(results, tmp_path / "r.html", metric="evidence_coverage"))
+    assert "evidence_coverage against tokens" in page.section("cost").text
+
+
+@pytest.mark.parametrize("metric", ["exact", "inverted_pairs", "answer_likelihood"])
+def test_a_metric_that_cannot_be_is_refused(results, tmp_path, metric):
+    with pytest.raises(OptionError, match=metric):
+        write_report(results, tmp_path / "r.html", metric=metric)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_experiment_is_named_where_there_are_several(tmp_path):
+    for name in ("first", "second"):
+        ran(experiment(grid={"method": "context_only", "k": 2}, name=name), tmp_path / "r.db")
+    with pytest.raises(ExperimentError, match="several experiments; there are: first, second"):
+        write_report(tmp_path / "r.db", tmp_path / "r.html")
+    page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html", experiment="second"))
+    assert page.root.all("h1")[0].text == "Results of second"
+
+
+def test_what_is_no_results_file_is_refused_and_nothing_is_written(tmp_path):
+    with pytest.raises(ResultsFileError, match="there is no results file"):
+        write_report(tmp_path / "none.db", tmp_path / "r.html")
+    with sqlite3.connect(tmp_path / "other.db") as connection:
+        connection.execute("CREATE TABLE t (x)")
+    with pytest.raises(ResultsFileError, match="another SQLite database"):
+        write_report(tmp_path / "other.db", tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
+
+
+@pytest.mark.parametrize("output", ["missing/r.html", "."])
+def test_an_output_that_cannot_be_is_refused(results, tmp_path, output):
+    with pytest.raises(OptionError, match="folder"):
+        write_report(results, tmp_path / output)
+
+
+def test_the_results_file_is_not_changed(results, tmp_path):
+    before = results.read_bytes()
+    write_report(results, tmp_path / "r.html")
+    assert results.read_bytes() == before
