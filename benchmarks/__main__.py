@@ -27,6 +27,7 @@ BENCHMARKS = (
     "harness",
     "sharing",
     "kills",
+    "sweep",
 )
 WITH_DATA = ("inversions", "coverage", "threshold_grid", "infinitebench_scores", "orders")
 """Those that need question sets."""
