@@ -101,11 +101,16 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the changelog and the files that pages link to."""
     from mkdocs.structure.files import File
 
-    outside = {CHANGELOG}
+    waiting = {CHANGELOG}
     for file in files.documentation_pages():
-        outside |= linked_outside(file.content_string, f"{_DOCS}/{file.src_uri}")
-    for path in sorted(outside):
+        waiting |= linked_outside(file.content_string, f"{_DOCS}/{file.src_uri}")
+    added: set[str] = set()
+    while waiting:
+        path = waiting.pop()
+        added.add(path)
         files.append(File.generated(config, place_on_site(path), content=_as_page(path)))
+        if path.endswith(".md"):
+            waiting |= linked_outside((ROOT / path).read_text(encoding="utf-8"), path) - added
     return files
 
 
