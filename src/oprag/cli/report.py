@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oprag.cli.late_progress import LateProgress
 from oprag.cli.telling import clear_errors, tell
 from oprag.errors import OptionError
 
@@ -51,5 +52,14 @@ def report(
 
             given = read_experiment(experiment)
             name = name or given.name
-        write_report(path, target, experiment=name, metric=metric, documents=given, refusals=classify_refusals)
+        with LateProgress("writing the report", "steps") as progress:
+            write_report(
+                path,
+                target,
+                experiment=name,
+                metric=metric,
+                documents=given,
+                refusals=classify_refusals,
+                watch=progress.update,
+            )
         tell(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")

@@ -1,10 +1,8 @@
-"""Fronts, partners, chunk maps and the words for differences."""
+"""Partners, chunk maps and the words for differences."""
 
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 pytest.importorskip("jinja2")
 
@@ -12,23 +10,10 @@ from oprag.compare.html.chunk_map import Line, chunk_map
 from oprag.compare.html.comparisons import claim, claimed
 from oprag.compare.html.kept import Place
 from oprag.compare.html.partners import partners
-from oprag.compare.html.sections.costs import pareto
 from oprag.compare.html.words import amount, change, named, value_text
 from oprag.compare.pairs import CellDifference
 from oprag.compare.setting import Setting
 from oprag.compare.statistics import paired_difference
-
-POINTS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
-
-
-@given(POINTS)
-def test_the_front_is_what_nothing_cheaper_is_as_good_as(points):
-    front = pareto(points)
-    costs = [points[number][0] for number in front]
-    assert costs == sorted(set(costs))
-    for number, (cost, score) in enumerate(points):
-        beaten = any(other <= cost and better >= score and (other, better) != (cost, score) for other, better in points)
-        assert ((cost, score) in {points[one] for one in front}) == (not beaten), number
 
 
 def test_partners_are_alike_but_for_what_may_differ():

@@ -7,8 +7,8 @@ pytest.importorskip("jinja2")
 from oprag.compare.html import write_report
 from oprag.compare.html.refusals import KINDS, classify, opened_model
 from oprag.compare.models import as_model
-from oprag.errors import ExperimentError
-from tests.compare.helpers import RecordingModel, rows
+from oprag.errors import ExperimentError, OptionError
+from tests.compare.helpers import RecordingModel, experiment, rows
 from tests.compare.html.grids import full_experiment, ran
 from tests.compare.html.parsed import page_of
 
@@ -67,3 +67,11 @@ def test_no_model_is_refused_before_anything_else(tmp_path):
     assert opened_model(None) is None
     with pytest.raises(ExperimentError):
         opened_model(7)
+
+
+def test_where_nothing_was_routed_there_is_nothing_to_sort(tmp_path):
+    path = ran(experiment(grid={"method": "context_only", "k": 2}), tmp_path / "r.db")
+    model = RecordingModel(lambda prompt: "A")
+    with pytest.raises(OptionError, match="no answers of self_route"):
+        write_report(path, tmp_path / "r.html", refusals=model)
+    assert model.calls == []

@@ -5,6 +5,7 @@ import hashlib
 import re
 import sqlite3
 from itertools import pairwise
+from statistics import fmean, median
 
 import pytest
 
@@ -139,19 +140,17 @@ def test_costs_have_tokens_and_what_was_measured(page):
 
 def test_heat_maps_pivots_and_compression_pool_the_same_answers(results, page):
     titles = [svg.all("title")[0].text for svg in page.section("thresholds").all("svg")]
-    assert titles == ["token_f1 by thresholds", "tokens of an answer by thresholds"]
-    head, *found = page.table("pivots", "tokens of an answer: method × order")
+    assert titles == ["token_f1 by thresholds", "tokens of an answer, in and out by thresholds"]
+    head, *found = page.table("pivots", "tokens of an answer, in and out: method × order")
     assert head == ["method", "source", "rank"]
-    tokens = [
-        answer.input_tokens + answer.output_tokens
-        for cell in read_results(results).cells
-        if (cell.values["method"], cell.values["order"]) == ("stuff", "rank")
-        for answer in cell.answers.values()
-    ]
-    tokens.sort()
-    middle = (tokens[len(tokens) // 2] + tokens[(len(tokens) - 1) // 2]) / 2
+    by_question: dict[str, list[int]] = {}
+    for cell in read_results(results).cells:
+        if (cell.values["method"], cell.values["order"]) == ("stuff", "rank"):
+            for key, answer in cell.answers.items():
+                by_question.setdefault(key, []).append(answer.input_tokens + answer.output_tokens)
     (stuff,) = (row for row in found if row[0] == "stuff")
-    assert stuff[2].startswith(f"{middle:,.0f} ± ")
+    middle = median(fmean(tokens) for tokens in by_question.values())
+    assert float(stuff[2].split(" ± ")[0]) == pytest.approx(middle, abs=0.06)
     _, *compressed = page.table("compression", "Means of an answer without and with thresholds")
     assert len(compressed) == 2 * 3 * 3  # orders, numbers of chunks, pairs of thresholds but for none
     for row in compressed:
@@ -305,6 +304,28 @@ def test_failures_are_counted_and_told(tmp_path):
         ],
     ]
     assert page.section("questions").text.count("No answer. ConnectionRefusedError") == 6
+
+
+def test_data_sets_are_not_held_against_each_other(tmp_path):
+    sets = {name: keepers(documents=count, questions=4) for name, count in (("few", 1), ("many", 3))}
+    wanted = experiment(RecordingModel(reader), grid={"k": [1, 4, 16], "chunk_size": 16}, name="two")
+    path = ran(type(wanted)(**{**vars(wanted), "data": sets}), tmp_path / "r.db")
+    page = page_of(write_report(path, tmp_path / "r.html"))
+    titles = [svg.all("title")[0].text for svg in page.section("cost").all("svg")]
+    assert titles == ["token_f1 against tokens, few", "token_f1 against tokens, many"]
+    assert len(page.section("settings").by_class("marked")) == 2
+    sentences = [one.text for one in page.section("summary").all("li")]
+    assert any(one.startswith("few: ") for one in sentences)
+    assert any(one.startswith("many: ") for one in sentences)
+    assert len(page.section("length").all("svg")) == 2
+
+
+def test_progress_is_told(results, tmp_path):
+    told = []
+    write_report(results, tmp_path / "r.html", watch=lambda *how_far: told.append(how_far))
+    assert told[0] == (0, 4)
+    assert told[-1] == (4, 4)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 
 def test_a_metric_is_named(results, tmp_path):

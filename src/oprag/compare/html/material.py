@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,21 @@ from oprag.compare.better import NOT_BETTER, check_metric
 from oprag.compare.html.texts import Texts
 from oprag.compare.html.words import named, value_text
 from oprag.compare.measurements import MeasuredSetting, measured_table
-from oprag.compare.reading import KeptAnswer, Results, opened_database
+from oprag.compare.quantities import Seconds, read_seconds, values_by_question
+from oprag.compare.reading import Results, opened_database
 from oprag.compare.sequence import values_of
 from oprag.compare.setting import Setting, settings_of, varying_axes
 from oprag.compare.table import CellSummary, cell_table, metrics_of
 from oprag.errors import OptionError
 
-__all__ = ["Material", "metric_of", "tokens_of"]
+__all__ = ["COSTS", "Material", "metric_of"]
+
+COSTS = {
+    "tokens": "tokens of an answer, in and out",
+    "context_tokens": "tokens of the context",
+    "seconds": "seconds of an answer, retrieval and generation",
+}
+"""What answers cost, in words."""
 
 
 def metric_of(results: Results, wanted: str | None) -> str | None:
@@ -27,7 +36,8 @@ def metric_of(results: Results, wanted: str | None) -> str | None:
 
     Args:
         results: The results.
-        wanted: Its name; by default the first that there are scores of, the accuracy of choices before all others.
+        wanted: Its name; by default the first that the experiment names, more of which is better, and that there are
+            scores of.
 
     Returns:
         None where nothing is scored.
@@ -35,7 +45,7 @@ def metric_of(results: Results, wanted: str | None) -> str | None:
     Raises:
         OptionError: There are no scores of it, or more of it is not better.
     """
-    there = [name for name in metrics_of(results) if name not in NOT_BETTER]
+    there = [name for name in _metrics(results) if name not in NOT_BETTER]
     if wanted is not None:
         check_metric(wanted, results)
         if wanted not in there:
@@ -43,12 +53,14 @@ def metric_of(results: Results, wanted: str | None) -> str | None:
                 f"no answer has a score of {wanted!r}; there are scores of {', '.join(there) or 'none'}", wanted
             )
         return wanted
-    return "choice_accuracy" if "choice_accuracy" in there else next(iter(there), None)
+    return next(iter(there), None)
 
 
-def tokens_of(answer: KeptAnswer) -> int:
-    """The tokens that models read and wrote for an answer; without a model, those of its context."""
-    return answer.input_tokens + answer.output_tokens if answer.calls else answer.context_tokens or 0
+def _metrics(results: Results) -> list[str]:
+    """The metrics that there are scores of, in the sequence of the experiment."""
+    there = metrics_of(results)
+    asked = [name for name in results.described.get("metrics", ()) if name in there]
+    return [*asked, *(name for name in there if name not in asked)]
 
 
 @dataclass
@@ -80,7 +92,7 @@ class Material:
     @cached_property
     def metrics(self) -> list[str]:
         """The metrics that there are scores of."""
-        return metrics_of(self.results)
+        return _metrics(self.results)
 
     @cached_property
     def differ(self) -> list[str]:
@@ -98,19 +110,27 @@ class Material:
         return measured_table(self.results, self.path)
 
     @cached_property
-    def seconds(self) -> Mapping[str, Mapping[str, float]]:
-        """What answers took by cell and question, where it was measured: the mean of retrieval and generation."""
-        found: dict[str, dict[str, float]] = {}
-        with opened_database(self.path).reading() as connection:
-            for cell, question, seconds in connection.execute(
-                "SELECT measured.cell, measured.question, sum(measured.seconds) FROM "
-                "(SELECT cells.key AS cell, questions.key AS question, "
-                "avg(seconds) AS seconds FROM measurements JOIN cells ON cells.id = measurements.cell "
-                "JOIN questions ON questions.id = measurements.question WHERE phase != 'indexing' "
-                "GROUP BY cells.key, questions.key, phase) AS measured GROUP BY measured.cell, measured.question"
-            ):
-                found.setdefault(cell, {})[question] = seconds
-        return {cell.key: found[cell.key] for cell in self.results.cells if cell.key in found}
+    def seconds(self) -> Seconds:
+        """What answers took, where it was measured."""
+        return read_seconds(self.results, self.path)
+
+    @cached_property
+    def cost(self) -> str:
+        """The tokens that are counted: those of models, or those of the context where no model was asked."""
+        return "tokens" if any(row.per_answer.get("calls") for row in self.table) else "context_tokens"
+
+    @cached_property
+    def by_data(self) -> dict[str, list[int]]:
+        """The numbers of the settings of each data set; scores of different questions are not compared."""
+        found: dict[str, list[int]] = {}
+        for number, setting in enumerate(self.settings):
+            found.setdefault(str(setting.values["data"]), []).append(number)
+        return found
+
+    def mean(self, setting: Setting, name: str) -> float | None:
+        """The mean of a metric or a cost over the questions of a setting; None without any."""
+        values = values_by_question(setting, name, self.seconds)
+        return fsum(values.values()) / len(values) if values else None
 
     @cached_property
     def routes(self) -> Mapping[str, Counter[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oprag.compare.html.material import Material
@@ -75,7 +75,7 @@ def opened_model(given: Any) -> Model | None:
     return as_model(given, given if isinstance(given, str) else type(given).__name__)
 
 
-def classify(questions: Sequence[str], model: Model) -> Counter[str]:
+def classify(questions: Sequence[str], model: Model, watch: Callable[[int], None] = lambda _: None) -> Counter[str]:
     """How many questions are of each kind, as a model says; replies that name none, and failed calls, are counted.
 
     The kinds are those of Li et al. 2024 (arXiv 2407.16833); the prompt is our own.
@@ -83,28 +83,33 @@ def classify(questions: Sequence[str], model: Model) -> Counter[str]:
     Args:
         questions: The questions.
         model: The model.
+        watch: Told how many are sorted.
     """
     counts: Counter[str] = Counter()
-    for question in questions:
+    for number, question in enumerate(questions, 1):
         text = _PROMPT.replace("{question}", question[:_LONGEST])
         completion = model.complete(Prompt((Message("user", text),), "classify"))
+        found = _LETTER.match(completion.text)
         if completion.error is not None:
             counts[_FAILED] += 1
-            continue
-        found = _LETTER.match(completion.text)
-        counts[_UNREADABLE if found is None else KINDS[found[1].upper()]] += 1
+        else:
+            counts[_UNREADABLE if found is None else KINDS[found[1].upper()]] += 1
+        watch(number)
     return counts
 
 
-def classified(material: Material, model: Model | None) -> list[Part]:
-    """The refusals by kind, where a model is given and there are some."""
-    if model is None or not any(setting.values["method"] == "self_route" for setting in material.settings):
-        return []
-    questions = refused_questions(material)
+def classified(questions: Sequence[str], model: Model, watch: Callable[[int], None]) -> list[Part]:
+    """Refused questions by their kind.
+
+    Args:
+        questions: The questions.
+        model: The model.
+        watch: Told how many are sorted.
+    """
     heading = Heading("What kind of questions the first step refused")
     if not questions:
         return [heading, Text("None: every answer came from the retrieved chunks.")]
-    counts = classify(questions, model)
+    counts = classify(questions, model, watch)
     rows = [
         (kind, f"{counts[kind]:,}", share(counts[kind] / len(questions)))
         for kind in (*KINDS.values(), _UNREADABLE, _FAILED)

@@ -13,7 +13,7 @@ from oprag.compare.html.comparisons import comparisons_of
 from oprag.compare.html.material import Material, metric_of
 from oprag.compare.html.page import check_installed, page
 from oprag.compare.html.parts import Section
-from oprag.compare.html.refusals import classified, opened_model
+from oprag.compare.html.refusals import classified, opened_model, refused_questions
 from oprag.compare.html.sections import (
     against_whole,
     compression,
@@ -38,6 +38,7 @@ from oprag.whole_file import replacing
 __all__ = ["write_report"]
 
 _LARGEST = 4_800_000  # bytes of a report, about
+_STEPS = 4  # without calls of a model
 
 
 def write_report(
@@ -48,7 +49,7 @@ def write_report(
     metric: str | None = None,
     documents: Experiment | Mapping[str, DataSet] | None = None,
     refusals: Any = None,
-    watch: Callable[[str], None] | None = None,
+    watch: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Write one HTML file that shows what an experiment found; it opens offline, and loads nothing.
 
@@ -65,7 +66,7 @@ def write_report(
             without them chunks are shown by their places.
         refusals: A model that sorts the questions which `self_route` refused to answer from the retrieved chunks, as
             `oprag.compare.models.as_model` takes one. It is asked once for each of them, and its replies are not kept.
-        watch: Told which section is being made.
+        watch: Told how many steps are done, and how many there are; each call of the model is one.
 
     Returns:
         The path of the HTML file.
@@ -73,7 +74,8 @@ def write_report(
     Raises:
         ExperimentError: There is no such experiment in the file, several where none is named, or no such model.
         ResultsFileError: There is no such file, or it is damaged or another one.
-        OptionError: There are no scores of the metric, or the HTML file cannot be written.
+        OptionError: There are no scores of the metric, nothing was answered by `self_route` whose refusals a model
+            could sort, or the HTML file cannot be written.
         MissingExtraError: The extra `compare` is not installed, or what the model needs.
     """
     check_installed()
@@ -81,8 +83,10 @@ def write_report(
     output = Path(output_path)
     check_output(output)
     sorting = opened_model(refusals)
+    if sorting is not None and not any(cell.values["method"] == "self_route" for cell in results.cells):
+        raise OptionError("there are no answers of self_route, so there are no refusals to sort", refusals)
     material = Material(Path(results_path), results, metric_of(results, metric), texts_of(documents, results.clusters))
-    made = _sections(material, sorting, watch or (lambda _: None))
+    made = _sections(material, sorting, watch or (lambda _, __: None))
     sections = sorted(made, key=lambda section: section.id != "summary")
     try:
         with replacing(output) as file:
@@ -102,25 +106,28 @@ def check_output(path: Path) -> None:
         raise OptionError(f"the report must be a file in a folder that is there, got {str(path)!r}", str(path))
 
 
-def _sections(material: Material, sorting: Model | None, watch: Callable[[str], None]) -> Iterator[Section]:
+def _sections(material: Material, sorting: Model | None, watch: Callable[[int, int], None]) -> Iterator[Section]:
     """What there is to show, in its sequence; the summary last, since it says what the others found."""
-    watch("settings")
+    refused = refused_questions(material) if sorting is not None else []
+    steps = _STEPS + len(refused)
+    watch(0, steps)
     found: list[Section | None] = [run.section(material), settings.section(material)]
-    watch("differences")
+    watch(1, steps)
     comparisons = comparisons_of(material)
     found.append(differences.section(material, comparisons))
-    watch("curves")
+    watch(2, steps)
     spots = curves.spots_of(material)
     found.append(curves.section(material, spots))
-    watch("costs")
     found += [one.section(material) for one in (costs, thresholds, pivots, compression, against_whole)]
-    watch("refusals")
-    found.append(self_route.section(material, classified(material, sorting)))
+    watch(3, steps)
+    kinds = None if sorting is None else classified(refused, sorting, lambda done: watch(3 + done, steps))
+    found.append(self_route.section(material, kinds or ()))
     found += [measured.section(material), summary.section(material, comparisons, spots)]
     there = [section for section in found if section is not None]
-    watch("questions")
+    watch(steps - 1, steps)
     size = len(page("", there).encode())
     drill_down = questions.section(material, max(0, _LARGEST - size))
     yield from there
     if drill_down is not None:
         yield drill_down
+    watch(steps, steps)

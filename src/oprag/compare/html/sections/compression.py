@@ -8,7 +8,6 @@ from typing import Any
 from oprag.compare.html.material import Material
 from oprag.compare.html.partners import partners
 from oprag.compare.html.parts import Section, Table, Text
-from oprag.compare.html.pooled import Pool, pooled
 from oprag.compare.html.words import amount, change, named, score
 
 __all__ = ["section"]
@@ -28,20 +27,19 @@ def section(material: Material) -> Section | None:
     if not pairs:
         return None
     others = [axis for axis in material.differ if axis not in (*_THRESHOLDS, "min_keep")]
-    timed = any(material.seconds.get(cell.key) for pair in pairs for one in pair for cell in one.cells)
+    shown: dict[str, Callable[[float | None], str]] = {material.cost: amount}
+    if any(material.mean(one, "seconds") is not None for pair in pairs for one in pair):
+        shown["seconds"] = amount
+    if material.metric is not None:
+        shown[material.metric] = score
     rows: list[list[str]] = []
     for setting, base in pairs[:_MOST]:
-        new, old = pooled(material, [setting]), pooled(material, [base])
         row = [named(setting.values, others), _threshold(setting.values)]
-        row += _sides(Pool.mean(old.tokens), Pool.mean(new.tokens), amount)
-        if timed:
-            row += _sides(Pool.mean(old.seconds), Pool.mean(new.seconds), amount)
-        if material.metric is not None:
-            row += _sides(Pool.mean(old.scores), Pool.mean(new.scores), score)
+        for name, told in shown.items():
+            old, new = material.mean(base, name), material.mean(setting, name)
+            row += [told(old), told(new), change(old, new)]
         rows.append(row)
-    head = ["setting", "thresholds", "tokens without", "with", "change"]
-    head += ["seconds without", "with", "change"] if timed else []
-    head += [f"{material.metric} without", "with", "change"] if material.metric is not None else []
+    head = ["setting", "thresholds", *(text for name in shown for text in (f"{name} without", "with", "change"))]
     table = Table("Means of an answer without and with thresholds", head, rows, names=2, more=len(pairs) - len(rows))
     note = Text(
         "Changes are in percent of the figure without thresholds. Whether a change of score can be claimed is among "
@@ -53,7 +51,3 @@ def section(material: Material) -> Section | None:
 
 def _threshold(values: Mapping[str, Any]) -> str:
     return named({axis: values[axis] for axis in _THRESHOLDS if values[axis] is not None}, _THRESHOLDS)
-
-
-def _sides(old: float | None, new: float | None, shown: Callable[[float | None], str]) -> list[str]:
-    return [shown(old), shown(new), change(old, new)]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
 
-from oprag.compare.html.material import Material
+from oprag.compare.html.material import COSTS, Material
 from oprag.compare.html.parts import Heading, Part, Section, Table, Text
-from oprag.compare.html.pooled import Pool, pooled
-from oprag.compare.html.words import counted, spread, value_text
+from oprag.compare.html.words import counted, value_text
+from oprag.compare.pivot_table import pivot_of
 
 __all__ = ["section"]
 
 _FIRST = (("embedder", "model"), ("store", "embedder"), ("method", "store"), ("method", "model"), ("method", "order"))
 _MOST, _MOST_VALUES = 8, 12
+_RESAMPLES = 100  # of intervals that are not shown
 
 
 def section(material: Material) -> Section | None:
@@ -30,9 +30,9 @@ def section(material: Material) -> Section | None:
         return None
     parts: list[Part] = [
         Text(
-            "Median ± standard deviation over all answers with both values, whatever their other values are. Where the "
-            "grid is not the same for all values, neither is what is pooled; the paired differences above hold "
-            "everything else equal."
+            "Median ± standard deviation over questions; where several settings have both values, that of a question "
+            "is its mean over them. Where the grid is not the same for all values, neither is what is averaged; the "
+            "paired differences above hold everything else equal."
         )
     ]
     for (rows, columns), found in tables:
@@ -45,40 +45,36 @@ def section(material: Material) -> Section | None:
 
 
 def _tables(material: Material, rows: str, columns: str) -> Iterator[Table]:
-    down, across = material.values_of(rows), material.values_of(columns)
-    cells = {
-        (row, column): pooled(material, _with(material, (rows, down[row]), (columns, across[column])))
-        for row in range(min(len(down), _MOST_VALUES))
-        for column in range(min(len(across), _MOST_VALUES))
-    }
-    measures: tuple[tuple[str, int, Callable[[Pool], list[float]]], ...] = (
-        (material.metric or "", 3, lambda pool: pool.scores),
-        ("tokens of an answer", 0, lambda pool: pool.tokens),
-        ("seconds of an answer, measured", 2, lambda pool: pool.seconds),
-    )
-    for what, digits, values in measures:
-        if not any(values(pool) for pool in cells.values()):
+    names = [material.cost, "seconds"] if material.metric is None else [material.metric, material.cost, "seconds"]
+    for name in names:
+        pivot = pivot_of(
+            material.settings,
+            material.results,
+            material.seconds,
+            rows=rows,
+            columns=columns,
+            metric=name,
+            value="median ± sd",
+            confidence=0.95,
+            resamples=_RESAMPLES,
+        )
+        down = [value for value in material.values_of(rows) if any(place[0] == value for place in pivot.cells)]
+        across = [value for value in material.values_of(columns) if any(place[1] == value for place in pivot.cells)]
+        if not down or not across:
             continue
-        width = min(len(across), _MOST_VALUES)
+        texts = {
+            (row, column): text
+            for row, line in zip(pivot.row_values, pivot.texts(), strict=True)
+            for column, text in zip(pivot.column_values, line, strict=True)
+        }
+        shown = across[:_MOST_VALUES]
+        left = f"; {len(across) - len(shown):,} columns more are not shown" if len(across) > len(shown) else ""
         yield Table(
-            f"{what}: {rows} × {columns}, median ± standard deviation"
-            + (f"; {len(across) - width:,} columns more are not shown" if len(across) > width else ""),
-            (rows, *(value_text(value) for value in across[:width])),
+            f"{COSTS.get(name, name)}: {rows} × {columns}, median ± standard deviation{left}",
+            (rows, *map(value_text, shown)),
             [
-                (
-                    value_text(value),
-                    *(spread(*Pool.middle(values(cells[row, column])), digits) for column in range(width)),
-                )
-                for row, value in enumerate(down[:_MOST_VALUES])
-                if any(values(cells[row, column]) for column in range(width))
+                (value_text(value), *(texts.get((value, column), "–") for column in shown))
+                for value in down[:_MOST_VALUES]
             ],
             more=max(0, len(down) - _MOST_VALUES),
         )
-
-
-def _with(material: Material, *wanted: tuple[str, Any]) -> list[Any]:
-    return [
-        setting
-        for setting in material.settings
-        if all(axis in setting.values and setting.values[axis] == value for axis, value in wanted)
-    ]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from oprag.compare.better import NOT_BETTER
 from oprag.compare.html.kept import AnswerText, Asked, Kept
-from oprag.compare.html.material import Material, tokens_of
+from oprag.compare.html.material import Material
 from oprag.compare.html.page import render
 from oprag.compare.html.parts import Part, Section, Text
 from oprag.compare.html.sides import CellName, Limits, chosen, sides_of
@@ -151,7 +151,12 @@ def _row(name: str, answer: AnswerText, known: KeptAnswer, metrics: Sequence[str
         notes.insert(0, f"route: {answer.route}")
     text = f"No answer. {answer.error}" if answer.error is not None else answer.text
     scores = [score(known.scores.get(metric)) for metric in metrics]
-    return _Row(name, text, "; ".join(notes), scores, "–" if known.failed else f"{tokens_of(known):,}")
+    return _Row(name, text, "; ".join(notes), scores, "–" if known.failed else f"{_tokens(known):,}")
+
+
+def _tokens(answer: KeptAnswer) -> int:
+    """The tokens that models read and wrote; without a model, those of the context."""
+    return answer.input_tokens + answer.output_tokens if answer.calls else answer.context_tokens or 0
 
 
 def _told(question: Asked, scores: Mapping[str, float], metric: str | None) -> str:

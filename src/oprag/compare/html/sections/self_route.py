@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from oprag.compare.charts import Axis, Line, LinePoint, line_chart
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Figure, Part, Section, Table, Text
-from oprag.compare.html.pooled import Pool, pooled
 from oprag.compare.html.words import amount, interval, named, share, value_text
 from oprag.compare.setting import Setting, varying_axes
 
@@ -53,7 +52,7 @@ def _table(material: Material, settings: Sequence[Setting]) -> Table:
                 share(_first_step(routes)),
                 f"{sum(routes.values()):,}",
                 share(_long_share(material, setting)),
-                amount(Pool.mean(pooled(material, [setting]).tokens)),
+                amount(material.mean(setting, "tokens")),
             )
         )
     return Table(
@@ -80,9 +79,7 @@ def _first_step(routes: Counter[str]) -> float | None:
 
 
 def _long_share(material: Material, setting: Setting) -> float | None:
-    if "long_context_share" not in material.metrics:
-        return None
-    return Pool.mean([*setting.scores("long_context_share").values()])
+    return material.mean(setting, "long_context_share") if "long_context_share" in material.metrics else None
 
 
 def _charts(material: Material, settings: Sequence[Setting]) -> list[Part]:
@@ -100,7 +97,7 @@ def _charts(material: Material, settings: Sequence[Setting]) -> list[Part]:
         if setting.values.get("k") is None:
             continue
         name = named(setting.values, others) or "self_route"
-        tokens = Pool.mean(pooled(material, [setting]).tokens)
+        tokens = material.mean(setting, "tokens")
         for lines, y in zip(
             values, (_first_step(_routes(material, setting)), _long_share(material, setting), tokens), strict=True
         ):

@@ -63,24 +63,26 @@ def _score(row: CellSummary, metric: str, most: Mapping[tuple[str, Any], int]) -
 
 
 def _highest(material: Material) -> list[int]:
+    """The setting of each data set with the highest mean, where there are several."""
     metric = material.metric
-    scored = [
-        (row.scores[metric].mean or 0.0, -number)
-        for number, row in enumerate(material.table)
-        if metric is not None and metric in row.scores
-    ]
-    return [-max(scored)[1]] if len(scored) > 1 else []
+    found: list[int] = []
+    for numbers in material.by_data.values():
+        scored = {number: material.table[number].scores.get(metric or "") for number in numbers}
+        means = {number: summary.mean or 0.0 for number, summary in scored.items() if summary is not None}
+        if len(means) > 1:
+            found.append(max(means, key=lambda number: means[number]))
+    return found
 
 
 def _notes(material: Material) -> list[Part]:
     notes: list[Part] = []
     rows = material.table
     summaries = [summary for row in rows for summary in row.scores.values()]
-    if material.metric is not None and len(rows) > 1:
+    if _highest(material):
         notes.append(
             Text(
-                f"The marked row has the highest mean {material.metric}. Of many settings one is the highest "
-                "by chance, too: the differences below say what can be claimed.",
+                f"A marked row has the highest mean {material.metric} of its data set. Of many settings one is the "
+                "highest by chance, too: the differences below say what can be claimed.",
                 quiet=True,
             )
         )

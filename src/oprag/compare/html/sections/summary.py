@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from oprag.compare.best import best_of
 from oprag.compare.html.comparisons import Comparisons, claimed
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Points, Section
-from oprag.compare.html.words import counted, interval, value_text
+from oprag.compare.html.words import counted, value_text
 from oprag.compare.pairs import CellDifference
 from oprag.compare.sweet_spot import SweetSpot
 
 __all__ = ["section"]
 
-_MOST_SPOTS = 3
+_MOST_SPOTS, _MOST_SETS = 3, 4
 
 
 def section(material: Material, comparisons: Comparisons, spots: Sequence[SweetSpot]) -> Section:
@@ -33,10 +34,18 @@ def _sentences(material: Material, comparisons: Comparisons, spots: Sequence[Swe
     if metric is None:
         yield "Nothing is scored."
         return
-    scored = [row for row in material.table if metric in row.scores]
-    if len(scored) > 1:
-        best = max(scored, key=lambda row: row.scores[metric].mean or 0.0)
-        yield (f"The highest mean {metric} is {interval(best.scores[metric])}, with {material.name(best.values)}.")
+    for data, numbers in list(material.by_data.items())[:_MOST_SETS]:
+        scored = [number for number in numbers if metric in material.table[number].scores]
+        if len(scored) > 1:
+            best = best_of(
+                [material.settings[number] for number in scored],
+                [material.table[number] for number in scored],
+                material.results,
+                metric,
+                material.differ,
+                confidence=0.95,
+            )
+            yield f"{f'{data}: ' if len(material.by_data) > 1 else ''}{best.describe()}."
     for axis, pairs in comparisons.by_axis.items():
         yield _of_axis(axis, pairs)
     named = [spot for spot in spots if spot.best is not None]

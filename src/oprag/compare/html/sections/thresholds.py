@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from oprag.compare.charts import heat_map
-from oprag.compare.html.material import Material
+from oprag.compare.html.material import COSTS, Material
 from oprag.compare.html.parts import Figure, Part, Section, Text
-from oprag.compare.html.pooled import Pool, pooled
 from oprag.compare.html.words import counted, value_text
+from oprag.compare.pivot_table import pivot_of
 
 __all__ = ["section"]
 
 _ROWS, _COLUMNS = "similarity_threshold", "redundancy_threshold"
 _MOST = 10  # methods
+_RESAMPLES = 100  # of intervals that are not shown
 
 
 def section(material: Material) -> Section | None:
@@ -29,8 +30,9 @@ def section(material: Material) -> Section | None:
         return None
     parts: list[Part] = [
         Text(
-            "Means over all answers with these thresholds. The similarity threshold is the least cosine of a chunk and "
-            "the question; a chunk goes, too, when its cosine with a better one reaches the redundancy threshold."
+            "Means over questions; where several settings have the same thresholds, that of a question is its mean "
+            "over them. The similarity threshold is the least cosine of a chunk and the question; a chunk goes, too, "
+            "when its cosine with a better one reaches the redundancy threshold."
         )
     ]
     for method in methods[:_MOST]:
@@ -47,26 +49,27 @@ def _values(material: Material, method: Any, axis: str) -> set[Any]:
 
 def _maps(material: Material, method: Any, *, several: bool) -> list[Part]:
     rows, columns = (material.values_of(axis) for axis in (_ROWS, _COLUMNS))
-    pools = [
-        [
-            pooled(
-                material,
-                [
-                    one
-                    for one in material.settings
-                    if (one.values["method"], one.values.get(_ROWS), one.values.get(_COLUMNS)) == (method, row, column)
-                    and _ROWS in one.values
-                ],
-            )
-            for column in columns
-        ]
-        for row in rows
-    ]
+    settings = [one for one in material.settings if one.values["method"] == method]
     found: list[Part] = []
-    for what, show, values in (
-        (str(material.metric), "{:.3f}", [[Pool.mean(pool.scores) for pool in line] for line in pools]),
-        ("tokens of an answer", "{:,.0f}", [[Pool.mean(pool.tokens) for pool in line] for line in pools]),
+    for metric, what, show in (
+        (str(material.metric), str(material.metric), "{:.3f}"),
+        (material.cost, COSTS[material.cost], "{:,.0f}"),
     ):
+        pivot = pivot_of(
+            settings,
+            material.results,
+            material.seconds,
+            rows=_ROWS,
+            columns=_COLUMNS,
+            metric=metric,
+            value="mean",
+            confidence=0.95,
+            resamples=_RESAMPLES,
+        )
+        values = [
+            [None if (cell := pivot.cells.get((row, column))) is None else cell.summary.mean for column in columns]
+            for row in rows
+        ]
         if not any(value is not None for line in values for value in line):
             continue
         title = f"{what} by thresholds{f', {value_text(method)}' if several else ''}"
