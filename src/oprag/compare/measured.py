@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,17 +10,16 @@ from typing import Any
 
 from oprag.checks import check_count
 from oprag.compare.cell import Cell
-from oprag.compare.error_text import message_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.measured_cell import CellPart, Ended, measure_cell, sent
 from oprag.compare.measuring import check_installed, in_fresh_process
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Progress, Watch
 from oprag.compare.records import FailedMeasurement
-from oprag.compare.report import Report, versions
+from oprag.compare.report import Report
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.running import end_run
 from oprag.compare.sendable import check_sendable
+from oprag.compare.started import started
 from oprag.compare.work import Unit
 from oprag.errors import MeasuringError, OpragError
 
@@ -75,31 +73,21 @@ def measure_cells(
     check_count("repeats", repeats, optional=False)
     check_installed()
     check_sendable(experiment)
-    started = time.perf_counter()
-    opened = Opened(experiment)
-    file = ResultsFile(path)
-    file.check()
-    file.begin(experiment.name, opened.described(), opened.cell_rows, opened.question_rows, versions())
-    measuring = _Measuring(opened, file, warmup, repeats)
-    outcome = "interrupted"
-    try:
-        outcome = measuring.run(watch)
-    except KeyboardInterrupt:
-        measuring.look()
-    except Exception as error:
-        outcome = f"{type(error).__name__}: {message_of(error)}"
-        raise
-    finally:
-        end_run(file, outcome)
+    with started(experiment, path) as going:
+        measuring = _Measuring(going.opened, going.file, warmup, repeats)
+        try:
+            going.outcome = measuring.run(watch)
+        except KeyboardInterrupt:
+            measuring.look()
     return Report(
-        outcome=outcome,
+        outcome=going.outcome,
         total=measuring.total,
         answered=measuring.answered,
         failed=dict(Counter(measuring.failed.values())),
         left=measuring.total - measuring.answered - len(measuring.failed),
         broken=0,
         spent=measuring.spent,
-        seconds=time.perf_counter() - started,
+        seconds=going.seconds,
     )
 
 

@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 
 from oprag.compare.calling import ModelCaller
-from oprag.compare.error_text import message_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Watch
-from oprag.compare.report import Report, versions
+from oprag.compare.report import Report
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.signals import stopped_by_signals
+from oprag.compare.started import started
 from oprag.compare.tally import Tally
 from oprag.compare.work import Outcome
 from oprag.compare.workshop import longest_replies, make_engine, make_library, make_recorder
-from oprag.errors import ResultsFileError
 
-__all__ = ["batches", "end_run", "run"]
+__all__ = ["batches", "run"]
 
 # Answers are made again from the replies that are kept, so that writing them down may wait a little.
 _FLUSH_SECONDS = 0.5
@@ -53,23 +51,12 @@ def run(
         ResultsFileError: The file is damaged, is another one, or cannot be written; what was written stays.
         MissingExtraError: Something that it needs is not installed.
     """
-    started = time.perf_counter()
-    opened = Opened(experiment)
-    file = ResultsFile(path)
-    file.check()
-    file.begin(experiment.name, opened.described(), opened.cell_rows, opened.question_rows, versions())
-    found = file.found(experiment.name)
-    meter = Meter(experiment.limits, file.spent(experiment.name))
-    tally = Tally(opened, found, retry_failed=retry_failed)
-    outcome = "interrupted"
-    try:
-        outcome = _work(opened, file, meter, tally, watch) if tally.waiting else "complete"
-    except Exception as error:
-        outcome = f"{type(error).__name__}: {message_of(error)}"
-        raise
-    finally:
-        end_run(file, outcome)
-    return tally.report(outcome, meter.spent, time.perf_counter() - started)
+    with started(experiment, path) as going:
+        opened, file = going.opened, going.file
+        meter = Meter(experiment.limits, file.spent(experiment.name))
+        tally = Tally(opened, file.found(experiment.name), retry_failed=retry_failed)
+        going.outcome = _work(opened, file, meter, tally, watch) if tally.waiting else "complete"
+    return tally.report(going.outcome, meter.spent, going.seconds)
 
 
 def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: Watch | None) -> str:
@@ -126,11 +113,3 @@ def batches(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
             yield batch
             batch, characters, since = [], 0, time.monotonic()
     yield batch
-
-
-def end_run(file: ResultsFile, outcome: str) -> None:
-    """Write down how a run ended, and close the file."""
-    # Where it cannot be written down, such as on a full disk, what met that first has told it.
-    with suppress(ResultsFileError):
-        file.end(outcome)
-    file.close()

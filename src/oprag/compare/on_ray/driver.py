@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
@@ -20,11 +19,11 @@ from oprag.compare.on_ray.desk import Desk, News
 from oprag.compare.on_ray.worker import Share, work_on
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Watch
-from oprag.compare.report import Report, versions
+from oprag.compare.report import Report
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.running import end_run
 from oprag.compare.sendable import check_sendable
 from oprag.compare.signals import stopped_by_signals
+from oprag.compare.started import started
 from oprag.compare.tally import Tally
 from oprag.compare.work import Unit
 
@@ -71,28 +70,15 @@ def run_on_ray(
     """
     ray = load_ray()
     check_sendable(experiment, ray.cloudpickle.dumps)
-    started = time.perf_counter()
-    opened = Opened(experiment)
-    file = ResultsFile(path)
-    file.check()
-    file.begin(experiment.name, opened.described(), opened.cell_rows, opened.question_rows, versions())
-    found = file.found(experiment.name)
-    tally = Tally(opened, found, retry_failed=retry_failed)
-    outcome = "interrupted"
-    try:
+    with started(experiment, path) as going:
+        tally = Tally(going.opened, going.file.found(experiment.name), retry_failed=retry_failed)
         if tally.waiting:
             with connected(ray, address):
-                outcome = _Spreading(ray, opened, file, tally).run(watch)
+                going.outcome = _Spreading(ray, going.opened, going.file, tally).run(watch)
         else:
-            outcome = "complete"
-    except Exception as error:
-        outcome = f"{type(error).__name__}: {message_of(error)}"
-        raise
-    finally:
-        end_run(file, outcome)
-    spent = file.spent(experiment.name)
-    file.close()
-    return tally.report(outcome, spent, time.perf_counter() - started)
+            going.outcome = "complete"
+        spent = going.file.spent(experiment.name)
+    return tally.report(going.outcome, spent, going.seconds)
 
 
 class _Spreading:

@@ -1,0 +1,71 @@
+"""A run from its beginning to its end, as the results file tells it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from oprag.compare.error_text import message_of
+from oprag.compare.experiment import Experiment
+from oprag.compare.opened import Opened
+from oprag.compare.report import versions
+from oprag.compare.results_file import ResultsFile
+from oprag.errors import ResultsFileError
+
+__all__ = ["Started", "started"]
+
+
+class Started:
+    """A run that goes on.
+
+    Args:
+        experiment: What is run.
+        path: The results file.
+
+    Attributes:
+        opened: The experiment with its models and embedders.
+        file: The results file.
+        outcome: How the run ends; whoever does the work says so.
+    """
+
+    def __init__(self, experiment: Experiment, path: str | os.PathLike[str]) -> None:
+        self._since = time.perf_counter()
+        self.opened = Opened(experiment)
+        self.file = ResultsFile(path)
+        self.outcome = "interrupted"
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been going on."""
+        return time.perf_counter() - self._since
+
+
+@contextmanager
+def started(experiment: Experiment, path: str | os.PathLike[str]) -> Iterator[Started]:
+    """Begin a run in its file, and write down there how it ended, whatever happens.
+
+    Args:
+        experiment: The experiment.
+        path: The results file; made where it is missing.
+
+    Raises:
+        ExperimentError: The experiment cannot be run as it is described.
+        ResultsFileError: The file is damaged, is another one, or cannot be written.
+        MissingExtraError: Something that it needs is not installed.
+    """
+    run = Started(experiment, path)
+    opened, file = run.opened, run.file
+    file.check()
+    file.begin(experiment.name, opened.described(), opened.cell_rows, opened.question_rows, versions())
+    try:
+        yield run
+    except Exception as error:
+        run.outcome = f"{type(error).__name__}: {message_of(error)}"
+        raise
+    finally:
+        # Where it cannot be written down, such as on a full disk, what met that first has told it.
+        with suppress(ResultsFileError):
+            file.end(run.outcome)
+        file.close()
