@@ -21,8 +21,8 @@ from tests.compare.folders import write_data
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "comparing.md").read_text(encoding="utf-8")
 FIRST, ANSWERS, EVERYTHING = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-(SHOWN,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
-(SCRIPT,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+SHOWN, PRINTED = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+SCRIPT, RESULTS_SCRIPT = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 QUERIES = re.findall(r'"(SELECT .*?)"', PAGE)
 EXAMPLE = ROOT / "examples" / "compare_orders.toml"
 
@@ -40,15 +40,27 @@ def first(tmp_path_factory):
     return result.stdout, folder
 
 
-def test_the_first_table_is_the_one_that_is_shown(first):
-    # The figures are those of one version of Python's documentation.
-    printed, _ = first
+def same(text):
+    """The lines without their figures, which are those of one version of Python's documentation."""
     figures = re.compile(r"[+-]?\d[\d,.]*")
-    ours, theirs = (
-        [re.sub(r"[ ─]+", " ", figures.sub("0", line)).strip() for line in text.splitlines() if line.strip()]
-        for text in (printed, SHOWN)
-    )
-    assert ours == theirs
+    return [re.sub(r"[ ─]+", " ", figures.sub("0", line)).strip() for line in text.splitlines() if line.strip()]
+
+
+def test_the_first_table_is_the_one_that_is_shown(first):
+    printed, _ = first
+    assert same(printed) == same(SHOWN)
+
+
+def test_the_results_in_python_are_those_that_are_shown(first, monkeypatch, capsys):
+    for module in ("pandas", "pyarrow", "matplotlib"):
+        pytest.importorskip(module)
+    _, folder = first
+    monkeypatch.chdir(folder)
+    exec(compile(RESULTS_SCRIPT, "comparing.md", "exec"), {})
+    assert same(capsys.readouterr().out) == same(PRINTED)
+    assert len((folder / "settings.csv").read_text(encoding="utf-8").splitlines()) == 10
+    for name in ("answers.csv", "settings.parquet", "curve.svg", "pareto.svg"):
+        assert (folder / name).stat().st_size > 1_000
 
 
 def test_the_queries_run(first):

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from oprag.compare.best import Best, best_of
 from oprag.compare.experiment import Experiment
-from oprag.compare.frame_checks import better_metric, check_measured, check_one_data_set, scored_rows
+from oprag.compare.frame_checks import better_metric, check_one_data_set, pivoted, scored_rows
 from oprag.compare.frame_table import File, SettingTable
 from oprag.compare.measurements import measured_table
 from oprag.compare.narrowing import narrowed
-from oprag.compare.pairs import check_axis
 from oprag.compare.pareto import pareto_front
 from oprag.compare.pivot_table import Pivot, pivot_of
-from oprag.compare.quantities import COSTS, read_seconds
+from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
 from oprag.compare.report import Report
 from oprag.compare.setting import settings_of
@@ -73,20 +72,17 @@ class Comparison(SettingTable):
     Settings are cells that differ in nothing but the seed of the random order, or the repeat. `comparison[0]` is a row,
     `comparison["token_f1"]` a column. It is what was in the file when it was opened; `Comparison.open` makes one.
 
-    A row has the axes in which settings differ, then those that are not the default; of each metric the mean and its
-    interval, the median, the standard deviation and the number of questions (`token_f1`, `token_f1_low`,
-    `token_f1_high`, `token_f1_median`, `token_f1_sd`, `token_f1_n`); how many answers there are; the means of what an
-    answer took; and, where it was measured, its seconds, processor and memory. None says that there is no such value,
-    that an axis has no effect, or that the value is none.
+    A row has the axes in which settings differ, then those that are not the default, and always the method, the order,
+    k, the data, the model and the embedder; of each metric the mean, its interval, the median, the standard deviation
+    and the number of questions (`token_f1`, `token_f1_low`, `token_f1_high`, `token_f1_median`, `token_f1_sd`,
+    `token_f1_n`); how many answers there are; the means of what an answer took; and, where it was measured, its
+    seconds, processor and memory. None says that there is no such value, that an axis has no effect, or that the value
+    is none.
 
     Attributes:
         results: What is in the file.
         settings: What each setting scored and took.
-        measured: What was measured of some of them.
-        seconds: The same, of each question: by the key of the cell, the key of the question, and the phase.
         path: The results file.
-        confidence: How often an interval holds the truth.
-        resamples: How many samples the intervals of means are drawn from.
         report: What the run did that these are the results of; None where a file was opened.
     """
 
@@ -145,6 +141,7 @@ class Comparison(SettingTable):
             confidence=self.confidence,
             resamples=self.resamples,
             report=self.report,
+            axis_names=self.axis_columns,
         )
 
     def best(self, metric: str | None = None) -> Best:
@@ -197,22 +194,13 @@ class Comparison(SettingTable):
         Raises:
             OptionError: An axis, the metric or the value is unknown, or there is nothing of it.
         """
-        check_axis(rows)
-        check_axis(columns)
-        if rows == columns:
-            raise OptionError(f"rows and columns must be two axes, got {rows!r} for both", columns)
-        metric = self.metric if metric is None else metric
-        if metric not in COSTS and metric not in self.metrics:
-            known = ", ".join((*self.metrics, *COSTS))
-            raise OptionError(f"there is no metric {metric!r}; there are {known}", metric)
-        check_measured(self, metric)
         return pivot_of(
             settings_of(self.results.cells),
             self.results,
             self.seconds,
             rows=rows,
             columns=columns,
-            metric=metric,
+            metric=pivoted(self, rows, columns, metric),
             value=value,
             confidence=self.confidence,
             resamples=self.resamples,

@@ -7,10 +7,11 @@ from typing import Any
 
 from oprag.compare.better import check_metric
 from oprag.compare.frame_table import SettingTable
-from oprag.compare.quantities import SECONDS, check_cost
+from oprag.compare.pairs import check_axis
+from oprag.compare.quantities import COSTS, SECONDS, check_cost
 from oprag.errors import OptionError
 
-__all__ = ["better_metric", "check_measured", "check_one_data_set", "scored_rows"]
+__all__ = ["better_metric", "check_measured", "check_one_data_set", "pivoted", "scored_rows"]
 
 
 def better_metric(table: SettingTable, metric: str | None) -> str:
@@ -40,6 +41,23 @@ def check_one_data_set(table: SettingTable, what: str) -> None:
             f".where(data={data[0]!r}).{what}",
             data,
         )
+
+
+def pivoted(table: SettingTable, rows: str, columns: str, metric: str | None) -> str:
+    """The metric, or the cost, that is meant of two axes.
+
+    Raises:
+        OptionError: They are no two axes, or there is nothing of the metric.
+    """
+    check_axis(rows)
+    check_axis(columns)
+    if rows == columns:
+        raise OptionError(f"rows and columns must be two axes, got {rows!r} for both", columns)
+    metric = table.metric if metric is None else metric
+    if metric not in COSTS and metric not in table.metrics:
+        raise OptionError(f"there is no metric {metric!r}; there are {', '.join((*table.metrics, *COSTS))}", metric)
+    check_measured(table, metric)
+    return metric
 
 
 def scored_rows(table: SettingTable, metric: str, cost: str) -> list[Mapping[str, Any]]:

@@ -41,6 +41,7 @@ class SettingTable(Sequence[Mapping[str, Any]]):
         confidence: How often an interval holds the truth.
         resamples: How many samples intervals are drawn from.
         report: What a run did.
+        axis_names: Axes that are columns although all settings have the same value.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class SettingTable(Sequence[Mapping[str, Any]]):
         confidence: float = 0.95,
         resamples: int = 2_000,
         report: Report | None = None,
+        axis_names: Sequence[str] = (),
     ) -> None:
         self.results = results
         self.settings = tuple(table)
@@ -63,6 +65,7 @@ class SettingTable(Sequence[Mapping[str, Any]]):
         self.seconds = seconds
         self.confidence = confidence
         self.resamples = resamples
+        self.axis_columns = tuple(dict.fromkeys([*axis_columns(self.settings), *axis_names]))
 
     @property
     def experiment(self) -> str:
@@ -130,7 +133,7 @@ class SettingTable(Sequence[Mapping[str, Any]]):
         Raises:
             ResultsFileError: The file is not there any more, or is damaged.
         """
-        return answer_rows(self.results, self.path, axis_columns(self.settings), measured=bool(self.seconds))
+        return answer_rows(self.results, self.path, self.axis_columns, measured=bool(self.seconds))
 
     def to_pandas(self, *, answers: bool = False) -> pd.DataFrame:
         """A data frame of pandas, with a row for each setting.
@@ -176,13 +179,12 @@ class SettingTable(Sequence[Mapping[str, Any]]):
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
-        return setting_rows(self.settings, self.measured)
+        return setting_rows(self.settings, self.measured, self.axis_columns)
 
     def _exported(self, *, answers: bool) -> tuple[Sequence[str], Iterable[Mapping[str, Any]]]:
         if not answers:
             return self.columns, self._rows
-        axes = axis_columns(self.settings)
-        return answer_columns(self.results, axes, measured=bool(self.seconds)), self.answers()
+        return answer_columns(self.results, self.axis_columns, measured=bool(self.seconds)), self.answers()
 
     def _target(self, path: File) -> Path:
         return check_target(path, self.path)

@@ -12,7 +12,7 @@ from oprag.compare.table import CellSummary
 
 __all__ = ["axis_columns", "setting_columns", "setting_rows"]
 
-_ALWAYS = ("method", "data", "model", "embedder")
+_ALWAYS = ("method", "order", "k", "data", "model", "embedder")
 _TAKEN = ("calls", "input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens")
 _MEASURED = ("cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
 
@@ -27,14 +27,16 @@ def axis_columns(settings: Sequence[HasValues]) -> list[str]:
     ]
 
 
-def setting_rows(rows: Sequence[CellSummary], measured: Sequence[MeasuredSetting]) -> list[dict[str, Any]]:
+def setting_rows(
+    rows: Sequence[CellSummary], measured: Sequence[MeasuredSetting], names: Sequence[str]
+) -> list[dict[str, Any]]:
     """A row for each setting.
 
     Args:
         rows: What settings scored and took.
         measured: What was measured of some of them.
+        names: The axes that are columns.
     """
-    names = axis_columns(rows)
     taken = {_key(one.values): one for one in measured}
     metrics = list(dict.fromkeys(name for row in rows for name in row.scores))
     made = [{**_plain(row, names, metrics), **_measured(taken.get(_key(row.values)))} for row in rows]
