@@ -58,8 +58,8 @@ def compare(
     from oprag.compare.running import run
 
     if not isinstance(experiment, Experiment):
-        path = Path(experiment).with_suffix(".db") if path is None else path
-        experiment = read_experiment(experiment)
+        file, experiment = experiment, read_experiment(experiment)
+        path = Path(file).with_suffix(".db") if path is None else path
     if path is None:
         raise OptionError("path must name the results file, since the experiment is in no file itself", path)
     report = run(experiment, path, retry_failed=retry_failed, watch=watch)
