@@ -155,6 +155,18 @@ def test_points_are_held_against_each_other_over_the_questions_that_both_have():
     assert "n = 20" in spot.describe()
 
 
+def test_a_point_that_is_better_where_they_meet_is_not_shown_to_be_worse():
+    def some(**levels):
+        return {f"{part}{n}": level + n / 1_000 for part, level in levels.items() for n in range(20)}
+
+    # The first is above two others, the second above it, over the questions that each two have.
+    cells = [some(p=0.2, q=0.8, r=0.8), some(p=0.8, s=0.2), some(q=0.2, s=0.8), some(r=0.2, t=0.5)]
+    (spot,) = spots(*(made(scores, k=k) for k, scores in enumerate(cells, 1)))
+    assert spot.highest.value == 1
+    assert spot.best is None
+    assert [point.value for point in spot.contenders] == [1, 2]
+
+
 def test_points_without_a_common_question_are_not_told_apart():
     (spot,) = spots(made({str(n): 0.9 for n in range(20)}, k=4), made({f"x{n}": 0.1 for n in range(20)}, k=8))
     assert spot.best is None
