@@ -58,8 +58,9 @@ def _tables(material: Material, rows: str, columns: str) -> Iterator[Table]:
             confidence=0.95,
             resamples=_RESAMPLES,
         )
-        down = [value for value in material.values_of(rows) if any(place[0] == value for place in pivot.cells)]
+        # A setting in which an axis has no effect has no place here.
         across = [value for value in material.values_of(columns) if any(place[1] == value for place in pivot.cells)]
+        down = [row for row in material.values_of(rows) if any((row, column) in pivot.cells for column in across)]
         if not down or not across:
             continue
         texts = {
