@@ -28,6 +28,7 @@ BENCHMARKS = (
     "sharing",
     "kills",
     "sweep",
+    "html_report",
 )
 WITH_DATA = ("inversions", "coverage", "threshold_grid", "infinitebench_scores", "orders")
 """Those that need question sets."""
