@@ -85,7 +85,7 @@ def test_what_a_difference_shows_is_said_in_words():
     assert not claimed(chance)
     assert "may be chance" in claim(chance)
     none = claim(difference([0.5, -0.4] * 10, 1.0))
-    assert re.fullmatch(r"No difference can be claimed\. It would take about [\d,]+ more questions\.", none)
+    assert re.fullmatch(r"No difference can be claimed\. Alone, it would take about [\d,]+ more questions\.", none)
     assert claim(difference([0.0] * 12, 1.0)) == "The same score in every question."
     assert claim(difference([], None)) == "No question has a score in both."
     assert claim(difference([0.5, -0.4, 0.1], 1.0)).endswith("With 3 to draw from the interval is too narrow.")

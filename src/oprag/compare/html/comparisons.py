@@ -65,7 +65,7 @@ def claim(pair: CellDifference) -> str:
         text = "No difference can be claimed."
         if difference.needed:
             about = f"about {_rounded(difference.needed):,}" if difference.needed < _MANY else f"over {_MANY:,}"
-            text += f" It would take {about} more questions."
+            text += f" Alone, it would take {about} more questions."
     if difference.units < _FEW:
         text += f" With {difference.units:,} to draw from the interval is too narrow."
     return text
