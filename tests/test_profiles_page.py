@@ -14,8 +14,8 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.schema import TextNode
 
 from oprag import Assembly, __version__
-from oprag.compare.tokenizing import COUNTERS
 from oprag.profile import Profile, read_profile
+from oprag.providers.tokenizing import COUNTERS
 
 PAGE = (Path(__file__).parent.parent / "docs" / "profiles.md").read_text(encoding="utf-8")
 (SHOWN,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)

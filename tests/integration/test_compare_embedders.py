@@ -9,7 +9,7 @@ import pytest
 
 from oprag import EmbeddingError, ExperimentError, split_tokens
 from oprag.compare.embedders import EmbedderSpec, as_compare_embedder
-from oprag.compare.tokenizing import counter_of
+from oprag.providers.tokenizing import counter_of
 from tests.helpers import run_python
 
 pytestmark = pytest.mark.integration

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from oprag import PAPER, Assembly, OptionError, PromptError, approximate_tokens
-from oprag.compare.tokenizing import counter_of
 from oprag.methods import MethodOptions, Prompts, TextTemplate
 from oprag.profile import Profile
+from oprag.providers.tokenizing import counter_of
 from tests.test_assembly import ALLOWED, REFUSED, cases
 
 CALLABLE = [one.name for one in fields(Assembly) if one.metadata["function"] and one.name != "count_tokens"]

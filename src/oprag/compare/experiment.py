@@ -16,10 +16,10 @@ from oprag.compare.money import as_limits, as_price
 from oprag.compare.scoring import METRICS, check_metrics
 from oprag.compare.storable import storable
 from oprag.compare.stores import STORE_NAMES
-from oprag.compare.tokenizing import counter_of
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.prompts import as_prompts
 from oprag.providers import LOCAL
+from oprag.providers.tokenizing import counter_of
 from oprag.tokens import approximate_tokens
 
 __all__ = ["Experiment", "as_spec"]

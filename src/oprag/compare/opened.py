@@ -15,16 +15,16 @@ from oprag.compare.content import address, document_address
 from oprag.compare.data.data_set import Question
 from oprag.compare.embedders import ExperimentEmbedder
 from oprag.compare.experiment import Experiment
-from oprag.compare.functions import required_function
 from oprag.compare.grid import Cells
 from oprag.compare.models import Model
 from oprag.compare.schema import CELL_COLUMNS
 from oprag.compare.scoring import COSINE
 from oprag.compare.stores import STORE_NAMES
-from oprag.compare.tokenizing import counter_of
 from oprag.compare.work import Unit
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.prompts import STEPS, Prompts
+from oprag.providers.functions import required_function
+from oprag.providers.tokenizing import counter_of
 
 __all__ = ["Opened"]
 

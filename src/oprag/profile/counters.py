@@ -19,12 +19,12 @@ def counter_name(given: Any) -> str:
     MODULE:FUNCTION names would get every text.
 
     Args:
-        given: A name, or a `Counter` of `oprag.compare.tokenizing`.
+        given: A name, or a `Counter` of `oprag.providers.tokenizing`.
 
     Raises:
         OptionError: It is a function, or names one, or there is no such counter.
     """
-    from oprag.compare.tokenizing import COUNTERS, Counter
+    from oprag.providers.tokenizing import COUNTERS, Counter
 
     if given is approximate_tokens:
         return "approximate"
@@ -52,7 +52,7 @@ def counter_named(name: str) -> TokenCounter:
     """
     if name == "approximate":
         return approximate_tokens
-    from oprag.compare.tokenizing import counter_of
+    from oprag.providers.tokenizing import counter_of
 
     try:
         return counter_of(name)

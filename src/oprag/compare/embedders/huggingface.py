@@ -13,9 +13,9 @@ from typing import Any
 
 from oprag.checks import check_names
 from oprag.compare.models.identity import plain_settings
-from oprag.compare.tokenizing.tokenizers import HUGGINGFACE
 from oprag.errors import EmbeddingError, ExperimentError, MissingExtraError, OptionError
 from oprag.providers.reason import reason
+from oprag.providers.tokenizing.tokenizers import HUGGINGFACE
 from oprag.settings import digest_of
 
 __all__ = ["HuggingFaceEmbedder"]

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from oprag.compare.embedders.huggingface import HuggingFaceEmbedder
 from oprag.compare.embedders.spending import runs_here
-from oprag.compare.functions import function_named, made_by
 from oprag.compare.kinds import descends
 from oprag.compare.models.identity import plain_settings
-from oprag.compare.tokenizing.tokenizers import HUGGINGFACE
 from oprag.errors import ExperimentError
 from oprag.providers import LOCAL
+from oprag.providers.functions import function_named, made_by
+from oprag.providers.tokenizing.tokenizers import HUGGINGFACE
 from oprag.settings import digest_of
 
 __all__ = ["LoadedEmbedder", "load_embedder"]

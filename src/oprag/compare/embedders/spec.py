@@ -10,10 +10,10 @@ from typing import Any
 
 from oprag.checks import check_bool, check_text
 from oprag.compare.embedders.loading import load_embedder
-from oprag.compare.functions import no_function
-from oprag.compare.tokenizing.tokenizers import HUGGINGFACE, NamedTokenizer, tokenizer_of
 from oprag.errors import ExperimentError, OptionError
 from oprag.providers import LOCAL
+from oprag.providers.functions import no_function
+from oprag.providers.tokenizing.tokenizers import HUGGINGFACE, NamedTokenizer, tokenizer_of
 from oprag.settings import digest_of, plain
 
 __all__ = ["EmbedderSpec", "ExperimentEmbedder", "as_compare_embedder"]

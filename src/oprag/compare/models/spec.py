@@ -8,7 +8,6 @@ from threading import Event
 from typing import Any, Protocol, runtime_checkable
 
 from oprag.checks import check_count, check_text
-from oprag.compare.functions import function_named, made_by, no_function
 from oprag.compare.models.asking import Ask, asking, asking_local, retries_itself, window_of
 from oprag.compare.models.identity import model_name_of, naming_part, plain_settings, told_by
 from oprag.compare.models.likelihoods import AskedForLikelihoods, gives_likelihoods, load_likelihood_model
@@ -17,6 +16,7 @@ from oprag.errors import ExperimentError, OptionError
 from oprag.methods.completion import Completion
 from oprag.methods.message import Prompt
 from oprag.providers import LOCAL
+from oprag.providers.functions import function_named, made_by, no_function
 from oprag.settings import digest_of, plain
 
 __all__ = ["Model", "ModelSpec", "as_model"]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from oprag.checks import check_text
-from oprag.compare.functions import required_function
 from oprag.compare.kinds import descends
 from oprag.errors import ExperimentError, MissingExtraError
+from oprag.providers.functions import required_function
 
 if TYPE_CHECKING:
     from oprag.compare.stores.empty import EmptyStore

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from oprag.compare.functions import required_function
-from oprag.compare.tokenizing.tokenizers import HUGGINGFACE, TIKTOKEN, tokenizer_of
 from oprag.errors import ExperimentError
 from oprag.providers import LOCAL
+from oprag.providers.functions import required_function
+from oprag.providers.tokenizing.tokenizers import HUGGINGFACE, TIKTOKEN, tokenizer_of
 from oprag.tokens import TokenCounter, approximate_tokens, count
 
 __all__ = ["COUNTERS", "Counter", "counter_of"]
