@@ -7,9 +7,12 @@ hour on two cores, and goes on where it was stopped.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from html import unescape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.machine import machine
@@ -17,6 +20,7 @@ from benchmarks.progress import told
 from benchmarks.result import Result, Table, markdown, p_value
 from oprag.compare.data import read_data
 from oprag.compare.experiment import Experiment
+from oprag.compare.html import write_report
 from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.plan import make_plan
 from oprag.compare.running import run as run_experiment
@@ -98,6 +102,7 @@ def _result(wanted: Experiment, results: Path, rows: Iterable[CellSummary]) -> R
             )
         )
         notes.append(_conclusion(axis, found))
+    notes.append(_page(results))
     return Result(
         "A grid with a real local model",
         f"{QUESTIONS} questions about stories (a random sample of FairytaleQA, seed {SEED}), every method and "
@@ -106,6 +111,19 @@ def _result(wanted: Experiment, results: Path, rows: Iterable[CellSummary]) -> R
         f"Written by `{COMMAND}`.",
         tables=tables,
         notes=notes,
+    )
+
+
+def _page(results: Path) -> str:
+    """What the page that `oprag report` makes of the results says first."""
+    with TemporaryDirectory() as folder:
+        page = write_report(results, Path(folder, "report.html")).read_text(encoding="utf-8")
+    summary = page[page.index('id="summary"') :]
+    said = re.findall(r"<li>(.*?)</li>", summary[: summary.index("</section>")], re.DOTALL)
+    sentences = " ".join(unescape(re.sub(r"<[^>]*>|\s+", " ", one)).strip() for one in said)
+    return (
+        "`oprag report FILE` makes one page of these results, with every table, chart and answer, two contexts of each "
+        f"question side by side. What it says first: “{sentences}”"
     )
 
 
