@@ -15,6 +15,7 @@ from oprag.compare.measurements import MeasuredSetting
 from oprag.compare.pairs import CellDifference
 from oprag.compare.setting import HasValues, varying_axes
 from oprag.compare.statistics import Summary
+from oprag.compare.statistics.difference import FEW_UNITS
 from oprag.compare.table import CellSummary
 
 __all__ = ["show_differences", "show_measured", "show_table"]
@@ -22,7 +23,6 @@ __all__ = ["show_differences", "show_measured", "show_table"]
 _LONGEST = 24  # characters of a value
 _AROUND = 3  # characters between two columns
 _LEAST = 10  # differences that are printed of each metric, however many metrics there are
-_FEW = 10  # units, with fewer of which an interval is clearly too narrow
 _TAKEN = {
     "calls": "calls",
     "input_tokens": "tokens\nin",
@@ -73,8 +73,8 @@ def show_table(rows: Sequence[CellSummary], *, most: int) -> None:
             "(n=…) is a mean over so many questions, where others have more: it may differ for that alone. The "
             "differences below are over the questions that both have."
         )
-    if any(score.low is not None and score.units < _FEW for row in shown for score in row.scores.values()):
-        out.print(f"An interval from fewer than {_FEW} questions, or documents, is too narrow.")
+    if any(score.low is not None and score.units < FEW_UNITS for row in shown for score in row.scores.values()):
+        out.print(f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow.")
 
 
 def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary], *, most: int) -> None:

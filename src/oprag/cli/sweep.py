@@ -110,7 +110,7 @@ def sweep(
         with chatter_apart():
             report = ran(HowToRun(path), experiment)
         found = _found(path, experiment, scored)
-        _show(found, experiment, path, as_json=as_json)
+        _show(found, path, as_json=as_json)
         tell_what_next(experiment.name, path, report)
         if report.complete and profile != _NONE:
             write_profile(found.profile, profile)
@@ -143,11 +143,9 @@ def _found(path: Path, experiment: Experiment, metric: str) -> Sweep:
         return read_sweep(path, experiment.name, metric)
 
 
-def _show(found: Sweep, experiment: Experiment, path: Path, *, as_json: bool) -> None:
+def _show(found: Sweep, path: Path, *, as_json: bool) -> None:
     from oprag.cli.show_table import show_differences, show_table
-    from oprag.compare.pairs import differences
 
-    pairs = differences(path, experiment.name, axis="order", metrics=[found.metric])
     if as_json:
         echo_json(
             {
@@ -155,7 +153,7 @@ def _show(found: Sweep, experiment: Experiment, path: Path, *, as_json: bool) ->
                 "metric": found.metric,
                 "cells": [asdict(row) for row in found.table],
                 "curves": [asdict(curve) | {"conclusion": curve.describe()} for curve in found.curves],
-                "differences": [asdict(pair) for pair in pairs],
+                "differences": [asdict(pair) for pair in found.orders],
                 "chosen": dict(found.chosen.values),
                 "why": found.why,
                 "profile": asdict(found.profile),
@@ -163,7 +161,7 @@ def _show(found: Sweep, experiment: Experiment, path: Path, *, as_json: bool) ->
         )
         return
     show_table(found.table, most=_MOST_SHOWN)
-    show_differences(pairs, found.table, most=_MOST_SHOWN)
+    show_differences(found.orders, found.table, most=_MOST_SHOWN)
     for orders, said in found.conclusions.items():
         typer.echo(f"{', '.join(orders)}: {said}")
     if found.metric == "evidence_coverage":

@@ -11,6 +11,7 @@ from typing import Any
 from oprag.assembly import Assembly
 from oprag.compare.cell import ALONE, LIKELIHOODS
 from oprag.compare.highest import Lag, highest, lags
+from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.reading import opened_database, read_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting, settings_of
@@ -34,6 +35,7 @@ class Sweep:
         metric: What was scored.
         table: A row for each setting.
         curves: What can be said of the best budget, for each order.
+        orders: How the other orders differ from the first one, under each budget.
         chosen: The setting that is worth deploying.
         why: Why it is.
         profile: It, as a profile.
@@ -42,6 +44,7 @@ class Sweep:
     metric: str
     table: Sequence[CellSummary]
     curves: Sequence[SweetSpot]
+    orders: Sequence[CellDifference]
     chosen: CellSummary
     why: str
     profile: Profile
@@ -98,6 +101,7 @@ def read_sweep(path: ResultsFile | str | os.PathLike[str], experiment: str, metr
         metric=metric,
         table=table,
         curves=curves,
+        orders=differences(results, axis="order", metrics=[metric]),
         chosen=chosen,
         why=why,
         profile=_profile(setting, results.described["count_tokens"], path, about),

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from oprag.compare.html.material import Material
 from oprag.compare.html.words import value_text
 from oprag.compare.pairs import CellDifference, count_pairs, differences
+from oprag.compare.statistics.difference import FEW_UNITS
 
 __all__ = ["LEAST_P", "Comparisons", "claim", "claimed", "comparisons_of"]
 
 LEAST_P = 0.05
 _MOST_PAIRS = 400
 _MANY = 100_000  # questions that nobody will ask
-_FEW = 10  # units, with fewer of which an interval is clearly too narrow
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def claim(pair: CellDifference) -> str:
         if difference.needed:
             about = f"about {_rounded(difference.needed):,}" if difference.needed < _MANY else f"over {_MANY:,}"
             text += f" Alone, it would take {about} more questions."
-    if difference.units < _FEW:
+    if difference.units < FEW_UNITS:
         text += f" With {difference.units:,} to draw from the interval is too narrow."
     return text
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from oprag.errors import EmbeddingError, OptionError
+from oprag.errors import OptionError
+from oprag.methods.cosine import cosine
 
 __all__ = ["answer_cosine"]
 
@@ -34,26 +32,8 @@ def answer_cosine(prediction_vector: Iterable[float], answer_vectors: Iterable[I
         >>> answer_cosine([1, 0], [[0, 2], [3, 4]])
         0.6
     """
-    prediction = _vector(prediction_vector)
-    answers = [_vector(answer) for answer in answer_vectors]
-    if not answers:
+    prediction: Any = prediction_vector if isinstance(prediction_vector, Sized) else list(prediction_vector)
+    cosines = [cosine(prediction, answer) for answer in answer_vectors]
+    if not cosines:
         raise OptionError("answer_vectors must hold at least one vector, got none", answer_vectors)
-    return max(_cosine(prediction, answer) for answer in answers)
-
-
-def _vector(given: Iterable[float]) -> NDArray[np.float64]:
-    try:
-        return np.asarray(given if isinstance(given, np.ndarray) else list(given), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise EmbeddingError(f"vectors must be numbers: {error}", given) from error
-
-
-def _cosine(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    if first.shape != second.shape or first.ndim != 1 or not first.size:
-        raise EmbeddingError(
-            f"expected two vectors of one dimension, got {first.size} and {second.size}", (first.shape, second.shape)
-        )
-    lengths = math.sqrt(first @ first) * math.sqrt(second @ second)
-    if not math.isfinite(lengths):
-        raise EmbeddingError("vectors must be finite; the embedder gave NaN or infinity", (first, second))
-    return max(-1.0, min(1.0, float(first @ second) / lengths)) if lengths else 0.0
+    return max(cosines)

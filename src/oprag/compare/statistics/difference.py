@@ -14,11 +14,11 @@ from oprag.errors import OptionError
 if TYPE_CHECKING:
     from oprag.compare.statistics.units import Units
 
-__all__ = ["Difference", "paired_difference"]
+__all__ = ["FEW_UNITS", "Difference", "paired_difference"]
 
 Key = TypeVar("Key", bound=Hashable)
 
-_FEW = 10
+FEW_UNITS = 10
 """With fewer units than this the interval is clearly too narrow."""
 
 
@@ -60,7 +60,7 @@ class Difference:
             parts = [f"{self.mean:+z.3f} [{self.low:+z.3f}, {self.high:+z.3f}], n = {self.n:,}"]
             if self.units != self.n:
                 parts[0] += f" in {self.units:,} clusters"
-            if self.units < _FEW:
+            if self.units < FEW_UNITS:
                 parts.append("so few that the interval is too narrow")
         if self.needed is not None:
             parts.append(f"about {_rounded(self.needed):,} more questions would settle it")

@@ -8,12 +8,12 @@ from typing import Any
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Part, Section, Table, Text
 from oprag.compare.html.words import amount, interval, value_text
+from oprag.compare.statistics.difference import FEW_UNITS
 from oprag.compare.table import CellSummary
 
 __all__ = ["section"]
 
 _MOST = 400
-_FEW = 10  # units, with fewer of which an interval is clearly too narrow
 _TAKEN = {
     "calls": "calls",
     "input_tokens": "tokens in",
@@ -88,6 +88,8 @@ def _notes(material: Material) -> list[Part]:
         )
     if any(row.cells > 1 for row in rows):
         notes.append(Text("The scores of a question are averaged over seeds and repeats first.", quiet=True))
-    if any(summary.low is not None and summary.units < _FEW for summary in summaries):
-        notes.append(Text(f"An interval from fewer than {_FEW} questions, or documents, is too narrow.", quiet=True))
+    if any(summary.low is not None and summary.units < FEW_UNITS for summary in summaries):
+        notes.append(
+            Text(f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow.", quiet=True)
+        )
     return notes
