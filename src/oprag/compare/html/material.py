@@ -14,6 +14,7 @@ from oprag.compare.better import NOT_BETTER, check_metric
 from oprag.compare.html.texts import Texts
 from oprag.compare.html.words import named, value_text
 from oprag.compare.measurements import MeasuredSetting, measured_table
+from oprag.compare.pivot_table import Pivot, pivot_of
 from oprag.compare.quantities import Seconds, read_seconds, values_by_question
 from oprag.compare.reading import Results, opened_database
 from oprag.compare.sequence import values_of
@@ -23,6 +24,7 @@ from oprag.errors import OptionError
 
 __all__ = ["COSTS", "Material", "metric_of"]
 
+_UNSHOWN = 100  # resamples of the intervals of pivots, which are not shown
 COSTS = {
     "tokens": "tokens of an answer, in and out",
     "context_tokens": "tokens of the context",
@@ -126,6 +128,22 @@ class Material:
         for number, setting in enumerate(self.settings):
             found.setdefault(str(setting.values["data"]), []).append(number)
         return found
+
+    def pivot(
+        self, rows: str, columns: str, *, metric: str, value: str, settings: Sequence[Setting] | None = None
+    ) -> Pivot:
+        """The table of two axes, see `pivot_of`; of all settings by default."""
+        return pivot_of(
+            self.settings if settings is None else settings,
+            self.results,
+            self.seconds,
+            rows=rows,
+            columns=columns,
+            metric=metric,
+            value=value,
+            confidence=0.95,
+            resamples=_UNSHOWN,
+        )
 
     def mean(self, setting: Setting, name: str) -> float | None:
         """The mean of a metric or a cost over the questions of a setting; None without any."""

@@ -8,13 +8,11 @@ from itertools import combinations
 from oprag.compare.html.material import COSTS, Material
 from oprag.compare.html.parts import Heading, Part, Section, Table, Text
 from oprag.compare.html.words import counted, value_text
-from oprag.compare.pivot_table import pivot_of
 
 __all__ = ["section"]
 
 _FIRST = (("embedder", "model"), ("store", "embedder"), ("method", "store"), ("method", "model"), ("method", "order"))
 _MOST, _MOST_VALUES = 8, 12
-_RESAMPLES = 100  # of intervals that are not shown
 
 
 def section(material: Material) -> Section | None:
@@ -47,17 +45,7 @@ def section(material: Material) -> Section | None:
 def _tables(material: Material, rows: str, columns: str) -> Iterator[Table]:
     names = [material.cost, "seconds"] if material.metric is None else [material.metric, material.cost, "seconds"]
     for name in names:
-        pivot = pivot_of(
-            material.settings,
-            material.results,
-            material.seconds,
-            rows=rows,
-            columns=columns,
-            metric=name,
-            value="median ± sd",
-            confidence=0.95,
-            resamples=_RESAMPLES,
-        )
+        pivot = material.pivot(rows, columns, metric=name, value="median ± sd")
         # A setting in which an axis has no effect has no place here.
         across = [value for value in material.values_of(columns) if any(place[1] == value for place in pivot.cells)]
         down = [row for row in material.values_of(rows) if any((row, column) in pivot.cells for column in across)]

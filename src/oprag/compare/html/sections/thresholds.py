@@ -8,13 +8,11 @@ from oprag.compare.charts import heat_map
 from oprag.compare.html.material import COSTS, Material
 from oprag.compare.html.parts import Figure, Part, Section, Text
 from oprag.compare.html.words import counted, value_text
-from oprag.compare.pivot_table import pivot_of
 
 __all__ = ["section"]
 
 _ROWS, _COLUMNS = "similarity_threshold", "redundancy_threshold"
 _MOST = 10  # methods
-_RESAMPLES = 100  # of intervals that are not shown
 
 
 def section(material: Material) -> Section | None:
@@ -55,17 +53,7 @@ def _maps(material: Material, method: Any, *, several: bool) -> list[Part]:
         (str(material.metric), str(material.metric), "{:.3f}"),
         (material.cost, COSTS[material.cost], "{:,.0f}"),
     ):
-        pivot = pivot_of(
-            settings,
-            material.results,
-            material.seconds,
-            rows=_ROWS,
-            columns=_COLUMNS,
-            metric=metric,
-            value="mean",
-            confidence=0.95,
-            resamples=_RESAMPLES,
-        )
+        pivot = material.pivot(_ROWS, _COLUMNS, metric=metric, value="mean", settings=settings)
         values = [
             [None if (cell := pivot.cells.get((row, column))) is None else cell.summary.mean for column in columns]
             for row in rows
