@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx
 
+from oprag.providers.llama_server import start_llama_server
+
 SLOTS = 2
 WINDOW = 4_096  # tokens, of each slot
 LONGEST_REPLY = 16  # tokens, where a request names no other number
@@ -36,7 +38,7 @@ def serve(port: int = 0, *, endless: bool = False) -> Any:
     parameters.verbosity = -1
     # Two threads wait for each other at every layer: on two cores that others use too, they take ten times as long.
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
-    return xllamacpp.Server(parameters)
+    return start_llama_server(parameters)
 
 
 class MortalServer:

@@ -1,5 +1,7 @@
 """Likelihoods of answers: two engines with the same weights against a plain computation, and the packaged model."""
 
+import subprocess
+import sys
 import threading
 from importlib.util import find_spec
 from pathlib import Path
@@ -100,6 +102,24 @@ def test_both_are_likelihood_models_with_a_name_that_lasts(huggingface, gguf, gg
     assert gguf.name == GgufLikelihood(gguf_file, threads=1).name
     assert gguf.name.startswith("gguf:tiny.gguf@")
     assert gguf.name != GgufLikelihood(gguf_file, parse_special_tokens=True).name
+
+
+def test_one_that_is_let_go_at_once_ends(gguf_file):
+    # Beside busy processes, a server that has said where it listens has often not begun to work.
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
+    code = """
+import sys
+from oprag.compare.likelihood import GgufLikelihood
+for _ in range(200):
+    GgufLikelihood(sys.argv[1], threads=1)
+"""
+    try:
+        # One that does not end cannot be interrupted from inside.
+        subprocess.run([sys.executable, "-c", code, gguf_file], timeout=60, check=True)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
 def test_written_special_tokens_are_text_unless_they_are_asked_for(huggingface, gguf, gguf_file, model, tokenizer):

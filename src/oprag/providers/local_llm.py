@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from oprag.errors import MissingExtraError, OpragError
+from oprag.providers.llama_server import start_llama_server
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
@@ -104,7 +105,7 @@ def _server(xllamacpp: Any) -> Any:
     # Its threads wait for each other at every layer: with one a core, whatever else runs makes it many times slower.
     threads = max(1, (os.cpu_count() or 1) - 1)
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
-    return xllamacpp.Server(parameters)
+    return start_llama_server(parameters)
 
 
 def _model_file() -> Path:

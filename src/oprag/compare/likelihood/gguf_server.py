@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag.errors import MissingExtraError, ModelError
+from oprag.providers.llama_server import start_llama_server
 
 __all__ = ["BLOCK", "GgufServer"]
 
@@ -55,7 +56,7 @@ class GgufServer:
         # Layers with a sliding window keep all, so that a new prompt can go on from any place of the last one.
         parameters.swa_full = True
         try:
-            self._server = xllamacpp.Server(parameters)
+            self._server = start_llama_server(parameters)
         except RuntimeError as error:
             raise ModelError(f"{path} cannot be loaded as a GGUF model: {error}", path) from error
         self._host = self._server.listening_address.removeprefix("http://")
