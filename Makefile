@@ -16,7 +16,8 @@ test: $(VENV)/dev.done
 	$(BIN)/pytest -m "not integration" --numprocesses auto --cov --cov-report=term
 
 integration: $(VENV)/integration.done
-	$(BIN)/pytest -m integration tests/integration
+	# Files stay together: each process has a model server and a database of its own.
+	$(BIN)/pytest -m integration --numprocesses auto --maxprocesses 4 --dist loadfile tests/integration
 
 nightly: $(VENV)/dev.done
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/test_properties.py
