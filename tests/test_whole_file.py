@@ -1,10 +1,30 @@
 import os
+import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from oprag.whole_file import replacing
+from oprag.errors import OptionError
+from oprag.whole_file import check_target, replacing
+
+
+def test_a_target_that_cannot_or_must_not_be_written_is_refused(tmp_path):
+    with pytest.raises(OptionError, match="there is no folder"):
+        check_target(tmp_path / "none" / "t.csv")
+    with pytest.raises(OptionError, match="it is a folder"):
+        check_target(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "r.db")
+    with pytest.raises(OptionError, match="written over"):
+        check_target(tmp_path / "link", tmp_path / "x.toml", tmp_path / "r.db")
+    assert check_target(tmp_path / "t.csv", tmp_path / "r.db") == tmp_path / "t.csv"
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="a link of Unix")
+def test_a_link_to_a_pipe_without_a_path_is_written_to():
+    code = "import pathlib, oprag.whole_file as w\nwith w.replacing(pathlib.Path('/dev/stdout')) as f: f.write(b'here')"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"here"
 
 
 def test_a_file_is_replaced(tmp_path):

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["replacing"]
+from oprag.errors import OptionError
+
+__all__ = ["check_target", "replacing"]
+
+
+def check_target(path: str | os.PathLike[str], *others: str | os.PathLike[str]) -> Path:
+    """Refuse a file that cannot be written, or must not be, before anything is computed for it.
+
+    Args:
+        path: The file.
+        others: Files that it must not be: those that are read.
+
+    Raises:
+        OptionError: Its folder does not exist, it is a folder, or it is one of the others.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise OptionError(f"cannot write {target}: it is a folder; name a file in it", path)
+    if not target.parent.is_dir():
+        raise OptionError(f"cannot write {target}: there is no folder {target.parent}; make it first", path)
+    if any(target.resolve() == Path(other).resolve() for other in others):
+        raise OptionError(f"{target} is read by this command, and would be written over; name another file", path)
+    return target
 
 
 @contextmanager
@@ -18,11 +41,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Nobody ever reads half of it, and of several processes that write at once the last one wins. A link stays a link to
     the file that is replaced, a file keeps its permissions, and what is no file, such as a pipe, is written to.
     """
-    path = path.resolve()
+    # Not of what a link leads to: /dev/stdout leads to a pipe that has no path.
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
         return
+    path = path.resolve()
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with unfinished.open("xb") as file:

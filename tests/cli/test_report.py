@@ -96,9 +96,11 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
     refused(report(folder / "other.db"), "another SQLite database")
     (folder / "text.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
     refused(report(folder / "text.db"), "is damaged")
-    refused(report(folder / "r.db", "-o", folder / "none" / "r.html"), "folder that is there", code=2)
+    refused(report(folder / "r.db", "-o", folder / "none" / "r.html"), "make it first", code=2)
     refused(report(folder / "r.db", "-o", folder), "folder", code=2)
-    refused(report(folder / "r.db", "-o", folder / "r.db"), "would take the place of the results file", code=2)
+    refused(report(folder / "r.db", "-o", folder / "r.db"), "would be written over", code=2)
+    toml = folder / "harbour.toml"
+    refused(report(folder / "r.db", "--experiment", toml, "-o", toml), "would be written over", code=2)
     refused(report(folder / "r.db", "--metric", "rouge"), "rouge", code=2)
     refused(report(folder / "r.db", "--name", "third"), "no experiment 'third'", "harbour")
     refused(report(folder / "r.db", "--experiment", folder / "none.toml"), "none.toml")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.exporting import check_parquet, check_target, data_frame, write_csv, write_parquet
+from oprag.compare.exporting import check_parquet, data_frame, write_csv, write_parquet
 from oprag.errors import MissingExtraError, OptionError, ResultsFileError
 
 COLUMNS = ("k", "score", "text", "flag", "names", "nothing")
@@ -159,14 +159,6 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
 def test_where_nothing_can_be_written_is_told(tmp_path):
     with pytest.raises(OptionError, match="No such file"):
         write_csv(tmp_path / "none" / "t.csv", COLUMNS, ROWS)
-    with pytest.raises(OptionError, match="there is no folder"):
-        check_target(tmp_path / "none" / "t.csv")
-    with pytest.raises(OptionError, match="it is a folder"):
-        check_target(tmp_path)
-    (tmp_path / "link").symlink_to(tmp_path / "r.db")
-    with pytest.raises(OptionError, match="written over"):
-        check_target(tmp_path / "link", tmp_path / "x.toml", tmp_path / "r.db")
-    assert check_target(tmp_path / "t.csv", tmp_path / "r.db") == tmp_path / "t.csv"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from oprag.cli.ask import Model, make_chain, show_answer, show_comparison, strea
 from oprag.cli.compare import compare
 from oprag.cli.demo import QUESTION, show_demo
 from oprag.cli.indexing import LOCAL, Indexing
-from oprag.cli.map import check_svg, lengths_of, show_map, write_svg
+from oprag.cli.map import lengths_of, show_map, write_svg
 from oprag.cli.options import TypedOptions, typed_options
 from oprag.cli.profile import ProfilePath, assembly_of, profile_for_answers
 from oprag.cli.reading import read_sources
@@ -25,6 +25,7 @@ from oprag.document_map import map_of
 from oprag.methods.options import MethodOptions
 from oprag.providers.local_llm import LOCAL_DEFAULTS
 from oprag.question import check_question
+from oprag.whole_file import check_target
 
 __all__ = ["app"]
 
@@ -93,7 +94,7 @@ def map_(
     with clear_errors():
         check_question(question)
         if svg is not None:
-            check_svg(svg)
+            check_target(svg, *files)
         assembly, indexing = assembly_of(options, profile), indexed.value()
         sources = read_sources(files, indexing.index_cache)
         result = context_of(question, sources, assembly, indexing, beyond=True)

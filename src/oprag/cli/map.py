@@ -12,7 +12,7 @@ from oprag.document_map import KEPT, DocumentMap, as_svg, strip
 from oprag.errors import OptionError
 from oprag.whole_file import replacing
 
-__all__ = ["check_svg", "lengths_of", "show_map", "write_svg"]
+__all__ = ["lengths_of", "show_map", "write_svg"]
 
 # What is kept in half of a cell or more, and in less; then reasons as they come; then what was not retrieved.
 _BLOCKS = ("█", "▄", "▒░▚▪▫◆◇○", "·")
@@ -57,17 +57,6 @@ def _legend(state: str, count: int, share: float) -> str:
         return f"not retrieved: {share:.1%} of the text"
     chunks = "1 chunk" if count == 1 else f"{count:,} chunks"
     return f"{state if state == KEPT else f'dropped by {state}'}: {chunks}, {share:.1%} of the text"
-
-
-def check_svg(name: str) -> None:
-    """Refuse a file that cannot be written, before anything is embedded for it.
-
-    Raises:
-        OptionError: Its folder is not there, or it is a folder itself.
-    """
-    path = Path(name)
-    if not name.strip() or path.is_dir() or not path.parent.is_dir():
-        raise OptionError(f"--svg must be a file in a folder that is there, got {name!r}", name)
 
 
 def write_svg(name: str, chart: DocumentMap, question: str) -> None:

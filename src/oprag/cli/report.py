@@ -9,7 +9,7 @@ import typer
 
 from oprag.cli.late_progress import LateProgress
 from oprag.cli.telling import clear_errors, tell
-from oprag.errors import OptionError
+from oprag.whole_file import check_target
 
 __all__ = ["report"]
 
@@ -27,7 +27,8 @@ def report(
         str | None, typer.Option(help="The name of the experiment, where the results file has several.")
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="The metric of the charts; by default the first that there are scores of.")
+        str | None,
+        typer.Option(help="The metric of the charts; by default the first with scores, and more of which is better."),
     ] = None,
     classify_refusals: Annotated[
         str | None,
@@ -44,8 +45,7 @@ def report(
 
         path = Path(results)
         target = Path(output) if output is not None else path.with_suffix(".html")
-        if target.resolve() == path.resolve():
-            raise OptionError(f"the report would take the place of the results file {results!r}; name another", output)
+        check_target(target, path, *([] if experiment is None else [experiment]))
         given: Any = None
         if experiment is not None:
             from oprag.compare.experiment_file import read_experiment

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from oprag.cli.telling import tell
 from oprag.errors import OptionError
+from oprag.whole_file import check_target
 
 if TYPE_CHECKING:
     from oprag.compare.measurements import MeasuredSetting
@@ -51,7 +52,7 @@ class TableFiles:
             return
         if plan:
             raise OptionError("--plan runs nothing, so there is no table; leave --csv and --parquet out", named)
-        from oprag.compare.exporting import check_parquet, check_target
+        from oprag.compare.exporting import check_parquet
 
         for name in named:
             check_target(name, *read)

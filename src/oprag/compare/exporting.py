@@ -19,7 +19,7 @@ from oprag.whole_file import replacing
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_parquet", "check_target", "data_frame", "write_csv", "write_parquet"]
+__all__ = ["check_parquet", "data_frame", "write_csv", "write_parquet"]
 
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -27,26 +27,6 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NUMBERS = {int, float, bool, type(None)}
 
 Rows = Iterable[Mapping[str, Any]]
-
-
-def check_target(path: str | os.PathLike[str], *others: str | os.PathLike[str]) -> Path:
-    """Refuse a file that cannot be written, or must not be.
-
-    Args:
-        path: The file.
-        others: Files that it must not be: those that are read.
-
-    Raises:
-        OptionError: Its folder does not exist, it is a folder, or it is one of the others.
-    """
-    target = Path(path)
-    if target.is_dir():
-        raise OptionError(f"cannot write {target}: it is a folder; name a file in it", path)
-    if not target.parent.is_dir():
-        raise OptionError(f"cannot write {target}: there is no folder {target.parent}; make it first", path)
-    if any(target.resolve() == Path(other).resolve() for other in others):
-        raise OptionError(f"{target} is read by this command, and would be written over; name another file", path)
-    return target
 
 
 def check_parquet() -> None:

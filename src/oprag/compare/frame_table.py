@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from oprag.compare.answer_rows import answer_columns, answer_rows
 from oprag.compare.better import NOT_BETTER
-from oprag.compare.exporting import check_target, data_frame, write_csv, write_parquet
+from oprag.compare.exporting import data_frame, write_csv, write_parquet
 from oprag.compare.frame_text import as_html, as_text
 from oprag.compare.measurements import MeasuredSetting
 from oprag.compare.quantities import Seconds
@@ -20,6 +20,7 @@ from oprag.compare.setting import varying_axes
 from oprag.compare.setting_rows import axis_columns, setting_columns, setting_rows
 from oprag.compare.table import CellSummary, metrics_of
 from oprag.errors import OptionError
+from oprag.whole_file import check_target
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -33,7 +33,7 @@ from oprag.compare.html.texts import texts_of
 from oprag.compare.models import Model
 from oprag.compare.reading import read_results
 from oprag.errors import OptionError
-from oprag.whole_file import replacing
+from oprag.whole_file import check_target, replacing
 
 __all__ = ["write_report"]
 
@@ -61,7 +61,8 @@ def write_report(
         results_path: The results file; it is read only.
         output_path: The HTML file; one that is there is replaced when the new one is whole.
         experiment: The name of the experiment; not needed where the file has one alone.
-        metric: The metric of the charts and of the differences; by default the first that there are scores of.
+        metric: The metric of the charts and of the differences; by default the first that the experiment names, that
+            there are scores of, and more of which is better.
         documents: The experiment whose data has the texts of the documents, or that data; a results file has none, and
             without them chunks are shown by their places.
         refusals: A model that sorts the questions which `self_route` refused to answer from the retrieved chunks, as
@@ -75,13 +76,12 @@ def write_report(
         ExperimentError: There is no such experiment in the file, several where none is named, or no such model.
         ResultsFileError: There is no such file, or it is damaged or another one.
         OptionError: There are no scores of the metric, nothing was answered by `self_route` whose refusals a model
-            could sort, or the HTML file cannot be written.
+            could sort, or the HTML file cannot be written, or is the results file.
         MissingExtraError: The extra `compare` is not installed, or what the model needs.
     """
     check_installed()
+    output = check_target(output_path, results_path)
     results = read_results(results_path, experiment)
-    output = Path(output_path)
-    check_output(output)
     sorting = opened_model(refusals)
     if sorting is not None and not any(cell.values["method"] == "self_route" for cell in results.cells):
         raise OptionError("there are no answers of self_route, so there are no refusals to sort", refusals)
@@ -94,16 +94,6 @@ def write_report(
     except OSError as error:
         raise OptionError(f"cannot write {output}: {error.strerror or error}", str(output)) from error
     return output
-
-
-def check_output(path: Path) -> None:
-    """Refuse a file that cannot be written, before anything is computed for it.
-
-    Raises:
-        OptionError: Its folder is not there, or it is a folder itself.
-    """
-    if path.is_dir() or not path.parent.is_dir():
-        raise OptionError(f"the report must be a file in a folder that is there, got {str(path)!r}", str(path))
 
 
 def _sections(material: Material, sorting: Model | None, watch: Callable[[int, int], None]) -> Iterator[Section]:
