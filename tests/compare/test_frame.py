@@ -15,13 +15,14 @@ from oprag.compare.axes import axes
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.measured import measure_cells
 from oprag.compare.quantities import COSTS
-from oprag.compare.reading import Results
+from oprag.compare.reading import CellAnswers, KeptAnswer, Results
 from oprag.compare.scoring import METRICS
 from oprag.compare.statistics import paired_difference
 from oprag.compare.table import cell_table
 from oprag.errors import ExperimentError, OptionError, ResultsFileError
 from tests.compare.folders import model, write_experiment
 from tests.compare.helpers import RecordingModel, experiment
+from tests.compare.test_setting import DEFAULTS
 from tests.compare.test_sweet_spot import PEAK, curve
 from tests.compare.test_table import made, results_of
 
@@ -244,12 +245,16 @@ def test_what_cannot_be_opened_is_refused(ran, tmp_path):
 
 
 def test_some_settings_alone(ran):
-    some = ran.where(order="random", k=[4, 8])
+    some = ran.where(order="random", k=[4])
     assert list(some) == [{name: row[name] for name in some.columns} for row in ran if row["order"] == "random"][1:]
     assert len(list(some.answers())) == 8
     assert some.report is ran.report
     with pytest.raises(OptionError, match=r"no setting has order='sorce'; there are \['source', 'random'\]"):
         ran.where(order="sorce")
+    with pytest.raises(OptionError, match=r"no setting has k=7; there are"):
+        ran.where(k=[4, 7])
+    with pytest.raises(OptionError, match=r"no setting has all of \{'method': 'closed_book', 'k': 4\}"):
+        ran.where(method="closed_book", k=4)
     with pytest.raises(OptionError, match="unknown axis"):
         ran.where(ordr="source")
     with pytest.raises(OptionError, match="averaged"):
@@ -284,6 +289,22 @@ def test_the_pareto_front_is_that_of_the_rows():
         frame(*cells).pareto(cost="money")
     with pytest.raises(OptionError, match="seconds were not measured"):
         frame(*cells).pareto(cost="seconds")
+
+
+def test_contexts_without_a_model_are_no_answers_for_nothing():
+    def cell(method, score, context, tokens):
+        answer = KeptAnswer(False, int(tokens > 0), tokens, 0, 0, 5, context, {"evidence_coverage": score})
+        return CellAnswers(f"{method}{context}", {**DEFAULTS, "method": method, "k": context}, 1, {"a": answer})
+
+    contexts = [cell("context_only", 0.2, 100, 0), cell("context_only", 0.9, 800, 0)]
+    models = [cell("stuff", 0.2, 90, 120), cell("stuff", 0.5, 400, 450)]
+    alone, both = frame(*contexts), frame(*contexts, *models)
+    assert [row["k"] for row in alone.pareto()] == [100, 800]
+    assert [row["k"] for row in both.pareto()] == [90, 400, 800]
+    assert [row["k"] for row in both.pareto(cost="tokens")] == [90, 400]
+    assert [row["tokens"] for row in both] == [None, None, 120, 450]
+    assert both.pivot("method", "k", "tokens", value="mean").texts()[0] == ["–"] * 4
+    assert [row["k"] for row in frame(*models).pareto()] == [90, 400]
 
 
 def test_several_data_sets_are_not_mixed():

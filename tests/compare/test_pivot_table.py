@@ -1,5 +1,6 @@
 """Pivots: each cell counted again from the scores that were given."""
 
+from dataclasses import replace
 from statistics import fmean, median, stdev
 from typing import Any
 
@@ -63,9 +64,22 @@ def test_questions_that_lack_are_told_and_settings_that_failed_take_no_others_al
     half = {**SECOND, "c": None, "d": None}
     table = frame(made(FIRST, k=2), made(half, k=4), made(dict.fromkeys(FIRST), k=8)).pivot("method", "order")
     cell = table.cells["stuff", "source"]
-    assert (cell.settings, cell.summary.n, cell.asked) == (2, 2, 4)
+    assert (cell.settings, cell.lacking, cell.summary.n, cell.asked) == (2, 1, 2, 4)
     assert cell.summary.mean == pytest.approx(fmean([0.0, 0.5, 0.2, 0.1]))
-    assert table.texts()[0][0].endswith(" (n=2)")
+    assert table.texts()[0][0].endswith(" (n=2, 2 of 3 settings)")
+
+
+def test_a_setting_that_failed_wholly_is_told_where_others_stand_in_for_it():
+    cells = [made(FIRST, k=2), made(SECOND, k=4), made(dict.fromkeys(FIRST), k=2, order="rank")]
+    table = frame(*cells, made(SECOND, k=4, order="rank")).pivot("method", "order", value="mean")
+    assert table.texts() == [["0.425", "0.250 (1 of 2 settings)"]]
+
+
+def test_what_a_metric_says_nothing_of_lacks_nothing():
+    scored, other = made(FIRST, k=2), made(FIRST, k=4)
+    unscored = {question: answer._replace(scores={}) for question, answer in other.answers.items()}
+    both = frame(scored, replace(other, answers=unscored))
+    assert both.pivot("method", "order", value="mean").texts() == [["0.600"]]
 
 
 def test_several_data_sets_are_all_their_questions():

@@ -1,5 +1,6 @@
 import pickle
 from dataclasses import FrozenInstanceError, fields
+from datetime import UTC, datetime, time, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,11 @@ def test_options_of_methods_are_checked_as_there():
         ({"about": {"a": None}}, "about.a must be a text, a number, a date or a list of them, got NoneType"),
         ({"about": {"a": {"b": 1}}}, "about.a must be .*, got dict"),
         ({"about": {3: 1}}, "the names in about must be texts, got 3"),
+        ({"about": {"a": time(1, 2, tzinfo=UTC)}}, r"about\.a must be a time without a zone, .*; got 01:02"),
+        (
+            {"about": {"a": [datetime(2026, 1, 2, tzinfo=timezone(timedelta(seconds=3_661)))]}},
+            "whole minutes from UTC",
+        ),
         ({"assembly": {"gap": "none"}}, "gap cannot be the text 'none', which stands for None"),
     ],
 )

@@ -21,13 +21,15 @@ NAME = SOME_TEXT.filter(bool)
 KEYS = st.one_of(st.none(), NAME, st.lists(TEXTS.filter(bool), min_size=1, max_size=3).map(tuple))
 LITERAL = SOME_TEXT.map(lambda text: text.replace("{", "{{").replace("}", "}}"))
 
+# Those of TOML.
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
 ASSEMBLY: dict[str, st.SearchStrategy[Any]] = {
     "k": st.none() | st.integers(500, 10**6),
     "fetch_k": st.none() | st.integers(10**6, 10**9),
     "token_budget": st.none() | COUNTS,
     "count_tokens": st.sampled_from(["approximate", "words", "characters"]),
     "order": st.sampled_from(["source", "rank", "reverse", "edges", "random"]),
-    "seed": st.integers(),
+    "seed": INTEGERS,
     "source_order": st.sampled_from(["best", "best_last", "total", "natural"]),
     "missing_position": st.sampled_from(["last", "first", "drop", "error"]),
     "source_key": KEYS,
@@ -60,7 +62,7 @@ METHOD: dict[str, st.SearchStrategy[Any]] = {
     "max_concurrency": COUNTS,
 }
 ABOUT = st.dictionaries(
-    TEXTS, TEXTS | st.integers() | st.floats(allow_nan=False) | st.dates() | st.lists(TEXTS, max_size=3), max_size=3
+    TEXTS, TEXTS | INTEGERS | st.floats(allow_nan=False) | st.dates() | st.lists(TEXTS, max_size=3), max_size=3
 )
 PROFILES = st.builds(
     Profile,
@@ -270,6 +272,11 @@ def test_a_profile_of_another_version_is_read_where_it_says_nothing_else(tmp_pat
         (b"", "has no text in it"),
         (b"format = 1 # \xe9", "is not UTF-8 text"),
         (b"PK\x03\x04\x00\x00", "is no text file"),
+        (b"format = 1" + 5_000 * b"0", "this is no TOML: "),
+        (b"format = 0x1" + 5_000 * b"f", "an integer has more than 64 bits"),
+        (b"[about]\na = [{b = 18446744073709551616}]", "an integer has more than 64 bits"),
+        (b"a = " + 5_000 * b"[", "it is nested too deeply"),
+        (b"a = " + 5_000 * b"{a = ", "it is nested too deeply"),
     ],
 )
 def test_a_file_that_is_no_toml_is_told_as_that(tmp_path, content, message):

@@ -13,7 +13,7 @@ VALUES = st.recursive(
     st.one_of(
         TEXTS,
         st.booleans(),
-        st.integers(),
+        st.integers(-(2**63), 2**63 - 1),
         st.floats(allow_nan=False),
         st.dates(),
         st.times(),
@@ -55,3 +55,9 @@ def test_values_are_shown_as_a_reader_would_write_them(value, text):
 def test_half_a_character_is_refused():
     with pytest.raises(OptionError, match="half a character"):
         value_text("a \ud800")
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**16_000], ids=["over", "under", "huge"])
+def test_integers_that_toml_does_not_have_are_refused(value):
+    with pytest.raises(OptionError, match="more than 64 bits"):
+        value_text([value])

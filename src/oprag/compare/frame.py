@@ -76,8 +76,8 @@ class Comparison(SettingTable):
     k, the data, the model and the embedder; of each metric the mean, its interval, the median, the standard deviation
     and the number of questions (`token_f1`, `token_f1_low`, `token_f1_high`, `token_f1_median`, `token_f1_sd`,
     `token_f1_n`); how many answers there are; the means of what an answer took; and, where it was measured, its
-    seconds, processor and memory. None says that there is no such value, that an axis has no effect, or that the value
-    is none.
+    seconds, processor and memory. None says that there is no such value (tokens of a model that was not asked), that an
+    axis has no effect, or that the value is none.
 
     Attributes:
         results: What is in the file.
@@ -129,7 +129,7 @@ class Comparison(SettingTable):
             values: The value of an axis, or a list of values; such as `order="source"` or `k=[8, 16]`.
 
         Raises:
-            OptionError: There is no such axis, or no setting has such a value.
+            OptionError: There is no such axis, no setting has such a value, or none has all of them.
         """
         results, table = narrowed(self.results, self.settings, values)
         return Comparison(
@@ -159,7 +159,7 @@ class Comparison(SettingTable):
             settings_of(self.results.cells), self.settings, self.results, metric, self.axes, confidence=self.confidence
         )
 
-    def pareto(self, metric: str | None = None, *, cost: str = "tokens") -> list[Mapping[str, Any]]:
+    def pareto(self, metric: str | None = None, *, cost: str | None = None) -> list[Mapping[str, Any]]:
         """The settings that none other beats: none has a score at least as high at a cost at most as high.
 
         It is about means as they are; `best` and `sweet_spots` say which differences are shown.
@@ -167,7 +167,7 @@ class Comparison(SettingTable):
         Args:
             metric: The metric; by default `Comparison.metric`.
             cost: What an answer costs: tokens (read and written), one kind of them, calls, or seconds, where they were
-                measured.
+                measured. By default tokens, or context_tokens where some of the settings with scores ask no model.
 
         Returns:
             Their rows, the cheapest first. Settings without a score or a cost have no part.
@@ -177,7 +177,7 @@ class Comparison(SettingTable):
         """
         metric = better_metric(self, metric)
         check_one_data_set(self, "pareto()")
-        rows = scored_rows(self, metric, cost)
+        cost, rows = scored_rows(self, metric, cost)
         return [rows[place] for place in pareto_front([row[metric] for row in rows], [row[cost] for row in rows])]
 
     def pivot(self, rows: str, columns: str, metric: str | None = None, *, value: str = "median ± sd") -> Pivot:
@@ -225,7 +225,7 @@ class Comparison(SettingTable):
         )
 
     def plot(
-        self, kind: str = "curve", metric: str | None = None, *, x: str | None = None, cost: str = "tokens"
+        self, kind: str = "curve", metric: str | None = None, *, x: str | None = None, cost: str | None = None
     ) -> Figure:
         """A figure of matplotlib; `figure.savefig("curve.svg")` writes it.
 
@@ -234,7 +234,7 @@ class Comparison(SettingTable):
                 at a sweet spot; "pareto" for scores against a cost, with the front.
             metric: The metric; by default `Comparison.metric`.
             x: The axis of numbers that curves are over, or context_tokens; by default the first that differs.
-            cost: What an answer costs, for "pareto".
+            cost: What an answer costs, for "pareto"; by default as in `pareto`.
 
         Raises:
             OptionError: There is no such kind, axis, metric or cost, or no axis of numbers differs.

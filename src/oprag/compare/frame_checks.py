@@ -8,7 +8,7 @@ from typing import Any
 from oprag.compare.better import check_metric
 from oprag.compare.frame_table import SettingTable
 from oprag.compare.pairs import check_axis
-from oprag.compare.quantities import COSTS, SECONDS, check_cost
+from oprag.compare.quantities import COSTS, SECONDS, check_cost, usual_cost
 from oprag.errors import OptionError
 
 __all__ = ["better_metric", "check_measured", "check_one_data_set", "pivoted", "scored_rows"]
@@ -60,15 +60,17 @@ def pivoted(table: SettingTable, rows: str, columns: str, metric: str | None) ->
     return metric
 
 
-def scored_rows(table: SettingTable, metric: str, cost: str) -> list[Mapping[str, Any]]:
-    """The rows with a score and a cost.
+def scored_rows(table: SettingTable, metric: str, cost: str | None) -> tuple[str, list[Mapping[str, Any]]]:
+    """The cost that is meant, and the rows with a score and that cost.
 
     Raises:
         OptionError: There is no such cost, or it was not measured.
     """
+    if cost is None:
+        cost = usual_cost([setting for setting in table.settings if metric in setting.scores])
     check_cost(cost)
     check_measured(table, cost)
-    return [row for row in table if row[metric] is not None and row.get(cost) is not None]
+    return cost, [row for row in table if row[metric] is not None and row.get(cost) is not None]
 
 
 def check_measured(table: SettingTable, name: str) -> None:

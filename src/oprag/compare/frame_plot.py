@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["figure_of"]
 
 
-def figure_of(table: SettingTable, kind: str, metric: str, *, x: str | None, cost: str) -> Figure:
+def figure_of(table: SettingTable, kind: str, metric: str, *, x: str | None, cost: str | None) -> Figure:
     """The figure; see `Comparison.plot`.
 
     Raises:
@@ -32,8 +32,8 @@ def figure_of(table: SettingTable, kind: str, metric: str, *, x: str | None, cos
     return _pareto(table, metric, cost) if kind == "pareto" else _curves(table, metric, x)
 
 
-def _pareto(table: SettingTable, metric: str, cost: str) -> Figure:
-    rows = scored_rows(table, metric, cost)
+def _pareto(table: SettingTable, metric: str, cost: str | None) -> Figure:
+    cost, rows = scored_rows(table, metric, cost)
     group = next((name for name in ("order", "method", *table.axes) if name in table.axes), None)
     values = {id(row): setting.values for row, setting in zip(table, table.settings, strict=True)}
     groups = [table.experiment if group is None else _member(values[id(row)], group) for row in rows]

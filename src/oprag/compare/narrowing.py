@@ -26,18 +26,19 @@ def narrowed(
         values: The value of each axis, or a list of values.
 
     Raises:
-        OptionError: There is no such axis, or no setting has such a value.
+        OptionError: There is no such axis, no setting has such a value, or none has all of them.
     """
-    kept = list(zip(settings_of(results.cells), table, strict=True))
+    everything = kept = list(zip(settings_of(results.cells), table, strict=True))
     for axis, value in values.items():
         check_axis(axis)
         wanted = list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
-        having = [row for row in kept if axis in row[0].values]
-        there = [row for row in having if any(_same(row[0].values[axis], one) for one in wanted)]
-        if not there:
-            known = list(dict.fromkeys(row[0].values[axis] for row in having))
-            raise OptionError(f"no setting has {axis}={value!r}; there are {known}", value)
-        kept = there
+        known = list(dict.fromkeys(row[0].values[axis] for row in everything if axis in row[0].values))
+        for one in wanted:
+            if not any(_same(other, one) for other in known):
+                raise OptionError(f"no setting has {axis}={one!r}; there are {known}", value)
+        kept = [row for row in kept if axis in row[0].values and any(_same(row[0].values[axis], one) for one in wanted)]
+    if not kept:
+        raise OptionError(f"no setting has all of {dict(values)}", values)
     keys = {cell.key for setting, _ in kept for cell in setting.cells}
     cells = [cell for cell in results.cells if cell.key in keys]
     return replace(results, cells=cells), [row for _, row in kept]

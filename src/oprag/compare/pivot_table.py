@@ -31,12 +31,14 @@ class PivotCell:
         summary: A summary over questions; where several settings have these values, that of each question is the mean
             over them.
         settings: How many settings it is.
+        lacking: How many more it would be: settings of which no question was answered.
         asked: How many questions they were asked; where the summary is of fewer, the others failed, were not tried or
             have no such value in one of the settings.
     """
 
     summary: Summary
     settings: int
+    lacking: int
     asked: int
 
 
@@ -127,7 +129,11 @@ class Pivot:
             text += f" ± {_figure(summary.standard_deviation)}"
         if self.value == "mean [interval]" and summary.low is not None:
             text += f" [{_figure(summary.low)}, {_figure(summary.high)}]"
-        return text if summary.n == cell.asked else f"{text} (n={summary.n:,})"
+        lacks = [f"n={summary.n:,}"] if summary.n < cell.asked else []
+        if cell.lacking:
+            # What the others of its row or column are a mean over, it is not.
+            lacks.append(f"{cell.settings:,} of {cell.settings + cell.lacking:,} settings")
+        return f"{text} ({', '.join(lacks)})" if lacks else text
 
 
 def pivot_of(
@@ -186,10 +192,11 @@ def _cell(
     for setting in settings:
         by_data.setdefault(setting.values["data"], []).append(setting)
     values: dict[str, float] = {}
-    count = 0
+    count = lacking = 0
     for some in by_data.values():
         having = [found for setting in some if (found := values_by_question(setting, metric, seconds))]
         count += len(having)
+        lacking += sum(map(_unanswered, some))
         if having:
             in_all = [question for question in having[0] if all(question in found for found in having)]
             values |= mean_over([{question: found[question] for question in in_all} for found in having])
@@ -199,8 +206,13 @@ def _cell(
     return PivotCell(
         summary=summarise(values.values(), clusters=clusters, confidence=confidence, resamples=resamples),
         settings=count,
+        lacking=lacking,
         asked=sum(max(cell.asked for one in some for cell in one.cells) for some in by_data.values()),
     )
+
+
+def _unanswered(setting: Setting) -> bool:
+    return all(answer.failed for cell in setting.cells for answer in cell.answers.values())
 
 
 def _centre(summary: Summary, value: str) -> float | None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 
 from oprag.compare.reading import KeptAnswer, Results, opened_database
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.setting import Setting
+from oprag.compare.setting import HasValues, Setting, asks_model
 from oprag.compare.statistics import mean_over
 from oprag.errors import OptionError
 
-__all__ = ["COSTS", "SECONDS", "Seconds", "check_cost", "read_seconds", "values_by_question"]
+__all__ = ["COSTS", "SECONDS", "Seconds", "check_cost", "read_seconds", "usual_cost", "values_by_question"]
 
-_TAKEN = ("input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens", "calls")
+_OF_MODELS = ("tokens", "input_tokens", "output_tokens", "cached_tokens", "calls")
 SECONDS = ("seconds", "indexing_seconds", "retrieval_seconds", "generation_seconds")
 """What was measured of time: of retrieval and generation together, and of each phase."""
 
-COSTS = ("tokens", *_TAKEN, *SECONDS)
+COSTS = (*_OF_MODELS, "context_tokens", "embedded_tokens", *SECONDS)
 """What an answer can cost: tokens are those that models read and wrote, together."""
 
 Seconds = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -33,6 +33,14 @@ def check_cost(name: str) -> None:
     """
     if name not in COSTS:
         raise OptionError(f"cost must be one of {', '.join(COSTS)}, got {name!r}", name)
+
+
+def usual_cost(scored: Iterable[HasValues]) -> str:
+    """The tokens that settings with scores are held against: those of models, if every setting asks one.
+
+    Else those of the context, which contexts without a model have as well: they do not cost 0.
+    """
+    return "tokens" if all(map(asks_model, scored)) else "context_tokens"
 
 
 def read_seconds(results: Results, file: ResultsFile | str | os.PathLike[str]) -> Seconds:
@@ -68,11 +76,13 @@ def values_by_question(setting: Setting, name: str, seconds: Seconds) -> dict[st
 
     Returns:
         The value of each question that has one in all cells, and an answer; of seconds, in all cells that were
-        measured.
+        measured. Of what a model takes, nothing where none is asked.
     """
     if name in SECONDS:
         measured = [seconds[cell.key] for cell in setting.cells if cell.key in seconds]
         return _averaged([_seconds(one, name) for one in measured])
+    if name in _OF_MODELS and not asks_model(setting):
+        return {}
     if name in COSTS:
         return _averaged([_taken(cell.answers, name) for cell in setting.cells])
     return setting.scores(name)

@@ -12,7 +12,7 @@ from oprag.compare.reading import CellAnswers
 from oprag.compare.statistics import mean_over
 from oprag.methods.registry import OUR_METHODS
 
-__all__ = ["AVERAGED", "HasValues", "Setting", "settings_of", "varying_axes"]
+__all__ = ["AVERAGED", "HasValues", "Setting", "asks_model", "settings_of", "varying_axes"]
 
 AVERAGED = ("seed", "repeat")
 """The axes that make no setting: the scores of a question are averaged over them first."""
@@ -57,6 +57,11 @@ def settings_of(cells: Iterable[CellAnswers]) -> list[Setting]:
         place = tuple((name, type(value), value) for name, value in values.items())
         found.setdefault(place, (values, []))[1].append(cell)
     return [Setting(values, members) for values, members in found.values()]
+
+
+def asks_model(setting: HasValues) -> bool:
+    """Whether a model is asked for its answers; if not, there is nothing that they cost of it, which is not 0."""
+    return "model" in setting.values
 
 
 def varying_axes(settings: Sequence[HasValues]) -> tuple[list[str], dict[str, Any]]:

@@ -11,12 +11,13 @@ from typing import Any
 from oprag.compare.reading import KeptAnswer, Results, as_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.scoring import METRICS
-from oprag.compare.setting import Setting, settings_of
+from oprag.compare.setting import Setting, asks_model, settings_of
 from oprag.compare.statistics import Summary, summarise
 
 __all__ = ["CellSummary", "cell_table", "metrics_of"]
 
-_TAKEN = ("calls", "input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens")
+_OF_MODELS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
+_OF_ALL = ("embedded_tokens", "context_tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,7 @@ class CellSummary:
         scores: A summary of the score of each metric, over questions; where there are several cells, the score of a
             question is the mean over them, and one that lacks in any of them is left out.
         per_answer: The mean of calls and of tokens of the answers, as if each cell were alone: calls, input_tokens,
-            output_tokens, cached_tokens, embedded_tokens and context_tokens.
+            output_tokens, cached_tokens, embedded_tokens and context_tokens. Those of models lack where none is asked.
     """
 
     values: Mapping[str, Any]
@@ -109,13 +110,13 @@ def _summary(
         answered=len(answered),
         failed=len(answers) - len(answered),
         scores=scores,
-        per_answer=_per_answer(answered),
+        per_answer=_per_answer(answered, (*_OF_MODELS, *_OF_ALL) if asks_model(setting) else _OF_ALL),
     )
 
 
-def _per_answer(answers: list[KeptAnswer]) -> dict[str, float]:
+def _per_answer(answers: list[KeptAnswer], names: Iterable[str]) -> dict[str, float]:
     means: dict[str, float] = {}
-    for name in _TAKEN:
+    for name in names:
         known = [value for answer in answers if (value := getattr(answer, name)) is not None]
         if known:
             means[name] = fsum(known) / len(known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from datetime import date, time
+from datetime import date, datetime, time, timedelta
 from numbers import Integral, Real
 from typing import Any
 
@@ -199,8 +199,21 @@ def _note(name: Any, value: Any) -> Any:
         raise OptionError(f"the names in about must be texts, got {name!r}", name)
     if isinstance(value, list | tuple):
         return [_note(name, one) for one in value]
+    if isinstance(value, time | datetime) and not _is_of_toml(value):
+        raise OptionError(
+            f"about.{name} must be a time without a zone, or a date and time that is whole minutes from UTC, as TOML "
+            f"has them; got {value}",
+            value,
+        )
     if not isinstance(value, str | Real | date | time):
         raise OptionError(
             f"about.{name} must be a text, a number, a date or a list of them, got {type(value).__name__}", value
         )
     return _plain(value)
+
+
+def _is_of_toml(value: time | datetime) -> bool:
+    if isinstance(value, time):
+        return value.tzinfo is None
+    offset = value.utcoffset()
+    return offset is None or not offset % timedelta(minutes=1)

@@ -23,10 +23,12 @@ def value_text(value: Any) -> str:
     """A text, number, boolean, date, time, or a list or tuple of such values.
 
     Raises:
-        OptionError: A text is none that a file can hold.
+        OptionError: A text is none that a file can hold, or an integer has more than 64 bits.
     """
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise OptionError("an integer has more than 64 bits, which TOML does not have", value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(value_text, value))}]"
     if isinstance(value, date | time):

@@ -1,6 +1,7 @@
 """Partners, chunk maps and the words for differences."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -8,8 +9,9 @@ pytest.importorskip("jinja2")
 
 from oprag.compare.html.chunk_map import Line, chunk_map
 from oprag.compare.html.comparisons import claim, claimed
-from oprag.compare.html.kept import Place
+from oprag.compare.html.kept import AnswerText, Place
 from oprag.compare.html.partners import partners
+from oprag.compare.html.sides import CellName, chosen
 from oprag.compare.html.words import amount, change, named, value_text
 from oprag.compare.pairs import CellDifference
 from oprag.compare.setting import Setting
@@ -57,8 +59,9 @@ def test_documents_and_pages_stand_behind_each_other_as_in_whole_texts():
 
 
 def test_a_map_of_nothing_is_empty():
-    found = chunk_map(Line.of({("a", None): 0}, ["a"]), [], [], [])
-    assert (found.kept, found.dropped, found.gold, found.order) == ("", "", "", "")
+    for line in (Line.of({("a", None): 0}, ["a"]), Line.of({}, [])):
+        found = chunk_map(line, [], [], [])
+        assert (found.kept, found.dropped, found.gold, found.order) == ("", "", "", "")
 
 
 def difference(values, adjusted_p):
@@ -74,6 +77,32 @@ def difference(values, adjusted_p):
         difference=found,
         adjusted_p=adjusted_p,
     )
+
+
+def test_only_questions_that_are_all_the_same_are_said_to_be():
+    assert claim(difference([0.0] * 5, 1.0)) == "The same score in every question."
+    # In each of the documents they cancel.
+    keys = [f"{document}{side}" for document in range(10) for side in "ab"]
+    found = paired_difference(
+        {key: float(key.endswith("a")) for key in keys},
+        {key: float(key.endswith("b")) for key in keys},
+        clusters={key: key[:-1] for key in keys},
+    )
+    assert (found.mean, found.low, found.high, found.differing) == (0, 0, 0, 20)
+    assert claim(replace(difference([0.0] * 5, 1.0), difference=found)).startswith("No difference can be claimed.")
+
+
+def test_one_question_has_no_interval_that_could_be_too_narrow():
+    assert claim(difference([0.5], 1.0)) == "No difference can be claimed. 1 to draw from is too few for an interval."
+
+
+def test_of_contexts_those_with_scores_are_shown():
+    cells = [CellName(name, name, {"order": name}) for name in ("source", "rank", "reverse")]
+    answers = {cell.key: AnswerText("", 0, None, (), None, number) for number, cell in enumerate(cells)}
+    likelihoods = {"source": -3.0, "rank": -0.5}
+    assert [cell.key for cell in chosen(cells, answers, likelihoods)] == ["source", "rank"]
+    assert [cell.key for cell in chosen(cells, answers, {"reverse": -0.5, "rank": -4.0})] == ["rank", "reverse"]
+    assert len(chosen(cells, answers, {})) == 2
 
 
 def test_what_a_difference_shows_is_said_in_words():

@@ -7,11 +7,13 @@ import pytest
 
 pytest.importorskip("jinja2")
 
+from oprag.compare.data import DataSet, Question
 from oprag.compare.html import write_report
 from oprag.compare.opened import Opened
 from oprag.compare.records import AnswerRecord
 from oprag.compare.results_file import ResultsFile
 from tests.compare.helpers import RecordingModel, experiment, keepers
+from tests.compare.html.grids import ran
 from tests.compare.html.parsed import page_of
 from tests.helpers import WORDS
 
@@ -68,3 +70,14 @@ def test_long_answers_are_cut_and_questions_that_do_not_fit_are_counted(tmp_path
     assert f"{shown} of 200 are shown" in section.text
     assert re.search(r"longer ones are cut at \d+ characters", section.text)
     assert re.search(r"\([\d,]+ characters more\)", section.text)
+
+
+def test_long_names_are_cut(tmp_path):
+    name = "n" * 100_000
+    text = " ".join(WORDS[number % len(WORDS)] for number in range(1_500))
+    question = Question(id=name, text="Where?", documents=(name, "other"))
+    data = DataSet(name="long", documents={name: text, "other": text}, questions=(question,))
+    wanted = experiment(None, grid={"method": "context_only", "k": [40, 60], "chunk_size": 16}, data=data)
+    path = write_report(ran(wanted, tmp_path / "r.db"), tmp_path / "r.html", documents=wanted)
+    assert path.stat().st_size < 1_000_000
+    assert "nnn…, characters" in page_of(path).section("questions").text

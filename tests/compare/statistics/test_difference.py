@@ -23,7 +23,9 @@ def against_nothing(values: Any, **options: Any) -> Difference:
 def made(**given: Any) -> Difference:
     """A difference with some of its fields."""
     fields = {"n": 120, "mean": 0.042, "low": 0.011, "high": 0.073, "excludes_zero": True, "unpaired": 0}
-    return Difference(**{**fields, "needed": None, "p_value": 0.01, "units": given.get("n", 120), **given})
+    return Difference(
+        **{**fields, "needed": None, "p_value": 0.01, "units": given.get("n", 120), "differing": 9, **given}
+    )
 
 
 def test_it_is_the_interval_of_the_differences():

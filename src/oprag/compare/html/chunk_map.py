@@ -93,7 +93,7 @@ def chunk_map(
         dropped: Chunks that were found and left out.
         evidence: The gold evidence: a document, and where it begins and ends in its whole text.
     """
-    scale = _WIDTH / line.length
+    scale = _WIDTH / max(1, line.length)
     spans = [span for place in kept if (span := line.span(place)) is not None]
     paths = _strips(line, kept, dropped)
     gold = [

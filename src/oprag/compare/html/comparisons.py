@@ -54,7 +54,7 @@ def claim(pair: CellDifference) -> str:
     difference = pair.difference
     if difference.mean is None:
         return "No question has a score in both."
-    if difference.mean == difference.low == difference.high == 0:
+    if not difference.differing:
         return "The same score in every question."
     if claimed(pair):
         more = "higher" if difference.mean > 0 else "lower"
@@ -66,7 +66,9 @@ def claim(pair: CellDifference) -> str:
         if difference.needed:
             about = f"about {_rounded(difference.needed):,}" if difference.needed < _MANY else f"over {_MANY:,}"
             text += f" Alone, it would take {about} more questions."
-    if difference.units < FEW_UNITS:
+    if difference.low is None:
+        text += f" {difference.units:,} to draw from is too few for an interval."
+    elif difference.units < FEW_UNITS:
         text += f" With {difference.units:,} to draw from the interval is too narrow."
     return text
 

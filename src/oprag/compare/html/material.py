@@ -15,7 +15,7 @@ from oprag.compare.html.texts import Texts
 from oprag.compare.html.words import named, value_text
 from oprag.compare.measurements import MeasuredSetting, measured_table
 from oprag.compare.pivot_table import Pivot, pivot_of
-from oprag.compare.quantities import Seconds, read_seconds, values_by_question
+from oprag.compare.quantities import Seconds, read_seconds, usual_cost, values_by_question
 from oprag.compare.reading import Results, opened_database
 from oprag.compare.sequence import values_of
 from oprag.compare.setting import Setting, settings_of, varying_axes
@@ -118,8 +118,9 @@ class Material:
 
     @cached_property
     def cost(self) -> str:
-        """The tokens that are counted: those of models, or those of the context where no model was asked."""
-        return "tokens" if any(row.per_answer.get("calls") for row in self.table) else "context_tokens"
+        """The tokens that are counted, see `usual_cost`; those of the settings that the metric scores."""
+        scored = [row for row in self.table if self.metric is None or self.metric in row.scores]
+        return usual_cost(scored or self.table)
 
     @cached_property
     def by_data(self) -> dict[str, list[int]]:

@@ -9,8 +9,12 @@ from oprag.compare.html.chunk_map import Line, chunk_map
 from oprag.compare.html.kept import AnswerText, Asked, ContextRow, Kept, Place
 from oprag.compare.html.page import render
 from oprag.compare.html.texts import Texts
+from oprag.svg import shortened
 
-__all__ = ["CellName", "Limits", "Side", "chosen", "sides_of"]
+__all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "chosen", "sides_of"]
+
+LONGEST_NAME = 200
+"""Characters of the name of a document or a question; it stands beside every chunk."""
 
 
 class CellName(NamedTuple):
@@ -61,7 +65,9 @@ def chosen(cells: Sequence[CellName], answers: Mapping[str, AnswerText], scores:
         answers: The answers to the question, by cell.
         scores: Their scores, by cell.
     """
-    have = [cell for cell in cells if cell.key in answers and answers[cell.key].context is not None]
+    there = [cell for cell in cells if cell.key in answers and answers[cell.key].context is not None]
+    # One without a score is nowhere between the others.
+    have = scored if len(scored := [cell for cell in there if cell.key in scores]) > 1 else there
     groups: dict[str, list[CellName]] = {}
     for cell in have:
         alike = sorted((name, str(value)) for name, value in cell.values.items() if not name.endswith("order"))
@@ -182,7 +188,7 @@ def _excerpt(text: str, longest: int, *, lines: bool = False) -> str:
 
 
 def _told(place: Place, *, several: bool) -> str:
-    where = f"{place.document}, " if several else ""
+    where = f"{shortened(place.document, LONGEST_NAME)}, " if several else ""
     where += "" if place.page is None else f"page {place.page}, "
     return f"{where}characters {place.start:,}–{place.end:,}"
 

@@ -38,6 +38,7 @@ class Difference:
         p_value: Of the sign-flip test, two-sided; None without questions. For `holm`, where many differences are
             looked at.
         units: What the interval was drawn from: how many clusters, or questions where there are none.
+        differing: How many questions differ at all.
     """
 
     n: int
@@ -49,6 +50,7 @@ class Difference:
     needed: int | None
     p_value: float | None
     units: int
+    differing: int
 
     def describe(self) -> str:
         """The difference in one line, with what it lacks."""
@@ -132,9 +134,11 @@ def paired_difference(
             needed=None,
             p_value=None,
             units=0,
+            differing=0,
         )
+    apart = [float(first[key]) - float(second[key]) for key in both]
     units = units_of(
-        [float(first[key]) - float(second[key]) for key in both],
+        apart,
         None if clusters is None else [clusters[key] for key in both],
     )
     low, high = interval(units, confidence, resamples, seed) or (None, None)
@@ -148,6 +152,7 @@ def paired_difference(
         needed=_needed(len(both), units, low, high, confidence),
         p_value=sign_flip_p_value(units, resamples, seed),
         units=len(units.sums),
+        differing=len(apart) - apart.count(0.0),
     )
 
 

@@ -11,9 +11,10 @@ from oprag.compare.html.kept import AnswerText, Asked, Kept
 from oprag.compare.html.material import Material
 from oprag.compare.html.page import render
 from oprag.compare.html.parts import Part, Section, Text
-from oprag.compare.html.sides import CellName, Limits, chosen, sides_of
+from oprag.compare.html.sides import LONGEST_NAME, CellName, Limits, chosen, sides_of
 from oprag.compare.html.words import counted, score
 from oprag.compare.reading import KeptAnswer, opened_database
+from oprag.svg import shortened
 
 __all__ = ["section"]
 
@@ -91,7 +92,7 @@ class _DrillDown:
         for question in sorted(self.questions, key=self._spread):
             body = self._body(len(found) + 1, question)
             used += len(body.encode())
-            if used > self._size and found:
+            if used > self._size:
                 break
             found.append(body)
         return found
@@ -160,7 +161,7 @@ def _tokens(answer: KeptAnswer) -> int:
 
 
 def _told(question: Asked, scores: Mapping[str, float], metric: str | None) -> str:
-    told = f"{question.data}, {question.name}"
+    told = f"{shortened(question.data, LONGEST_NAME)}, {shortened(question.name, LONGEST_NAME)}"
     if not scores or metric is None:
         return told
     low, high = min(scores.values()), max(scores.values())
@@ -185,7 +186,7 @@ def _about(question: Asked) -> list[tuple[str, str]]:
         places = [f"{name}, characters {start:,}–{end:,}" for name, start, end in question.evidence]
         more = [f"and {len(places) - _EVIDENCE:,} more"] if len(places) > _EVIDENCE else []
         about.append(("Gold evidence", "\n".join([*places[:_EVIDENCE], *more])))
-    about += [(str(name), str(value)) for name, value in list(question.about.items())[:_ABOUT]]
+    about += [(shortened(str(name), LONGEST_NAME), str(value)) for name, value in list(question.about.items())[:_ABOUT]]
     return [(name, _cut(text)) for name, text in about]
 
 

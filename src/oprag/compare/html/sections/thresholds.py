@@ -72,6 +72,10 @@ def _maps(material: Material, method: Any, *, several: bool) -> list[Part]:
             show=show,
         )
         found.append(Figure(chart))
+        if fewer := sum(cell.lacking > 0 for cell in pivot.cells.values()):
+            found.append(
+                Text(f"In {counted(fewer, 'field')} the mean is over fewer settings: others failed or were not tried.")
+            )
     return found
 
 
