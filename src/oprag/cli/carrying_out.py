@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -110,14 +110,19 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
     return asdict(plan) | {"spent": plan.spent._asdict(), "calls": plan.calls, "money": plan.money}
 
 
-def agree(plan: Plan, *, yes: bool) -> None:
+def agree(plan: Plan, *, yes: bool, unpriced: Iterable[str] = ()) -> None:
     """Ask before money is spent, or a run begins that a limit will stop.
+
+    Args:
+        plan: What the run would do.
+        yes: Whether the answer is known.
+        unpriced: Models that may cost money, nobody knows how much.
 
     Raises:
         OptionError: There is nobody to ask.
         typer.Exit: The answer is no.
     """
-    reasons = list(_reasons(plan))
+    reasons = [*_unpriced(plan, unpriced), *_reasons(plan)]
     if yes or not reasons:
         return
     if not sys.stdin.isatty():
@@ -127,6 +132,17 @@ def agree(plan: Plan, *, yes: bool) -> None:
     tell(f"{', and '.join(reasons)}.")
     if not typer.confirm("Go on?", err=True):
         raise typer.Exit(1)
+
+
+def _unpriced(plan: Plan, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        model = plan.models.get(name)
+        if model is not None and model.calls:
+            tokens = model.input_tokens + model.output_tokens
+            yield (
+                f"{model.calls:,} calls of {name} with about {tokens:,} tokens may cost money, and their price is not "
+                "known"
+            )
 
 
 def _reasons(plan: Plan) -> Iterator[str]:

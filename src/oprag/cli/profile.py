@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from oprag.assembly import Assembly
 from oprag.cli.options import TypedOptions
-from oprag.errors import MissingExtraError
+from oprag.errors import InputFileError, MissingExtraError, OptionError
 from oprag.profile import Profile, read_profile
+from oprag.toml_file import read_toml
+from oprag.whole_file import check_target
 
-__all__ = ["ProfilePath", "assembly_of", "profile_for_answers"]
+__all__ = ["ProfilePath", "assembly_of", "check_profile_target", "profile_for_answers"]
 
 ProfilePath = Annotated[
     str | None, typer.Option("--profile", help="A profile, such as oprag.toml; options that are typed win over it.")
@@ -54,3 +58,36 @@ def assembly_of(options: TypedOptions, path: str | None) -> Assembly:
     profile = Profile() if path is None else read_profile(path)
     assembly = options.value(profile.assembly_keywords(dict.fromkeys(options.given)))
     return profile.as_method_options().numbered(assembly)
+
+
+def check_profile_target(path: str, *others: str) -> None:
+    """Refuse a file that a profile cannot be written to, or that is something else and would be lost.
+
+    Args:
+        path: The file.
+        others: Files and folders that are read.
+
+    Raises:
+        OptionError: It has no name, cannot be written, is one of the others, or is no profile.
+    """
+    if not path.strip():
+        raise OptionError(f"--profile must name a file, or be none for nowhere, got {path!r}", path)
+    target = check_target(path, *others)
+    # What is no file, such as a pipe, is written to; behind a link it is the file that is replaced.
+    if target.exists() and not target.is_file():
+        return
+    folder = target.resolve().parent
+    if not os.access(folder, os.W_OK):
+        raise OptionError(f"cannot write {target}: nothing can be written to the folder {folder}", path)
+    if target.exists() and target.stat().st_size and not _is_profile(target):
+        raise OptionError(
+            f"{target} is there, and is no profile, so it is not replaced; name another file with --profile, or none",
+            path,
+        )
+
+
+def _is_profile(path: Path) -> bool:
+    try:
+        return type(read_toml(path, "profile").get("format")) is int
+    except InputFileError:
+        return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,12 +21,15 @@ from oprag.cli.carrying_out import (
 from oprag.cli.indexing import Indexing
 from oprag.cli.late_progress import LateProgress
 from oprag.cli.options import TypedOptions, typed_options
+from oprag.cli.profile import check_profile_target
 from oprag.cli.telling import clear_errors, echo_json, tell
+from oprag.errors import ExperimentError
 from oprag.profile import FILE_NAME, write_profile
 
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet
     from oprag.compare.experiment import Experiment
+    from oprag.compare.report import Report
     from oprag.compare.sweep_choice import Sweep
 
 __all__ = ["sweep"]
@@ -63,13 +66,20 @@ def sweep(
             "gold answers. Without it the contexts alone are scored, by the evidence that is in them."
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help="How answers are made of the context.")] = "stuff",
+    method: Annotated[
+        str | None, typer.Option(help="How the model makes answers of the context; by default stuff.")
+    ] = None,
     metric: Annotated[str | None, typer.Option(help="What is scored; by default what fits the questions.")] = None,
     results: Annotated[str, typer.Option(help="The results file; the same command goes on with it.")] = "sweep.db",
     profile: Annotated[
         str, typer.Option(help="Where the chosen setting is written, to be loaded by from_profile; none for nowhere.")
     ] = FILE_NAME,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Spend money without a question.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Call a provider's model, which may cost money, without a question.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")
+    ] = False,
     max_concurrency: Annotated[int, typer.Option(min=1, help="How many calls of models at the same time.")] = 8,
     limit_calls: Annotated[int | None, typer.Option(min=0, help="The most calls of models.")] = None,
     limit_tokens: Annotated[int | None, typer.Option(min=0, help="The most tokens that models read and write.")] = None,
@@ -78,7 +88,7 @@ def sweep(
     """Answer questions under each token budget in each order, and find the sweet spot.
 
     Prints the curve of each order with intervals, says where it peaks or that it is flat, and writes the setting that
-    is worth deploying to a profile. Ends as oprag compare does.
+    is worth deploying to a profile. Ends as oprag compare does; a budget that has no room for a chunk is no failure.
     """
     from oprag.compare.sweep import as_budget, sweep_experiment
 
@@ -86,6 +96,8 @@ def sweep(
         indexing: Indexing = indexed.value()
         # Refused before anything is done.
         chosen_budgets = {"budgets": [as_budget(part) for part in budgets.split(",")]} if budgets is not None else {}
+        if profile != _NONE:
+            check_profile_target(profile, results, data, *([] if questions is None else [questions]))
         with chatter_apart():
             asked = _read(data, questions, format)
             asked = asked if sample is None else asked.sample(min(sample, len(asked.questions)))
@@ -104,17 +116,18 @@ def sweep(
             )
             scored = experiment.metrics[0]
             path = Path(results)
-            planned = plan_of(experiment, path)
+            planned = plan_of(experiment, path, retry_failed=retry_failed)
         tell(f"{planned.describe()}\nresults file: {path}")
-        agree(planned, yes=yes)
+        agree(planned, yes=yes, unpriced=[name for name, spec in experiment.models.items() if spec.may_cost])
         with chatter_apart():
-            report = ran(HowToRun(path), experiment)
-        found = _found(path, experiment, scored)
+            report = _settled(ran(HowToRun(path, retry_failed), experiment))
+        found = _found(path, experiment, scored, report)
         _show(found, path, as_json=as_json)
         tell_what_next(experiment.name, path, report)
         if report.complete and profile != _NONE:
+            replaced = Path(profile).is_file()
             write_profile(found.profile, profile)
-            tell(f"Profile: {profile}")
+            tell(f"Profile: {profile}{', replaced' if replaced else ''}")
         elif profile != _NONE:
             tell("No profile is written before every question has an answer.", "yellow")
     leave(report)
@@ -136,11 +149,29 @@ def _grid(indexing: Indexing) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _found(path: Path, experiment: Experiment, metric: str) -> Sweep:
+def _settled(report: Report) -> Report:
+    """The report of a sweep, in which a budget that has no room for a chunk is no failure: no other try would help."""
+    from oprag.compare.sweep_points import NO_ROOM
+
+    if set(report.failed) != {NO_ROOM}:
+        return report
+    return replace(report, failed={}, total=report.total - report.failed[NO_ROOM])
+
+
+def _found(path: Path, experiment: Experiment, metric: str, report: Report) -> Sweep:
     from oprag.compare.sweep_choice import read_sweep
 
-    with LateProgress("computing intervals", "settings") as _:
-        return read_sweep(path, experiment.name, metric)
+    try:
+        with LateProgress("computing intervals", "settings") as _:
+            return read_sweep(path, experiment.name, metric)
+    except ExperimentError as error:
+        # What failed, or stopped it, is why there is nothing to show.
+        tell_what_next(experiment.name, path, report)
+        if report.complete:
+            raise
+        tell(f"Error: {error}", "red")
+        leave(report)
+        raise
 
 
 def _show(found: Sweep, path: Path, *, as_json: bool) -> None:
@@ -153,6 +184,9 @@ def _show(found: Sweep, path: Path, *, as_json: bool) -> None:
                 "metric": found.metric,
                 "cells": [asdict(row) for row in found.table],
                 "curves": [asdict(curve) | {"conclusion": curve.describe()} for curve in found.curves],
+                "impossible": [asdict(row) for row in found.impossible],
+                "unfilled": [asdict(one) for one in found.unfilled],
+                "remarks": found.remarks,
                 "differences": [asdict(pair) for pair in found.orders],
                 "chosen": dict(found.chosen.values),
                 "why": found.why,
@@ -164,6 +198,8 @@ def _show(found: Sweep, path: Path, *, as_json: bool) -> None:
     show_differences(found.orders, found.table, most=_MOST_SHOWN)
     for orders, said in found.conclusions.items():
         typer.echo(f"{', '.join(orders)}: {said}")
+    for said in found.remarks:
+        typer.echo(f"{said}.")
     if found.metric == "evidence_coverage":
         typer.echo(f"{_COVERAGE}.")
     values = found.chosen.values

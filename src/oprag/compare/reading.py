@@ -19,6 +19,7 @@ from oprag.database import Database
 from oprag.errors import ExperimentError, ResultsFileError
 
 __all__ = [
+    "OF_EXPERIMENT",
     "CellAnswers",
     "Failure",
     "KeptAnswer",
@@ -32,11 +33,12 @@ __all__ = [
 _DOCUMENTS = 10
 """An interval that is drawn from fewer is too narrow by far: two documents with like scores would settle everything."""
 
-_OF_EXPERIMENT = (
+OF_EXPERIMENT = (
     "JOIN experiment_cells ON experiment_cells.cell = answers.cell AND experiment_cells.experiment = ? "
     "JOIN experiment_questions ON experiment_questions.question = answers.question "
     "AND experiment_questions.experiment = experiment_cells.experiment"
 )
+"""What leaves the answers of an experiment, by its number: others may have asked the same cells other questions."""
 
 
 class KeptAnswer(NamedTuple):
@@ -51,6 +53,7 @@ class KeptAnswer(NamedTuple):
         embedded_tokens: The tokens that were embedded, in the embedder's unit.
         context_tokens: The tokens of the context; None without one.
         scores: The value of each metric that applies.
+        error: The class of the error where it failed.
     """
 
     failed: bool
@@ -61,6 +64,7 @@ class KeptAnswer(NamedTuple):
     embedded_tokens: int
     context_tokens: int | None
     scores: dict[str, float]
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,8 @@ class Results:
         described: What the file says about it: its grid, models, embedders and metrics.
         cells: Its cells, in the sequence of its grid as it is now; a file has them as they came.
         clusters: What each question belongs to, by its key: its document, where it has one and its data set has ten
-            or more; else the question stands for itself, and what follows holds for these documents alone.
+            or more; else the question stands for itself (in the same words about the same documents it is one, however
+            often it was asked), and what follows holds for these documents alone.
     """
 
     experiment: str
@@ -133,7 +138,7 @@ def read_results(file: ResultsFile | str | os.PathLike[str], experiment: str | N
     with database.reading() as connection:
         number, name, described = _experiment(connection, database.path, experiment)
         questions = connection.execute(
-            "SELECT id, key, data, documents FROM questions JOIN experiment_questions AS ours "
+            "SELECT id, key, data, documents, questions.question FROM questions JOIN experiment_questions AS ours "
             "ON ours.question = questions.id WHERE ours.experiment = ?",
             [number],
         ).fetchall()
@@ -162,7 +167,7 @@ def read_failures(file: ResultsFile | str | os.PathLike[str], experiment: str) -
     with database.reading() as connection:
         number, _, _ = _experiment(connection, database.path, experiment)
         rows = connection.execute(
-            f"SELECT error, message, count(*) FROM answers {_OF_EXPERIMENT} WHERE status = 'failed' "
+            f"SELECT error, message, count(*) FROM answers {OF_EXPERIMENT} WHERE status = 'failed' "
             "GROUP BY error, message ORDER BY count(*) DESC, error, message",
             [number],
         ).fetchall()
@@ -200,13 +205,13 @@ def _answers(
     by_id: dict[int, KeptAnswer] = {}
     for row in connection.execute(
         "SELECT answers.id, answers.cell, answers.question, status = 'failed', calls, input_tokens, output_tokens, "
-        f"cached_tokens, embedded_tokens, context_tokens FROM answers {_OF_EXPERIMENT}",
+        f"cached_tokens, embedded_tokens, context_tokens, error FROM answers {OF_EXPERIMENT}",
         [number],
     ):
-        by_id[row[0]] = KeptAnswer._make((bool(row[3]), *row[4:], {}))
+        by_id[row[0]] = KeptAnswer._make((bool(row[3]), *row[4:-1], {}, row[-1]))
         found.setdefault(row[1], {})[questions[row[2]]] = by_id[row[0]]
     for answer, metric, value in connection.execute(
-        f"SELECT scores.answer, metric, value FROM answers {_OF_EXPERIMENT} JOIN scores ON answer = answers.id",
+        f"SELECT scores.answer, metric, value FROM answers {OF_EXPERIMENT} JOIN scores ON answer = answers.id",
         [number],
     ):
         by_id[answer].scores[metric] = value
@@ -225,9 +230,12 @@ def _cell(
 def _clusters(questions: Sequence[Sequence[Any]]) -> dict[str, Hashable]:
     """What each question belongs to."""
     documents: dict[str, set[str]] = {}
-    for _, data, names in questions:
+    for _, data, names, _ in questions:
         documents.setdefault(data, set()).add(names)
     return {
-        key: (data, names) if len(documents[data]) >= _DOCUMENTS and len(json.loads(names)) == 1 else key
-        for key, data, names in questions
+        key: (data, names)
+        if len(documents[data]) >= _DOCUMENTS and len(json.loads(names)) == 1
+        # Not its key: asked twice it has another id, and would count as two.
+        else (data, names, text)
+        for key, data, names, text in questions
     }

@@ -6,11 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from oprag.checks import check_count
+from oprag.compare.data.check import check_data_set
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.experiment import Experiment, as_spec
 from oprag.compare.models import ModelSpec
+from oprag.compare.sweep_checks import budgets_of, check_fixed, check_metric, method_of, orders_of
+from oprag.compare.sweep_depth import candidates
 from oprag.errors import ExperimentError, OptionError
 from oprag.providers import LOCAL
+from oprag.providers.tokenizing import counter_of
 from oprag.retrieval.split_sources import Split
 
 __all__ = ["BUDGETS", "ORDERS", "as_budget", "sweep_experiment", "sweep_metric"]
@@ -24,8 +29,6 @@ ORDERS = ("source", "rank", "random")
 
 _BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
 _DATA = "questions"
-# The budget decides how many chunks are kept, however short they are; this only bounds how many are looked at.
-_CANDIDATES = 2
 
 
 def as_budget(text: str) -> int:
@@ -60,21 +63,23 @@ def sweep_metric(data: DataSet, *, with_model: bool, likelihood: bool = False) -
             "give a model, or say where the answers stand",
             data.name,
         )
-    if not any(question.answers or question.labels for question in data.questions):
+    answered = any(question.answers for question in data.questions)
+    choices = [question.labels is not None for question in data.questions]
+    if not answered and (likelihood or not any(choices)):
         raise ExperimentError("no question has an answer to score the model's by", data.name)
     if likelihood:
         return "answer_likelihood"
-    return "choice_accuracy" if all(question.labels for question in data.questions) else "token_f1"
+    return "choice_accuracy" if all(choices) or not answered else "token_f1"
 
 
 def sweep_experiment(
     data: DataSet,
     *,
-    budgets: Sequence[int] = BUDGETS,
+    budgets: Sequence[int | str] = BUDGETS,
     orders: Sequence[str] = ORDERS,
     seeds: int = 3,
     model: Any = None,
-    method: str = "stuff",
+    method: str | None = None,
     metric: str | None = None,
     embedder: Any = LOCAL,
     grid: Mapping[str, Any] | None = None,
@@ -84,42 +89,54 @@ def sweep_experiment(
 
     Args:
         data: The questions.
-        budgets: The most tokens of the context.
+        budgets: The most tokens of the context: numbers, or texts that `as_budget` reads.
         orders: How the kept chunks stand.
         seeds: How many random orders are drawn, where that is one of the orders.
         model: What answers, see `ModelSpec`; None scores the contexts alone, by the evidence that is in them.
-        method: How the model answers; one that gives likelihoods has a method of its own.
+        method: How the model answers, by default "stuff"; one that gives likelihoods has a method of its own.
         metric: What is scored besides the share of the evidence that was found; by default what `sweep_metric` says.
         embedder: What embeds, see `EmbedderSpec`.
-        grid: Values of other axes, one of each, such as the splitter or a threshold.
+        grid: Values of other axes, one of each, such as the splitter or a threshold. `k` is by default so large that
+            the budget decides, see `oprag.compare.sweep_depth`.
         **others: What else `Experiment` takes.
 
     Raises:
         ExperimentError: The questions have nothing that could be scored, or the experiment cannot be.
-        OptionError: An option has a value that it cannot have.
+        OptionError: An option has a value that it cannot have or that would have no effect, or the metric is one that
+            no answer would have.
+        MissingExtraError: The splitter or the packaged tokenizer is not installed.
     """
+    given: Any = data
+    if not isinstance(given, DataSet):
+        raise OptionError(f"data must be a data set, as read_data() reads it, got {given!r}", given)
+    check_data_set(_DATA, data)
+    budgets, orders = budgets_of(budgets, as_budget), orders_of(orders)
     if not budgets or not orders:
         raise OptionError("a sweep must have budgets and orders", (budgets, orders))
-    fixed = dict(grid or {})
-    several = [name for name, value in fixed.items() if isinstance(value, list | tuple)]
-    if several:
-        raise OptionError(f"a sweep has one value of {several[0]}; use an experiment file to vary it", several[0])
+    check_count("seeds", seeds, optional=False)
+    fixed = check_fixed({} if grid is None else grid)
     likelihood = model is not None and as_spec(ModelSpec, None, model).gives_likelihoods
+    kind = {"with_model": model is not None, "likelihood": likelihood}
+    method = method_of(method, **kind)
     if metric is None:
-        metric = sweep_metric(data, with_model=model is not None, likelihood=likelihood)
-    size = Split(fixed.get("splitter", "tokens"), fixed.get("chunk_size")).complete().size or 1
+        metric = sweep_metric(data, **kind)
+    else:
+        check_metric(metric, data, **kind)
+    if "k" not in fixed:
+        split = Split(fixed.get("splitter", "tokens"), fixed.get("chunk_size"), fixed.get("chunk_overlap"))
+        counter = counter_of(others.get("count_tokens", "approximate"))
+        # The same for all budgets, so that they differ in the budget alone.
+        fixed["k"] = candidates(data.documents, split, counter, max(budgets))
     return Experiment(
         data={_DATA: data},
         models={} if model is None else {_name(model, "model"): model},
         embedders={_name(embedder, "embedder"): embedder},
         metrics=list(dict.fromkeys((metric, "evidence_coverage"))),
         grid={
-            "method": "context_only" if model is None else "answer_likelihood" if likelihood else method,
-            "token_budget": sorted(set(budgets)),
-            "order": list(dict.fromkeys(orders)),
+            "method": method,
+            "token_budget": budgets,
+            "order": orders,
             "seed": list(range(1, seeds + 1)),
-            # The same for all budgets, so that they differ in the budget alone.
-            "k": max(1, -(-_CANDIDATES * max(budgets) // size)),
             **fixed,
         },
         **({"name": "sweep"} | others),

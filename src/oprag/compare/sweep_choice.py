@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from oprag.assembly import Assembly
-from oprag.compare.cell import ALONE, LIKELIHOODS
+from oprag.compare.cell import ALONE
+from oprag.compare.curve import Row
 from oprag.compare.highest import Lag, highest, lags
 from oprag.compare.pairs import CellDifference, differences
-from oprag.compare.reading import opened_database, read_results
+from oprag.compare.reading import Results, read_failures, read_results
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.setting import Setting, settings_of
+from oprag.compare.setting import settings_of
+from oprag.compare.sweep_points import NO_ROOM, Unfilled, is_impossible, remarks_of, unfilled_of
+from oprag.compare.sweep_profile import profile_of, retrieval_of
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots
 from oprag.compare.table import CellSummary, cell_table
-from oprag.errors import ExperimentError, OptionError
-from oprag.methods.options import MethodOptions
+from oprag.errors import ExperimentError
 from oprag.profile import Profile
 
-__all__ = ["Sweep", "read_sweep"]
+__all__ = ["Sweep", "Unfilled", "read_sweep"]
 
-_SPREAD = 0.5
-"""More candidates than any question of the sweep needed, since others may need more."""
+_ALIKE = 1.01
+"""Settings with up to so many times the fewest tokens have as many: orders differ by a mark or a word at one budget."""
+
+_OF_ALIKE = "; of those with as many tokens, to one part in a hundred, the one in source order"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,8 @@ class Sweep:
         table: A row for each setting.
         curves: What can be said of the best budget, for each order.
         orders: How the other orders differ from the first one, under each budget.
+        impossible: The settings that are on no curve, since questions failed whose chunks do not fit the budget.
+        unfilled: The settings whose candidates ran out before their budget did.
         chosen: The setting that is worth deploying.
         why: Why it is.
         profile: It, as a profile.
@@ -45,6 +48,8 @@ class Sweep:
     table: Sequence[CellSummary]
     curves: Sequence[SweetSpot]
     orders: Sequence[CellDifference]
+    impossible: Sequence[CellSummary]
+    unfilled: Sequence[Unfilled]
     chosen: CellSummary
     why: str
     profile: Profile
@@ -54,6 +59,11 @@ class Sweep:
         """What can be said of the best budget, by the orders of which it can."""
         return _conclusions(self.curves)
 
+    @property
+    def remarks(self) -> list[str]:
+        """What has to be said of budgets that hold no chunk, or were not filled, a sentence each."""
+        return remarks_of(self.impossible, self.unfilled)
+
 
 def read_sweep(path: ResultsFile | str | os.PathLike[str], experiment: str, metric: str) -> Sweep:
     """What a sweep says that was run.
@@ -61,7 +71,9 @@ def read_sweep(path: ResultsFile | str | os.PathLike[str], experiment: str, metr
     The chosen setting is the one with the fewest tokens whose mean is within one standard error of the highest one: of
     models that are hardly worse than the best one, the smallest (the one-standard-error rule, Breiman, Friedman, Olshen
     and Stone 1984, Classification and Regression Trees, 3.4.3). The error is that of the difference to the highest,
-    question by question.
+    question by question. The tokens are those that the model read and wrote; without a model those of the context. Of
+    settings that take as many, to one part in a hundred, it is the one in source order. The random order is a control,
+    and is chosen where there is no other one alone.
 
     Args:
         path: The results file.
@@ -74,38 +86,41 @@ def read_sweep(path: ResultsFile | str | os.PathLike[str], experiment: str, metr
     """
     results = read_results(path, experiment)
     table = cell_table(results)
-    rows = [
-        (setting, row)
-        for setting, row in zip(settings_of(results.cells), table, strict=True)
-        if row.scores.get(metric) is not None
-    ]
+    everything = list(zip(settings_of(results.cells), table, strict=True))
+    impossible = [row for setting, row in everything if is_impossible(setting)]
+    points = [(setting, row) for setting, row in everything if not is_impossible(setting)]
+    rows = [(setting, row) for setting, row in points if row.scores.get(metric) is not None]
     if not rows:
+        if impossible and not points:
+            raise ExperimentError(_no_room(path, experiment), metric)
         raise ExperimentError(f"the sweep has no answer with a score of {metric}", metric)
-    curves = sweet_spots(results, axis="token_budget", metric=metric, table=table)
-    scores = [setting.scores(metric) for setting, _ in rows]
-    top = highest(scores)
-    behind = lags(scores, top, clusters=results.clusters, confidence=0.95)
-    near = [number for number in range(len(rows)) if number == top or _is_near(behind[number])]
-    place = min(near, key=lambda number: (rows[number][1].per_answer.get("context_tokens", 0.0), number))
-    setting, chosen = rows[place]
-    why = _why(rows[top][1], chosen, len(near) - 1, metric)
+    results = replace(results, cells=[cell for setting, _ in points for cell in setting.cells])
+    curves = sweet_spots(results, axis="token_budget", metric=metric, table=[row for _, row in points])
+    (setting, chosen), why = _choice(rows, results, metric)
     about = {
         "metric": metric,
         "score": _score(chosen, metric),
         "questions": chosen.scores[metric].n,
         "chosen": why,
         "curves": [f"{', '.join(orders)}: {said}" for orders, said in _conclusions(curves).items()],
-        "retrieval": _retrieval(setting),
+        "retrieval": retrieval_of(setting),
     }
     return Sweep(
         metric=metric,
         table=table,
         curves=curves,
         orders=differences(results, axis="order", metrics=[metric]),
+        impossible=impossible,
+        unfilled=unfilled_of(points, path, experiment),
         chosen=chosen,
         why=why,
-        profile=_profile(setting, results.described["count_tokens"], path, about),
+        profile=profile_of(setting, results, path, about),
     )
+
+
+def _no_room(path: ResultsFile | str | os.PathLike[str], experiment: str) -> str:
+    (message,) = [failure.message for failure in read_failures(path, experiment) if failure.error == NO_ROOM]
+    return f"no budget of the sweep has room for a chunk of every question: {message}"
 
 
 def _conclusions(curves: Sequence[SweetSpot]) -> dict[tuple[str, ...], str]:
@@ -113,6 +128,21 @@ def _conclusions(curves: Sequence[SweetSpot]) -> dict[tuple[str, ...], str]:
     for curve in curves:
         orders.setdefault(curve.describe(), []).append(str(curve.values["order"]))
     return {tuple(names): said for said, names in orders.items()}
+
+
+def _choice(rows: Sequence[Row], results: Results, metric: str) -> tuple[Row, str]:
+    """The setting that is worth deploying, and why it is."""
+    # What a control scores is chance, and what is deployed should be better.
+    rows = [row for row in rows if row[0].values["order"] != "random"] or rows
+    scores = [setting.scores(metric) for setting, _ in rows]
+    top = highest(scores)
+    behind = lags(scores, top, clusters=results.clusters, confidence=0.95)
+    near = [row for number, row in enumerate(rows) if number == top or _is_near(behind[number])]
+    most = _ALIKE * min(_tokens(row) for _, row in near)
+    alike = [row for row in near if _tokens(row[1]) <= most]
+    chosen = min(alike, key=lambda row: (row[0].values["order"] != "source", _tokens(row[1])))
+    fewer = any(_tokens(row) < _tokens(chosen[1]) for _, row in near)
+    return chosen, _why(rows[top][1], chosen[1], len(near), metric) + (_OF_ALIKE if fewer else "")
 
 
 def _is_near(lag: Lag) -> bool:
@@ -124,11 +154,17 @@ def _is_near(lag: Lag) -> bool:
     return one.mean <= (one.high - one.low) / (2 * 1.96)
 
 
+def _tokens(row: CellSummary) -> float:
+    """What an answer takes: the tokens that a model read and wrote, or those of the context where none was asked."""
+    taken = ("context_tokens",) if row.values["method"] in ALONE else ("input_tokens", "output_tokens")
+    return sum(row.per_answer.get(name, 0.0) for name in taken)
+
+
 def _why(top: CellSummary, chosen: CellSummary, near: int, metric: str) -> str:
     if chosen is top:
         return f"the highest {metric}, and no setting with fewer tokens is within one standard error of it"
     return (
-        f"the fewest tokens of {near + 1} settings within one standard error of the highest {metric} "
+        f"the fewest tokens of {near} settings within one standard error of the highest {metric} "
         f"({_score(top, metric)} at order={top.values['order']}, token_budget={top.values['token_budget']})"
     )
 
@@ -136,44 +172,3 @@ def _why(top: CellSummary, chosen: CellSummary, near: int, metric: str) -> str:
 def _score(row: CellSummary, metric: str) -> str:
     one = row.scores[metric]
     return f"{one.mean:.3f}" + ("" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]")
-
-
-def _retrieval(setting: Setting) -> str:
-    """What a profile cannot hold, since it belongs to the index."""
-    names = ("splitter", "chunk_size", "chunk_overlap", "embedder", "retriever", "store")
-    return ", ".join(f"{name}={setting.values[name]}" for name in names if setting.values.get(name) is not None)
-
-
-def _profile(
-    setting: Setting, counter: str, path: ResultsFile | str | os.PathLike[str], about: Mapping[str, Any]
-) -> Profile:
-    values = {**setting.values, "k": _candidates(setting, path)}
-    if values["order"] == "random":
-        values["seed"] = setting.cells[0].values["seed"]
-    assembly = Assembly(**_those_of(Assembly, values))
-    answered = values["method"] not in (*ALONE, *LIKELIHOODS)
-    options = MethodOptions(**_those_of(MethodOptions, values)) if answered else None
-    profile = Profile.of(assembly, options, about)
-    try:
-        return replace(profile, assembly={**profile.assembly, "count_tokens": counter})
-    except OptionError:
-        # A function of the user's own: no profile names code to be run.
-        said = f"{counter}, which no profile can name: give count_tokens beside it"
-        return replace(profile, about={**profile.about, "count_tokens": said})
-
-
-def _those_of(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {one.name: values[one.name] for one in fields(kind) if one.name in values}
-
-
-def _candidates(setting: Setting, path: ResultsFile | str | os.PathLike[str]) -> int:
-    """How many of the best-ranked chunks a retriever has to give, so that the budget decides as it did here."""
-    marks = ", ".join("?" * len(setting.cells))
-    with opened_database(path).reading() as connection:
-        rows = connection.execute(
-            "SELECT contexts.kept FROM answers JOIN cells ON cells.id = answers.cell "  # noqa: S608
-            f"JOIN contexts ON contexts.id = answers.context WHERE cells.key IN ({marks})",
-            [cell.key for cell in setting.cells],
-        )
-        needed = max((rank + 1 for (kept,) in rows for _, rank, _ in json.loads(kept)), default=1)
-    return int(needed * (1 + _SPREAD) + 1)

@@ -60,8 +60,8 @@ def cell_table(
 ) -> list[CellSummary]:
     """A row for each setting, in the sequence of the grid.
 
-    Intervals are drawn from documents where a data set has questions about several, else from questions
-    (`oprag.compare.statistics.summarise`).
+    Intervals are drawn from documents where a data set has ten or more, else from questions (`Results.clusters`,
+    `oprag.compare.statistics.summarise`).
 
     Args:
         results: The results, or the file that has them.

@@ -119,6 +119,16 @@ class ModelSpec:
         """Whether it says how likely answers are, and writes none."""
         return gives_likelihoods(self.given)
 
+    @property
+    def may_cost(self) -> bool:
+        """Whether asking it may cost money: PROVIDER:MODEL that is not known to run on this machine."""
+        if not isinstance(self.given, str) or self.given == LOCAL or self.gives_likelihoods:
+            return False
+        provider, _, model = self.given.partition(":")
+        # Ollama runs its models here, but for those in its cloud.
+        runs_here = provider == "ollama" and not model.endswith("cloud")
+        return not runs_here and function_named(self.given) is None
+
     def open(self, stop: Event | None = None) -> Model:
         """The model; the packaged one is not started before its first call.
 

@@ -1,0 +1,41 @@
+"""What a results file keeps of the contexts of an experiment."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from oprag.compare.reading import OF_EXPERIMENT, opened_database
+from oprag.compare.results_file import ResultsFile
+
+__all__ = ["context_columns"]
+
+
+def context_columns(
+    file: ResultsFile | str | os.PathLike[str], experiment: str, columns: str, cells: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    """A row for each answer that has a context.
+
+    Args:
+        file: The results file.
+        experiment: The name of the experiment; answers to the questions of others play no part.
+        columns: Columns of the tables cells, contexts and indexes, as SQL.
+        cells: The keys of the cells.
+
+    Raises:
+        ResultsFileError: There is no such file, or it is damaged or another one.
+    """
+    with opened_database(file).reading() as connection:
+        rows = connection.execute("SELECT id FROM experiments WHERE name = ?", [experiment]).fetchall()
+        return [
+            row
+            for (number,) in rows
+            for row in connection.execute(
+                f"SELECT {columns} FROM answers {OF_EXPERIMENT} JOIN cells ON cells.id = answers.cell "  # noqa: S608
+                'JOIN contexts ON contexts.id = answers.context JOIN indexes ON indexes.id = contexts."index" '
+                "WHERE cells.key IN (SELECT value FROM json_each(?))",
+                [number, json.dumps(list(cells))],
+            )
+        ]

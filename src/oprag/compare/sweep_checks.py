@@ -1,0 +1,178 @@
+"""What cannot be swept, refused before anything is spent on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from oprag.checks import check_count, check_text
+from oprag.compare.better import NOT_BETTER
+from oprag.compare.cell import ALONE, CLOSED, LIKELIHOODS
+from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.scoring import check_metrics
+from oprag.errors import OptionError
+
+__all__ = ["budgets_of", "check_fixed", "check_metric", "method_of", "orders_of"]
+
+_UNBOUNDED = {
+    **dict.fromkeys(CLOSED, "it reads no context"),
+    "long_context": "it reads whole documents",
+}
+"""The methods whose reading no budget bounds, and why."""
+
+_OWN = {
+    "token_budget": "budgets",
+    "order": "orders",
+    "seed": "seeds",
+    "method": "method",
+    "model": "model",
+    "embedder": "embedder",
+    "data": "data",
+}
+"""The axes that a sweep has arguments for."""
+
+_OF_EVIDENCE = "evidence_coverage"
+_OF_LIKELIHOODS = "answer_likelihood"
+_OF_CHOICES = "choice_accuracy"
+
+
+def budgets_of(given: Any, as_budget: Callable[[str], int]) -> list[int]:
+    """Token budgets, each once, from the least to the largest.
+
+    Args:
+        given: Numbers of tokens, or texts such as "16k".
+        as_budget: Reads such a text.
+
+    Raises:
+        OptionError: They are no list, or one is no budget.
+    """
+    budgets = [as_budget(one) if isinstance(one, str) else one for one in _listed("budgets", given, "[1024, 4096]")]
+    for budget in budgets:
+        check_count("a budget", budget, optional=False)
+    return sorted(set(budgets))
+
+
+def orders_of(given: Any) -> list[str]:
+    """Orders, each once.
+
+    Raises:
+        OptionError: They are no list of names; which names there are, the experiment says.
+    """
+    orders = _listed("orders", given, '["source", "rank"]')
+    for order in orders:
+        if not isinstance(order, str):
+            raise OptionError(f"an order must be a name such as source, got {order!r}", order)
+    return list(dict.fromkeys(orders))
+
+
+def check_fixed(given: Any) -> dict[str, Any]:
+    """The values of other axes, one of each.
+
+    Raises:
+        OptionError: They are no mapping, an axis has several values, or is one that a sweep has an argument for.
+    """
+    if not isinstance(given, Mapping):
+        raise OptionError(f"grid must map axes to their values, got {given!r}", given)
+    for name, value in given.items():
+        if name in _OWN:
+            raise OptionError(f"grid cannot have {name}: a sweep has {_OWN[name]}= for it", name)
+        if isinstance(value, list | tuple | range):
+            raise OptionError(f"a sweep has one value of {name}; use an experiment file to vary it", name)
+    for name, least in (("chunk_size", 1), ("chunk_overlap", 0)):
+        check_count(name, given.get(name), least=least)
+    inner = given.get("inner_method")
+    if isinstance(inner, str):
+        _check_bounded("inner_method", inner)
+    return dict(given)
+
+
+def method_of(given: str | None, *, with_model: bool, likelihood: bool) -> str:
+    """The method of a sweep.
+
+    Args:
+        given: What was asked for; None for what fits.
+        with_model: Whether a model answers; else contexts alone are scored.
+        likelihood: Whether the model says how likely answers are.
+
+    Raises:
+        OptionError: It would have no effect, or no budget bounds what it reads.
+    """
+    if given is None:
+        return "stuff" if with_model and not likelihood else LIKELIHOODS[0] if likelihood else ALONE[0]
+    if not isinstance(given, str):
+        raise OptionError(f"method must be the name of a method, got {given!r}", given)
+    if not with_model:
+        if given in ALONE:
+            return given
+        raise OptionError(
+            f"method={given} has no effect without a model, which would answer by it: give a model", given
+        )
+    _check_bounded("method", given)
+    if likelihood:
+        if given == LIKELIHOODS[0]:
+            return given
+        raise OptionError(
+            f"method={given} has no effect: this model says how likely answers are, and writes none; leave it out",
+            given,
+        )
+    if given in ALONE:
+        raise OptionError(f"method={given} asks no model: leave the model out, or take another method", given)
+    if given in LIKELIHOODS:
+        raise OptionError(
+            f"method={given} needs a model that gives likelihoods, gguf:FILE or transformers:FOLDER", given
+        )
+    return given
+
+
+def check_metric(metric: Any, data: DataSet, *, with_model: bool, likelihood: bool) -> None:
+    """Refuse a metric that no answer of the sweep would have, or of which more is not better.
+
+    Args:
+        metric: Its name.
+        data: The questions.
+        with_model: Whether a model answers; else contexts alone are scored.
+        likelihood: Whether the model says how likely answers are.
+
+    Raises:
+        OptionError: It is such a one, or there is none of that name.
+    """
+    check_text("metric", metric)
+    check_metrics([metric])
+    if metric in NOT_BETTER:
+        raise OptionError(f"more {metric} is not better: {NOT_BETTER[metric]}; name a metric of the answers", metric)
+    if metric == _OF_EVIDENCE:
+        _check_asked(metric, data, lambda question: question.evidence, "evidence")
+        return
+    if metric == _OF_LIKELIHOODS:
+        if not likelihood:
+            raise OptionError(
+                f"{metric} needs a model that gives likelihoods, gguf:FILE or transformers:FOLDER", metric
+            )
+    elif not with_model:
+        raise OptionError(f"{metric} scores answers, and without a model there are none: give a model", metric)
+    elif likelihood:
+        raise OptionError(f"{metric} scores answers, and this model says how likely they are, and writes none", metric)
+    if metric == _OF_CHOICES:
+        _check_asked(metric, data, lambda question: question.labels, "a right choice")
+    else:
+        _check_asked(metric, data, lambda question: question.answers, "a gold answer")
+
+
+def _check_asked(metric: str, data: DataSet, has: Callable[[Question], Any], what: str) -> None:
+    if not any(has(question) for question in data.questions):
+        raise OptionError(f"{metric} cannot be computed: no question has {what}", metric)
+
+
+def _check_bounded(name: str, method: str) -> None:
+    if method in _UNBOUNDED:
+        raise OptionError(
+            f"{name}={method} cannot be swept over token budgets: {_UNBOUNDED[method]}, whatever the budget; oprag "
+            "compare holds it against others",
+            method,
+        )
+
+
+def _listed(name: str, given: Any, example: str) -> Sequence[Any]:
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+        raise OptionError(f"{name} must be a list such as {example}, got {given!r}", given)
+    return list(given)

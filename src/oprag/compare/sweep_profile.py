@@ -1,0 +1,68 @@
+"""The profile of a setting of a sweep."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from oprag.assembly import Assembly
+from oprag.compare.cell import ALONE, LIKELIHOODS
+from oprag.compare.kept_contexts import context_columns
+from oprag.compare.reading import Results
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.setting import Setting
+from oprag.errors import OptionError
+from oprag.methods.options import MethodOptions
+from oprag.profile import Profile
+
+__all__ = ["profile_of", "retrieval_of"]
+
+_SPREAD = 0.5
+"""More candidates than any question of the sweep needed, since others may need more."""
+
+
+def profile_of(
+    setting: Setting, results: Results, path: ResultsFile | str | os.PathLike[str], about: Mapping[str, Any]
+) -> Profile:
+    """What a retriever, a chain or an engine needs to do as a setting of a sweep does.
+
+    Args:
+        setting: The setting.
+        results: The sweep.
+        path: The results file.
+        about: Where the profile came from.
+    """
+    values = {**setting.values, "k": _candidates(setting, path, results.experiment)}
+    if values["order"] == "random":
+        values["seed"] = setting.cells[0].values["seed"]
+    assembly = Assembly(**_those_of(Assembly, values))
+    answered = values["method"] not in (*ALONE, *LIKELIHOODS)
+    options = MethodOptions(**_those_of(MethodOptions, values)) if answered else None
+    profile = Profile.of(assembly, options, about)
+    counter = results.described["count_tokens"]
+    try:
+        return replace(profile, assembly={**profile.assembly, "count_tokens": counter})
+    except OptionError:
+        # A function of the user's own: no profile names code to be run.
+        said = f"{counter}, which no profile can name: give count_tokens beside it"
+        return replace(profile, about={**profile.about, "count_tokens": said})
+
+
+def retrieval_of(setting: Setting) -> str:
+    """What a profile cannot hold, since it belongs to the index."""
+    names = ("splitter", "chunk_size", "chunk_overlap", "embedder", "retriever", "store")
+    return ", ".join(f"{name}={setting.values[name]}" for name in names if setting.values.get(name) is not None)
+
+
+def _those_of(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {one.name: values[one.name] for one in fields(kind) if one.name in values}
+
+
+def _candidates(setting: Setting, path: ResultsFile | str | os.PathLike[str], experiment: str) -> int:
+    """How many of the best-ranked chunks a retriever has to give, so that the budget decides as it did here."""
+    rows = context_columns(path, experiment, "contexts.kept", [cell.key for cell in setting.cells])
+    needed = max((rank + 1 for (kept,) in rows for _, rank, _ in json.loads(kept)), default=1)
+    return int(needed * (1 + _SPREAD) + 1)
