@@ -1,17 +1,22 @@
 """`oprag sweep`, run as a user runs it."""
 
 import json
+import os
+import re
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from oprag.profile import read_profile
+from oprag.profile import Profile, read_profile, write_profile
+from tests.cli import provider
 from tests.cli.test_compare import check_refusal
 from tests.compare.folders import write_data
 from tests.compare.ledgers import write_ledgers
 
 MODEL = "tests.compare.ledgers:reader"
+LEDGERS = ("book.txt", "--questions", "asked.jsonl")
 
 
 @pytest.fixture
@@ -38,12 +43,13 @@ def test_a_document_its_questions_and_a_model(folder):
     profile = read_profile("oprag.toml")
     assert profile.assembly["order"] == "source"
     assert 150 <= profile.assembly["token_budget"] <= 300
-    assert "Profile: oprag.toml" in result.stderr
+    assert result.stderr.endswith("Profile: oprag.toml\n")
     # The same command again asks nothing.
     again = sweep(
         "book.txt", "--questions", "asked.jsonl", "--budgets", "20,60,150,300,900", "--model", MODEL, "--seeds", 1
     )
     assert again.exit_code == 0
+    assert again.stderr.endswith("Profile: oprag.toml, replaced\n")
     assert "0 calls of models" in again.stderr or "no calls of models" in again.stderr
     assert again.stdout == result.stdout
 
@@ -95,3 +101,137 @@ def test_a_sweep_that_stopped_writes_no_profile(folder):
 def test_what_is_wrong_is_told_before_anything_is_done(folder, arguments, words, code):
     check_refusal(sweep(*arguments), *words, code=code)
     assert not (folder / "sweep.db").exists()
+
+
+# What a run may cost
+
+
+@pytest.fixture
+def groq(monkeypatch):
+    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
+    monkeypatch.setattr(provider.ChatGroq, "prompts", [])
+    return provider.ChatGroq.prompts
+
+
+def test_no_providers_model_is_called_without_a_word(folder, groq):
+    swept = [*LEDGERS, "--budgets", "60", "--orders", "source", "--model", "groq:cranes"]
+    check_refusal(sweep(*swept), "40 calls of groq:cranes with about", "their price is not known", "--yes", code=2)
+    assert groq == []
+    assert sweep(*swept, "--yes").exit_code == 0
+    assert len(groq) == 40
+    # Nothing is left to be asked.
+    assert sweep(*swept).exit_code == 0
+    assert len(groq) == 40
+
+
+# What failed, and what stopped
+
+
+def test_what_failed_is_tried_again(folder):
+    swept = [*LEDGERS, "--budgets", "60,150", "--orders", "source", "--model", "tests.compare.ledgers:reader_while_up"]
+    (folder / "down").touch()
+    failed = sweep(*swept)
+    assert failed.exit_code == 1
+    assert "ValueError: " in failed.stderr
+    assert "the server is down" in failed.stderr
+    assert failed.stderr.endswith("Error: the sweep has no answer with a score of token_f1\n")
+    assert "Try them again with --retry-failed." in failed.stderr
+    (folder / "down").unlink()
+    assert sweep(*swept).exit_code == 1
+    assert not (folder / "oprag.toml").exists()
+    done = sweep(*swept, "--retry-failed")
+    assert done.exit_code == 0, done.output
+    assert "chosen: " in done.stdout
+    assert (folder / "oprag.toml").exists()
+
+
+def test_what_stopped_it_is_told_where_there_is_nothing_to_show(folder):
+    swept = [*LEDGERS, "--budgets", "60", "--orders", "source", "--model", MODEL]
+    limited = sweep(*swept, "--limit-calls", 0, "--yes")
+    assert limited.exit_code == 1
+    assert "Stopped: the limit of 0 calls" in limited.stderr
+    assert limited.stderr.endswith("Error: the sweep has no answer with a score of token_f1\n")
+    model = "tests.compare.ledgers:interrupting"
+    interrupted = sweep(*swept[:-1], model, "--results", "other.db", "--max-concurrency", 1)
+    assert interrupted.exit_code == 130
+    assert "Stopped: interrupted. 39 questions in cells are left" in interrupted.stderr
+    assert interrupted.stderr.endswith("Error: the sweep has no answer with a score of token_f1\n")
+
+
+def test_a_budget_without_room_for_a_chunk_is_no_point(folder):
+    swept = [*LEDGERS, "--orders", "source,random", "--seeds", 2]
+    result = sweep(*swept, "--budgets", "9,60,150")
+    assert result.exit_code == 0, result.output
+    # The last chunk of the book is shorter than the others, and fits where it is found.
+    said = r"token_budget=9 \(source, random\) is no point of the curve: not one chunk fits it for \d\d of 80 answers"
+    assert re.search(said, result.stdout)
+    assert "failed" not in result.stderr
+    assert read_profile("oprag.toml").assembly["token_budget"] == 150
+    told = json.loads(sweep(*swept, "--budgets", "9,60,150", "--json").stdout)
+    assert [row["values"]["token_budget"] for row in told["impossible"]] == [9, 9]
+    assert [[point["value"] for point in curve["points"]] for curve in told["curves"]] == [[60, 150]] * 2
+    assert [curve["unscored"] for curve in told["curves"]] == [[], []]
+    assert re.match(said, told["remarks"][0])
+    none = sweep(*swept, "--budgets", "8,9", "--results", "other.db")
+    assert none.exit_code == 1
+    assert "Error: no budget of the sweep has room for a chunk of every question: none of the" in none.stderr
+    assert "--retry-failed" not in none.stderr
+
+
+# What is refused beforehand
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--method", "closed_book", "--model", MODEL], ["method=closed_book cannot be swept", "reads no context"]),
+        (["--method", "long_context", "--model", MODEL], ["method=long_context cannot be swept", "whole documents"]),
+        (["--method", "context_only", "--model", MODEL], ["method=context_only asks no model"]),
+        (["--method", "answer_likelihood", "--model", MODEL], ["method=answer_likelihood needs a model that gives"]),
+        (["--method", "refine"], ["method=refine has no effect without a model"]),
+        (["--method", "refin"], ["method=refin has no effect without a model"]),
+        (["--method", "refine", "--model", "gguf:/none.gguf"], ["method=refine has no effect", "writes none"]),
+        (["--metric", "inverted_pairs"], ["more inverted_pairs is not better", "how chunks stand"]),
+        (["--metric", "token_f1"], ["token_f1 scores answers", "give a model"]),
+        (["--metric", "answer_likelihood", "--model", MODEL], ["answer_likelihood needs a model that gives"]),
+        (["--metric", "choice_accuracy", "--model", MODEL], ["no question has a right choice"]),
+    ],
+)
+def test_what_would_come_to_nothing(folder, arguments, words):
+    check_refusal(sweep(*LEDGERS, "--budgets", "60", *arguments), *words, code=2)
+    assert not (folder / "sweep.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("profile", "words"),
+    [
+        ("", ["must name a file"]),
+        ("nowhere/oprag.toml", ["there is no folder nowhere"]),
+        ("sweep.db", ["sweep.db is read by this command"]),
+        ("./book.txt", ["book.txt is read by this command"]),
+        ("asked.jsonl", ["asked.jsonl is read by this command"]),
+        ("notes.toml", ["notes.toml is there, and is no profile"]),
+        ("notes.txt", ["notes.txt is there, and is no profile"]),
+        ("notes.bin", ["notes.bin is there, and is no profile"]),
+        ("locked/oprag.toml", ["nothing can be written to the folder"]),
+    ],
+)
+def test_no_profile_takes_the_place_of_something_else(folder, profile, words):
+    if profile.startswith("locked") and os.geteuid() == 0:
+        pytest.skip("nothing is locked for root")
+    (folder / "notes.toml").write_text("[data.book]\nformat = 1\n", encoding="utf-8")
+    (folder / "notes.txt").write_text("Remember the milk.", encoding="utf-8")
+    (folder / "notes.bin").write_bytes(b"\xff\xfe\x00")
+    (folder / "locked").mkdir(mode=0o500)
+    kept = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    check_refusal(sweep(*LEDGERS, "--budgets", "60", "--profile", profile), *words, code=2)
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == kept
+
+
+def test_a_profile_and_an_empty_file_are_replaced(folder):
+    write_profile(Profile(assembly={"k": 3}), "mine.toml")
+    (folder / "empty.toml").touch()
+    for name in ("mine.toml", "empty.toml"):
+        result = sweep(*LEDGERS, "--budgets", "60", "--profile", name)
+        assert result.stderr.endswith(f"Profile: {name}, replaced\n")
+        assert read_profile(name).assembly["token_budget"] == 60

@@ -1,5 +1,6 @@
 """What a results file says is what the run wrote, and no more than the experiment has now."""
 
+import json
 import sqlite3
 
 import pytest
@@ -92,6 +93,18 @@ def test_documents_are_clusters_from_ten_on(tmp_path, documents, clusters):
     results = read_results(tmp_path / "r.db")
     assert len(results.clusters) == 4 * documents
     assert len(set(results.clusters.values())) == clusters
+
+
+def test_a_question_that_is_there_twice_is_one(tmp_path):
+    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
+    asked = tmp_path / "data" / "questions.jsonl"
+    lines = asked.read_text(encoding="utf-8").splitlines()
+    again = [json.dumps({**json.loads(line), "id": f"again {number}"}) for number, line in enumerate(lines[:3])]
+    asked.write_text("\n".join([*lines, *again]), encoding="utf-8")
+    run(read_experiment(path), tmp_path / "r.db")
+    results = read_results(tmp_path / "r.db")
+    assert len(results.clusters) == 7
+    assert len(set(results.clusters.values())) == 4
 
 
 def test_failures_are_told_with_their_commonest_message(tmp_path):

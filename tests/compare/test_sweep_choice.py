@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from oprag import ExperimentError
@@ -5,7 +7,7 @@ from oprag.compare import ModelSpec, read_data, run
 from oprag.compare.sweep import sweep_experiment
 from oprag.compare.sweep_choice import read_sweep
 from oprag.profile import read_profile, write_profile
-from tests.compare.ledgers import reader, write_ledgers
+from tests.compare.ledgers import reader, thorough, write_ledgers
 
 BUDGETS = [20, 60, 150, 300, 900]
 
@@ -92,3 +94,110 @@ def test_a_counter_of_the_users_own_is_told_and_not_in_the_profile(tmp_path):
     profile = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage").profile
     assert "count_tokens" not in profile.assembly
     assert "test_sweep_choice:count_characters, which no profile can name" in profile.about["count_tokens"]
+
+
+WORDS = {"splitter": "words", "chunk_size": 14}
+
+
+def test_the_control_is_not_deployed_and_ties_go_to_source(tmp_path):
+    book, asked = write_ledgers(tmp_path, questions=6)
+    for orders, chosen in (
+        (["random", "rank", "source"], "source"),
+        (["random", "reverse"], "reverse"),
+        (["random"], "random"),
+    ):
+        # Not stitched, the whole book is as many tokens in any order.
+        grid = WORDS | {"stitch": False}
+        experiment = sweep_experiment(
+            read_data(asked, documents=book), budgets=[900, 1_800], orders=orders, grid=grid, name=chosen
+        )
+        run(experiment, tmp_path / "sweep.db")
+        sweep = read_sweep(tmp_path / "sweep.db", chosen, "evidence_coverage")
+        assert (sweep.chosen.values["order"], sweep.chosen.values["token_budget"]) == (chosen, 900)
+        assert sweep.profile.assembly["order"] == chosen
+
+
+def test_where_a_model_answers_its_tokens_are_counted(tmp_path):
+    book, asked = write_ledgers(tmp_path, questions=20)
+    experiment = sweep_experiment(
+        read_data(asked, documents=book),
+        budgets=[40, 300, 900],
+        orders=["source"],
+        model=ModelSpec(thorough(), name="thorough"),
+        method="self_route",
+        grid=WORDS,
+    )
+    run(experiment, tmp_path / "sweep.db")
+    sweep = read_sweep(tmp_path / "sweep.db", "sweep", "token_f1")
+    taken = {
+        row.values["token_budget"]: row.per_answer["input_tokens"] + row.per_answer["output_tokens"]
+        for row in sweep.table
+    }
+    # Whatever is not in the context is in the whole book, which is read where the budget is small.
+    assert {row.scores["token_f1"].mean for row in sweep.table} == {1.0}
+    assert taken[300] < taken[40]
+    assert sweep.chosen.values["token_budget"] == 300
+
+
+def test_other_sweeps_in_the_file_have_no_part_in_the_profile(tmp_path):
+    book, asked = write_ledgers(tmp_path)
+    data = read_data(asked, documents=book)
+
+    def profile(name, file, questions):
+        few = replace(data, questions=questions)
+        run(sweep_experiment(few, budgets=[300], orders=["source"], grid=WORDS | {"k": 30}, name=name), tmp_path / file)
+        return read_sweep(tmp_path / file, name, "evidence_coverage").profile
+
+    # Short chunks of a few questions fit where others need more.
+    sizes = {
+        number: profile(str(number), "each.db", data.questions[number : number + 1]).assembly["k"]
+        for number in range(4)
+    }
+    least = min(sizes, key=sizes.__getitem__)
+    alone = profile("alone", "alone.db", data.questions[least : least + 1])
+    profile("all", "both.db", data.questions)
+    both = profile("alone", "both.db", data.questions[least : least + 1])
+    assert alone == both
+
+
+def test_candidates_that_run_out_are_told(tmp_path):
+    book, asked = write_ledgers(tmp_path, questions=5)
+    experiment = sweep_experiment(
+        read_data(asked, documents=book),
+        budgets=[60, 300, 5_000],
+        orders=["source", "random"],
+        seeds=2,
+        grid=WORDS | {"k": 6},
+    )
+    run(experiment, tmp_path / "sweep.db")
+    sweep = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage")
+    unfilled = [
+        (one.setting.values["token_budget"], one.setting.values["order"], one.answers) for one in sweep.unfilled
+    ]
+    assert unfilled == [(300, "source", 5), (300, "random", 10), (5_000, "source", 5), (5_000, "random", 10)]
+    assert sweep.remarks[0] == (
+        "token_budget=300 (source, random) is not filled: the 6 best-ranked chunks all fit it in 5 of 5 answers, and "
+        "there are more; larger chunks, or a larger k, would fill it"
+    )
+    # The whole book has no more to give.
+    whole = sweep_experiment(read_data(asked, documents=book), budgets=[300, 5_000], grid=WORDS, name="whole")
+    run(whole, tmp_path / "sweep.db")
+    assert read_sweep(tmp_path / "sweep.db", "whole", "evidence_coverage").remarks == []
+
+
+def test_questions_asked_twice_show_no_more_than_once(tmp_path):
+    book, asked = write_ledgers(tmp_path, questions=12)
+    data = read_data(asked, documents=book)
+    again = [replace(question, id=f"again {question.id}") for question in data.questions]
+    curves = []
+    for name, questions in (("once", data.questions), ("twice", [*data.questions, *again])):
+        experiment = sweep_experiment(
+            replace(data, questions=tuple(questions)), budgets=[60, 100, 150], orders=["source"], grid=WORDS, name=name
+        )
+        run(experiment, tmp_path / "sweep.db")
+        (curve,) = read_sweep(tmp_path / "sweep.db", name, "evidence_coverage").curves
+        curves.append(curve)
+    for once, twice in zip(curves[0].points, curves[1].points, strict=True):
+        assert twice.summary.n == 2 * once.summary.n
+        assert (twice.summary.low, twice.summary.high) == pytest.approx((once.summary.low, once.summary.high))
+    assert [one.shown for one in curves[0].behind] == [one.shown for one in curves[1].behind]

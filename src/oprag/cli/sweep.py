@@ -153,9 +153,8 @@ def _settled(report: Report) -> Report:
     """The report of a sweep, in which a budget that has no room for a chunk is no failure: no other try would help."""
     from oprag.compare.sweep_points import NO_ROOM
 
-    if set(report.failed) != {NO_ROOM}:
-        return report
-    return replace(report, failed={}, total=report.total - report.failed[NO_ROOM])
+    others = {error: count for error, count in report.failed.items() if error != NO_ROOM}
+    return replace(report, failed=others, total=report.total - report.failed.get(NO_ROOM, 0))
 
 
 def _found(path: Path, experiment: Experiment, metric: str, report: Report) -> Sweep:
@@ -167,10 +166,9 @@ def _found(path: Path, experiment: Experiment, metric: str, report: Report) -> S
     except ExperimentError as error:
         # What failed, or stopped it, is why there is nothing to show.
         tell_what_next(experiment.name, path, report)
-        if report.complete:
-            raise
-        tell(f"Error: {error}", "red")
-        leave(report)
+        if report.outcome == "interrupted":
+            tell(f"Error: {error}", "red")
+            leave(report)
         raise
 
 
