@@ -1,8 +1,10 @@
 """What docs/sweeping.md shows is run as it stands."""
 
+import hashlib
 import re
 import shlex
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +16,8 @@ PAGE = (Path(__file__).parent.parent / "docs" / "sweeping.md").read_text(encodin
 (SCRIPT,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 (COMMAND,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 (SHOWN,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+SHOWN_OF = "71f2ff5d99bdc1f9c48c5c2353ad138201c5ca1c377e0226857ef8fa89b8bcee"
+"""The digest of the language reference of the version of Python that the page names."""
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +34,12 @@ def swept(tmp_path_factory):
 
 
 def test_the_conclusion_is_the_one_that_is_shown(swept):
-    # The figures are those of one version of Python's documentation.
     printed, _ = swept
-    figures = re.compile(r"[+-]?\d[\d,.]*")
-    ours = [figures.sub("0", line) for line in printed.splitlines()[-3:]]
-    assert ours == [figures.sub("0", line) for line in SHOWN.splitlines()]
+    ours, shown = printed.splitlines()[-3:], SHOWN.splitlines()
+    if hashlib.sha256("\n\n".join(topics.values()).encode()).hexdigest() != SHOWN_OF:
+        # Another version of Python has another text, and other figures.
+        ours, shown = ([re.sub(r"[+-]?\d[\d,.]*", "0", line) for line in lines] for lines in (ours, shown))
+    assert ours == shown
 
 
 def test_the_profile_is_the_chosen_setting(swept):

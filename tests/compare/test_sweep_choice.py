@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -158,6 +159,20 @@ def test_other_sweeps_in_the_file_have_no_part_in_the_profile(tmp_path):
     profile("all", "both.db", data.questions)
     both = profile("alone", "both.db", data.questions[least : least + 1])
     assert alone == both
+
+
+def test_budgets_are_filled_where_chunks_are_short(tmp_path):
+    # A token of the embedder is a digit here, which is no more than a quarter of one of the reader's.
+    rows = [" ".join(f"{row * column % 977 / 10:.1f}" for column in range(12)) for row in range(600)]
+    (tmp_path / "table.txt").write_text("\n".join(rows), encoding="utf-8")
+    start = len("\n".join(rows[:300])) + 1
+    asked = {"question": "What is 30.5?", "evidence": [{"start": start, "end": start + len(rows[300])}]}
+    (tmp_path / "asked.jsonl").write_text(json.dumps(asked), encoding="utf-8")
+    data = read_data(tmp_path / "asked.jsonl", documents=tmp_path / "table.txt")
+    run(sweep_experiment(data, budgets=["4k"], orders=["rank"]), tmp_path / "sweep.db")
+    sweep = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage")
+    assert 0.95 * 4_096 < sweep.chosen.per_answer["context_tokens"] <= 4_096
+    assert sweep.remarks == []
 
 
 def test_candidates_that_run_out_are_told(tmp_path):
