@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from oprag.compare.data import DataSet
     from oprag.compare.experiment import Experiment
     from oprag.compare.report import Report
-    from oprag.compare.sweep_choice import Sweep
+    from oprag.compare.sweep.choice import Sweep
 
 __all__ = ["sweep"]
 
@@ -90,7 +90,7 @@ def sweep(
     Prints the curve of each order with intervals, says where it peaks or that it is flat, and writes the setting that
     is worth deploying to a profile. Ends as oprag compare does; a budget that has no room for a chunk is no failure.
     """
-    from oprag.compare.sweep import as_budget, sweep_experiment
+    from oprag.compare.sweep.experiment import as_budget, sweep_experiment
 
     with interruptible(), clear_errors():
         indexing: Indexing = indexed.value()
@@ -151,14 +151,14 @@ def _grid(indexing: Indexing) -> dict[str, Any]:
 
 def _settled(report: Report) -> Report:
     """The report of a sweep, in which a budget that has no room for a chunk is no failure: no other try would help."""
-    from oprag.compare.sweep_points import NO_ROOM
+    from oprag.compare.sweep.points import NO_ROOM
 
     others = {error: count for error, count in report.failed.items() if error != NO_ROOM}
     return replace(report, failed=others, total=report.total - report.failed.get(NO_ROOM, 0))
 
 
 def _found(path: Path, experiment: Experiment, metric: str, report: Report) -> Sweep:
-    from oprag.compare.sweep_choice import read_sweep
+    from oprag.compare.sweep.choice import read_sweep
 
     try:
         with LateProgress("computing intervals", "settings") as _:

@@ -53,7 +53,7 @@ _PLACES = {
     "Question": "oprag.compare.data",
     "Report": "oprag.compare.report",
     "ResultsFile": "oprag.compare.results_file",
-    "Sweep": "oprag.compare.sweep_choice",
+    "Sweep": "oprag.compare.sweep.choice",
     "SweetSpot": "oprag.compare.sweet_spot",
     "cell_table": "oprag.compare.table",
     "compare": "oprag.compare.frame",
@@ -62,10 +62,10 @@ _PLACES = {
     "measure_cells": "oprag.compare.measured",
     "read_data": "oprag.compare.data",
     "read_experiment": "oprag.compare.experiment_file",
-    "read_sweep": "oprag.compare.sweep_choice",
+    "read_sweep": "oprag.compare.sweep.choice",
     "run": "oprag.compare.running",
     "run_on_ray": "oprag.compare.on_ray.driver",
-    "sweep_experiment": "oprag.compare.sweep",
+    "sweep_experiment": "oprag.compare.sweep.experiment",
     "sweet_spots": "oprag.compare.sweet_spot",
 }
 
@@ -85,8 +85,8 @@ if TYPE_CHECKING:
     from oprag.compare.report import Report
     from oprag.compare.results_file import ResultsFile
     from oprag.compare.running import run
-    from oprag.compare.sweep import sweep_experiment
-    from oprag.compare.sweep_choice import Sweep, read_sweep
+    from oprag.compare.sweep.choice import Sweep, read_sweep
+    from oprag.compare.sweep.experiment import sweep_experiment
     from oprag.compare.sweet_spot import SweetSpot, sweet_spots
     from oprag.compare.table import CellSummary, cell_table
 

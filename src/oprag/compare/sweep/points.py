@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from oprag.compare.curve import Row
-from oprag.compare.kept_contexts import context_columns
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting
+from oprag.compare.sweep.contexts import context_columns
 from oprag.compare.table import CellSummary
 
 __all__ = ["NO_ROOM", "Unfilled", "is_impossible", "remarks_of", "unfilled_of"]

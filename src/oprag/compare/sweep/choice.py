@@ -13,8 +13,8 @@ from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.reading import Results, read_failures, read_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import settings_of
-from oprag.compare.sweep_points import NO_ROOM, Unfilled, is_impossible, remarks_of, unfilled_of
-from oprag.compare.sweep_profile import profile_of, retrieval_of
+from oprag.compare.sweep.points import NO_ROOM, Unfilled, is_impossible, remarks_of, unfilled_of
+from oprag.compare.sweep.profile import profile_of, retrieval_of
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots
 from oprag.compare.table import CellSummary, cell_table
 from oprag.errors import ExperimentError

@@ -10,10 +10,10 @@ from typing import Any
 
 from oprag.assembly import Assembly
 from oprag.compare.cell import ALONE, LIKELIHOODS
-from oprag.compare.kept_contexts import context_columns
 from oprag.compare.reading import Results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting
+from oprag.compare.sweep.contexts import context_columns
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions
 from oprag.profile import Profile

@@ -11,8 +11,8 @@ from oprag.compare.data.check import check_data_set
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.experiment import Experiment, as_spec
 from oprag.compare.models import ModelSpec
-from oprag.compare.sweep_checks import budgets_of, check_fixed, check_metric, method_of, orders_of
-from oprag.compare.sweep_depth import candidates
+from oprag.compare.sweep.checks import budgets_of, check_fixed, check_metric, method_of, orders_of
+from oprag.compare.sweep.depth import candidates
 from oprag.errors import ExperimentError, OptionError
 from oprag.providers import LOCAL
 from oprag.providers.tokenizing import counter_of
@@ -97,7 +97,7 @@ def sweep_experiment(
         metric: What is scored besides the share of the evidence that was found; by default what `sweep_metric` says.
         embedder: What embeds, see `EmbedderSpec`.
         grid: Values of other axes, one of each, such as the splitter or a threshold. `k` is by default so large that
-            the budget decides, see `oprag.compare.sweep_depth`.
+            the budget decides, see `oprag.compare.sweep.depth`.
         **others: What else `Experiment` takes.
 
     Raises:

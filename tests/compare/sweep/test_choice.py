@@ -5,8 +5,8 @@ import pytest
 
 from oprag import ExperimentError
 from oprag.compare import ModelSpec, read_data, run
-from oprag.compare.sweep import sweep_experiment
-from oprag.compare.sweep_choice import read_sweep
+from oprag.compare.sweep.choice import read_sweep
+from oprag.compare.sweep.experiment import sweep_experiment
 from oprag.profile import read_profile, write_profile
 from tests.compare.ledgers import reader, thorough, write_ledgers
 
@@ -89,12 +89,12 @@ def count_characters(text: str) -> int:
 def test_a_counter_of_the_users_own_is_told_and_not_in_the_profile(tmp_path):
     book, asked = write_ledgers(tmp_path, questions=3)
     experiment = sweep_experiment(
-        read_data(asked, documents=book), budgets=[400], count_tokens="tests.compare.test_sweep_choice:count_characters"
+        read_data(asked, documents=book), budgets=[400], count_tokens="tests.compare.sweep.test_choice:count_characters"
     )
     run(experiment, tmp_path / "sweep.db")
     profile = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage").profile
     assert "count_tokens" not in profile.assembly
-    assert "test_sweep_choice:count_characters, which no profile can name" in profile.about["count_tokens"]
+    assert "test_choice:count_characters, which no profile can name" in profile.about["count_tokens"]
 
 
 WORDS = {"splitter": "words", "chunk_size": 14}

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag.compare.sweep_depth import candidates
+from oprag.compare.sweep.depth import candidates
 from oprag.providers.tokenizing.tokenizers import tokenizer_of
 from oprag.retrieval.split_sources import Split, pieces_of
 from oprag.tokens import approximate_tokens

@@ -1,0 +1,1 @@
+"""Sweeps: budgets and orders over one ranking, what can be said of them, and what is worth deploying."""
