@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.machine import machine
@@ -105,7 +105,7 @@ def _result(wanted: Experiment, results: Path, model: str) -> Result:
         "behind the context and the question; the best one counts. Closed book is without a context. "
         f"Written by `{COMMAND}`.",
         tables=tables,
-        notes=[_conclusion(by_order), *_peaks(curves)],
+        notes=[_conclusion(by_order), _peaks(curves)],
     )
 
 
@@ -126,11 +126,18 @@ def _conclusion(found: Sequence[CellDifference]) -> str:
     )
 
 
-def _peaks(curves: Iterable[SweetSpot]) -> list[str]:
-    named = [one for one in curves if one.best is not None]
-    if named:
-        return []
-    return ["No sweet spot can be named: in no order is one k shown to be better than all others."]
+def _peaks(curves: Sequence[SweetSpot]) -> str:
+    named = [
+        f"{one.values.get('data')}, {one.values.get('order')}: k = {one.best.value}"
+        for one in curves
+        if one.best is not None
+    ]
+    if not named:
+        return "**No sweet spot can be named**: in no order is one k shown to be better than all others."
+    return (
+        f"**The number of chunks makes a difference**: {len(named)} of {len(curves)} curves over k have a sweet spot "
+        f"({'; '.join(named)}); what can be said of the others is in the last table."
+    )
 
 
 def _difference(one: CellDifference) -> list[str]:
