@@ -11,6 +11,7 @@ from oprag.compare.html.chunk_map import Line, chunk_map
 from oprag.compare.html.comparisons import claim, claimed
 from oprag.compare.html.kept import AnswerText, Place
 from oprag.compare.html.partners import partners
+from oprag.compare.html.sections.summary import _of_axis
 from oprag.compare.html.sides import CellName, chosen
 from oprag.compare.html.words import amount, change, named, value_text
 from oprag.compare.pairs import CellDifference
@@ -90,6 +91,15 @@ def test_only_questions_that_are_all_the_same_are_said_to_be():
     )
     assert (found.mean, found.low, found.high, found.differing) == (0, 0, 0, 20)
     assert claim(replace(difference([0.0] * 5, 1.0), difference=found)).startswith("No difference can be claimed.")
+
+
+def test_the_claims_of_an_axis_are_counted():
+    better, worse, neither = difference([0.5] * 20, 0.001), difference([-0.5] * 20, 0.001), difference([0.1, 0], 1.0)
+    assert _of_axis("order", [neither]) == "order: no difference from source can be claimed, in 1 comparison."
+    assert _of_axis("order", [better, better]).endswith("2 are shown to score higher and none lower.")
+    assert _of_axis("order", [better, worse, neither]).endswith(
+        "of 3 comparisons with source, 1 is shown to score higher and 1 lower; of 1 nothing can be claimed."
+    )
 
 
 def test_one_question_has_no_interval_that_could_be_too_narrow():

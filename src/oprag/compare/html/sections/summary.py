@@ -69,7 +69,8 @@ def _of_axis(axis: str, pairs: Sequence[CellDifference]) -> str:
         return f"{axis}: no difference from {baseline} can be claimed, in {compared}."
     higher = sum(claimed(pair) and (pair.difference.mean or 0.0) > 0 for pair in pairs)
     lower = claims - higher
+    left = f"; of {len(pairs) - claims:,} nothing can be claimed" if claims < len(pairs) else ""
     return (
         f"{axis}: of {compared} with {baseline}, {higher or 'none'} {'is' if higher == 1 else 'are'} shown to score "
-        f"higher and {lower or 'none'} lower; of {len(pairs) - claims:,} nothing can be claimed."
+        f"higher and {lower or 'none'} lower{left}."
     )
