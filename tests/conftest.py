@@ -1,6 +1,7 @@
-"""Hypothesis profiles: 500 repeatable examples by default, 10,000 fresh ones with HYPOTHESIS_PROFILE=nightly."""
+"""Hypothesis profiles (500 repeatable examples, or 10,000 fresh ones with HYPOTHESIS_PROFILE=nightly), and Ctrl-C."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -9,3 +10,7 @@ settings.register_profile(
     "nightly", max_examples=10_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# A shell starts what is in its background with Ctrl-C ignored, and so would everything that is started here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
