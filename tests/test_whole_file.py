@@ -21,6 +21,16 @@ def test_a_target_that_cannot_or_must_not_be_written_is_refused(tmp_path):
     assert check_target(tmp_path / "t.csv", tmp_path / "r.db") == tmp_path / "t.csv"
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is locked for root")
+def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    (tmp_path / "link").symlink_to(locked / "t.csv")
+    for path in (locked / "t.csv", tmp_path / "link"):
+        with pytest.raises(OptionError, match="nothing can be written to the folder"):
+            check_target(path)
+
+
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="a link of Unix")
 def test_a_link_to_a_pipe_without_a_path_is_written_to():
     code = "import pathlib, oprag.whole_file as w\nwith w.replacing(pathlib.Path('/dev/stdout')) as f: f.write(b'here')"

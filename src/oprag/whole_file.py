@@ -22,7 +22,7 @@ def check_target(path: str | os.PathLike[str], *others: str | os.PathLike[str]) 
         others: Files that it must not be: those that are read.
 
     Raises:
-        OptionError: Its folder does not exist, it is a folder, or it is one of the others.
+        OptionError: Its folder does not exist or cannot be written to, it is a folder, or it is one of the others.
     """
     target = Path(path)
     if target.is_dir():
@@ -31,6 +31,10 @@ def check_target(path: str | os.PathLike[str], *others: str | os.PathLike[str]) 
         raise OptionError(f"cannot write {target}: there is no folder {target.parent}; make it first", path)
     if any(target.resolve() == Path(other).resolve() for other in others):
         raise OptionError(f"{target} is read by this command, and would be written over; name another file", path)
+    # What is no file, such as a pipe, is written to; behind a link it is the file that is replaced.
+    folder = target.resolve().parent
+    if (target.is_file() or not target.exists()) and not os.access(folder, os.W_OK):
+        raise OptionError(f"cannot write {target}: nothing can be written to the folder {folder}", path)
     return target
 
 

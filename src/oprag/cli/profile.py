@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -73,13 +72,7 @@ def check_profile_target(path: str, *others: str) -> None:
     if not path.strip():
         raise OptionError(f"--profile must name a file, or be none for nowhere, got {path!r}", path)
     target = check_target(path, *others)
-    # What is no file, such as a pipe, is written to; behind a link it is the file that is replaced.
-    if target.exists() and not target.is_file():
-        return
-    folder = target.resolve().parent
-    if not os.access(folder, os.W_OK):
-        raise OptionError(f"cannot write {target}: nothing can be written to the folder {folder}", path)
-    if target.exists() and target.stat().st_size and not _is_profile(target):
+    if target.is_file() and target.stat().st_size and not _is_profile(target):
         raise OptionError(
             f"{target} is there, and is no profile, so it is not replaced; name another file with --profile, or none",
             path,

@@ -90,7 +90,8 @@ def sweep(
     Prints the curve of each order with intervals, says where it peaks or that it is flat, and writes the setting that
     is worth deploying to a profile. Ends as oprag compare does; a budget that has no room for a chunk is no failure.
     """
-    from oprag.compare.sweep.experiment import as_budget, sweep_experiment
+    from oprag.compare.sweep.checks import as_budget
+    from oprag.compare.sweep.experiment import sweep_experiment
 
     with interruptible(), clear_errors():
         indexing: Indexing = indexed.value()

@@ -7,7 +7,7 @@ from oprag.compare.scoring import METRICS
 from oprag.compare.table import metrics_of
 from oprag.errors import OptionError
 
-__all__ = ["NOT_BETTER", "check_metric"]
+__all__ = ["NOT_BETTER", "check_better", "check_metric"]
 
 NOT_BETTER = {
     "inverted_pairs": "it says how chunks stand, and not how good an answer is",
@@ -17,14 +17,23 @@ NOT_BETTER = {
 """The metrics of which more is not better, and why."""
 
 
+def check_better(metric: str) -> None:
+    """Refuse a metric of which more is not better.
+
+    Raises:
+        OptionError: It is one.
+    """
+    if metric in NOT_BETTER:
+        raise OptionError(f"more {metric} is not better: {NOT_BETTER[metric]}; name a metric of the answers", metric)
+
+
 def check_metric(metric: str, results: Results) -> None:
     """Refuse a metric of which no value is the best.
 
     Raises:
         OptionError: There is no such metric, or more of it is not better.
     """
-    if metric in NOT_BETTER:
-        raise OptionError(f"more {metric} is not better: {NOT_BETTER[metric]}; name a metric of the answers", metric)
+    check_better(metric)
     there = metrics_of(results)
     if metric not in METRICS and metric not in there:
         raise OptionError(f"there is no metric {metric!r}; there are scores of {', '.join(there) or 'none'}", metric)

@@ -10,15 +10,15 @@ from oprag.compare.reading import KeptAnswer, Results, opened_database
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import HasValues, Setting, asks_model
 from oprag.compare.statistics import mean_over
+from oprag.compare.table import OF_MODELS, TAKEN
 from oprag.errors import OptionError
 
 __all__ = ["COSTS", "SECONDS", "Seconds", "check_cost", "read_seconds", "usual_cost", "values_by_question"]
 
-_OF_MODELS = ("tokens", "input_tokens", "output_tokens", "cached_tokens", "calls")
 SECONDS = ("seconds", "indexing_seconds", "retrieval_seconds", "generation_seconds")
 """What was measured of time: of retrieval and generation together, and of each phase."""
 
-COSTS = (*_OF_MODELS, "context_tokens", "embedded_tokens", *SECONDS)
+COSTS = ("tokens", *TAKEN, *SECONDS)
 """What an answer can cost: tokens are those that models read and wrote, together."""
 
 Seconds = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -81,7 +81,7 @@ def values_by_question(setting: Setting, name: str, seconds: Seconds) -> dict[st
     if name in SECONDS:
         measured = [seconds[cell.key] for cell in setting.cells if cell.key in seconds]
         return _averaged([_seconds(one, name) for one in measured])
-    if name in _OF_MODELS and not asks_model(setting):
+    if name in ("tokens", *OF_MODELS) and not asks_model(setting):
         return {}
     if name in COSTS:
         return _averaged([_taken(cell.answers, name) for cell in setting.cells])

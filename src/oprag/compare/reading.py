@@ -25,6 +25,7 @@ __all__ = [
     "KeptAnswer",
     "Results",
     "as_results",
+    "experiment_row",
     "opened_database",
     "read_failures",
     "read_results",
@@ -136,7 +137,7 @@ def read_results(file: ResultsFile | str | os.PathLike[str], experiment: str | N
     """
     database = opened_database(file)
     with database.reading() as connection:
-        number, name, described = _experiment(connection, database.path, experiment)
+        number, name, described = experiment_row(connection, database.path, experiment)
         questions = connection.execute(
             "SELECT id, key, data, documents, questions.question FROM questions JOIN experiment_questions AS ours "
             "ON ours.question = questions.id WHERE ours.experiment = ?",
@@ -165,7 +166,7 @@ def read_failures(file: ResultsFile | str | os.PathLike[str], experiment: str) -
     """
     database = opened_database(file)
     with database.reading() as connection:
-        number, _, _ = _experiment(connection, database.path, experiment)
+        number, _, _ = experiment_row(connection, database.path, experiment)
         rows = connection.execute(
             f"SELECT error, message, count(*) FROM answers {OF_EXPERIMENT} WHERE status = 'failed' "
             "GROUP BY error, message ORDER BY count(*) DESC, error, message",
@@ -187,7 +188,12 @@ def opened_database(file: ResultsFile | str | os.PathLike[str]) -> Database:
     return Database(path, RESULTS)
 
 
-def _experiment(connection: sqlite3.Connection, path: Path, name: str | None) -> tuple[int, str, Mapping[str, Any]]:
+def experiment_row(connection: sqlite3.Connection, path: Path, name: str | None) -> tuple[int, str, Mapping[str, Any]]:
+    """The number, the name and the description of an experiment in a results file.
+
+    Raises:
+        ExperimentError: There is no such experiment in it, or several where none is named.
+    """
     rows = connection.execute("SELECT id, name, described FROM experiments ORDER BY id").fetchall()
     found = [row for row in rows if name is None or row[1] == name]
     if len(found) != 1:

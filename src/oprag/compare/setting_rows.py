@@ -8,12 +8,11 @@ from typing import Any
 from oprag.compare.axes import axes
 from oprag.compare.measurements import MeasuredSetting
 from oprag.compare.setting import HasValues, varying_axes
-from oprag.compare.table import CellSummary
+from oprag.compare.table import TAKEN, CellSummary
 
 __all__ = ["axis_columns", "setting_columns", "setting_rows"]
 
 _ALWAYS = ("method", "order", "k", "data", "model", "embedder")
-_TAKEN = ("calls", "input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens")
 _MEASURED = ("cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
 
 
@@ -63,7 +62,7 @@ def _plain(row: CellSummary, names: Sequence[str], metrics: Sequence[str]) -> di
         }
     counts = ("cells", "asked", "answered", "failed", "left")
     plain |= {name: getattr(row, name) for name in counts}
-    plain |= {name: row.per_answer.get(name) for name in _TAKEN}
+    plain |= {name: row.per_answer.get(name) for name in TAKEN}
     read, written = plain["input_tokens"], plain["output_tokens"]
     return plain | {"tokens": None if read is None or written is None else read + written}
 

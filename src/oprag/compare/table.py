@@ -14,10 +14,14 @@ from oprag.compare.scoring import METRICS
 from oprag.compare.setting import Setting, asks_model, settings_of
 from oprag.compare.statistics import Summary, summarise
 
-__all__ = ["CellSummary", "cell_table", "metrics_of"]
+__all__ = ["OF_MODELS", "TAKEN", "CellSummary", "cell_table", "metrics_of"]
 
-_OF_MODELS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
+OF_MODELS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
+"""What answers take of models; there is none of it where no model is asked."""
+
 _OF_ALL = ("embedded_tokens", "context_tokens")
+TAKEN = (*OF_MODELS, *_OF_ALL)
+"""What answers take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +114,7 @@ def _summary(
         answered=len(answered),
         failed=len(answers) - len(answered),
         scores=scores,
-        per_answer=_per_answer(answered, (*_OF_MODELS, *_OF_ALL) if asks_model(setting) else _OF_ALL),
+        per_answer=_per_answer(answered, TAKEN if asks_model(setting) else _OF_ALL),
     )
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from oprag import ExperimentError, OptionError
 from oprag.compare import ModelSpec, read_data
-from oprag.compare.sweep.experiment import BUDGETS, as_budget, sweep_experiment, sweep_metric
+from oprag.compare.sweep.checks import as_budget
+from oprag.compare.sweep.experiment import BUDGETS, sweep_experiment, sweep_metric
 from tests.compare.folders import write_data
 from tests.compare.ledgers import reader, write_ledgers
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oprag.checks import check_count, check_text
-from oprag.compare.better import NOT_BETTER
+from oprag.compare.better import check_better
 from oprag.compare.cell import ALONE, CLOSED, LIKELIHOODS
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.scoring import check_metrics
 from oprag.errors import OptionError
 
-__all__ = ["budgets_of", "check_fixed", "check_metric", "method_of", "orders_of"]
+__all__ = ["as_budget", "budgets_of", "check_fixed", "check_metric", "method_of", "orders_of"]
 
 _UNBOUNDED = {
     **dict.fromkeys(CLOSED, "it reads no context"),
@@ -31,17 +32,32 @@ _OWN = {
 }
 """The axes that a sweep has arguments for."""
 
+_BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
+_K = 1_024
+
 _OF_EVIDENCE = "evidence_coverage"
 _OF_LIKELIHOODS = "answer_likelihood"
 _OF_CHOICES = "choice_accuracy"
 
 
-def budgets_of(given: Any, as_budget: Callable[[str], int]) -> list[int]:
+def as_budget(text: str) -> int:
+    """A token budget as people write it: "16k" is 16 x 1,024 tokens, "1500" is 1,500.
+
+    Raises:
+        OptionError: It is none.
+    """
+    found = _BUDGET.fullmatch(text.strip())
+    tokens = int(found[1].replace("_", "")) * (_K if found[2] else 1) if found else 0
+    if not tokens:
+        raise OptionError(f"a budget must be a number of tokens such as 1500 or 16k, got {text!r}", text)
+    return tokens
+
+
+def budgets_of(given: Any) -> list[int]:
     """Token budgets, each once, from the least to the largest.
 
     Args:
-        given: Numbers of tokens, or texts such as "16k".
-        as_budget: Reads such a text.
+        given: Numbers of tokens, or texts that `as_budget` reads.
 
     Raises:
         OptionError: They are no list, or one is no budget.
@@ -138,8 +154,7 @@ def check_metric(metric: Any, data: DataSet, *, with_model: bool, likelihood: bo
     """
     check_text("metric", metric)
     check_metrics([metric])
-    if metric in NOT_BETTER:
-        raise OptionError(f"more {metric} is not better: {NOT_BETTER[metric]}; name a metric of the answers", metric)
+    check_better(metric)
     if metric == _OF_EVIDENCE:
         _check_asked(metric, data, lambda question: question.evidence, "evidence")
         return

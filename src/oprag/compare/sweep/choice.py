@@ -6,13 +6,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from oprag.compare.cell import ALONE
 from oprag.compare.curve import Row
 from oprag.compare.highest import Lag, highest, lags
 from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.reading import Results, read_failures, read_results
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.setting import settings_of
+from oprag.compare.setting import asks_model, settings_of
 from oprag.compare.sweep.points import NO_ROOM, Unfilled, is_impossible, remarks_of, unfilled_of
 from oprag.compare.sweep.profile import profile_of, retrieval_of
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots
@@ -156,7 +155,7 @@ def _is_near(lag: Lag) -> bool:
 
 def _tokens(row: CellSummary) -> float:
     """What an answer takes: the tokens that a model read and wrote, or those of the context where none was asked."""
-    taken = ("context_tokens",) if row.values["method"] in ALONE else ("input_tokens", "output_tokens")
+    taken = ("input_tokens", "output_tokens") if asks_model(row) else ("context_tokens",)
     return sum(row.per_answer.get(name, 0.0) for name in taken)
 
 

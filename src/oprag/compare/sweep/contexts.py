@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from oprag.compare.reading import OF_EXPERIMENT, opened_database
+from oprag.compare.reading import OF_EXPERIMENT, experiment_row, opened_database
 from oprag.compare.results_file import ResultsFile
 
 __all__ = ["context_columns"]
@@ -25,17 +25,15 @@ def context_columns(
         cells: The keys of the cells.
 
     Raises:
+        ExperimentError: There is no such experiment in the file.
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
-    with opened_database(file).reading() as connection:
-        rows = connection.execute("SELECT id FROM experiments WHERE name = ?", [experiment]).fetchall()
-        return [
-            row
-            for (number,) in rows
-            for row in connection.execute(
-                f"SELECT {columns} FROM answers {OF_EXPERIMENT} JOIN cells ON cells.id = answers.cell "  # noqa: S608
-                'JOIN contexts ON contexts.id = answers.context JOIN indexes ON indexes.id = contexts."index" '
-                "WHERE cells.key IN (SELECT value FROM json_each(?))",
-                [number, json.dumps(list(cells))],
-            )
-        ]
+    database = opened_database(file)
+    with database.reading() as connection:
+        number, _, _ = experiment_row(connection, database.path, experiment)
+        return connection.execute(
+            f"SELECT {columns} FROM answers {OF_EXPERIMENT} JOIN cells ON cells.id = answers.cell "  # noqa: S608
+            'JOIN contexts ON contexts.id = answers.context JOIN indexes ON indexes.id = contexts."index" '
+            "WHERE cells.key IN (SELECT value FROM json_each(?))",
+            [number, json.dumps(list(cells))],
+        ).fetchall()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,30 +17,15 @@ from oprag.providers import LOCAL
 from oprag.providers.tokenizing import counter_of
 from oprag.retrieval.split_sources import Split
 
-__all__ = ["BUDGETS", "ORDERS", "as_budget", "sweep_experiment", "sweep_metric"]
+__all__ = ["BUDGETS", "ORDERS", "sweep_experiment", "sweep_metric"]
 
-_K = 1_024
-BUDGETS = tuple(number * _K for number in (1, 2, 4, 8, 16, 24, 32, 48))
+BUDGETS = tuple(number * 1_024 for number in (1, 2, 4, 8, 16, 24, 32, 48))
 """The budgets of a sweep by default, in tokens: 1k to 48k, as in the paper."""
 
 ORDERS = ("source", "rank", "random")
 """The orders of a sweep by default; the random one is the control."""
 
-_BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
 _DATA = "questions"
-
-
-def as_budget(text: str) -> int:
-    """A token budget as people write it: "16k" is 16 x 1,024 tokens, "1500" is 1,500.
-
-    Raises:
-        OptionError: It is none.
-    """
-    found = _BUDGET.fullmatch(text.strip())
-    tokens = int(found[1].replace("_", "")) * (_K if found[2] else 1) if found else 0
-    if not tokens:
-        raise OptionError(f"a budget must be a number of tokens such as 1500 or 16k, got {text!r}", text)
-    return tokens
 
 
 def sweep_metric(data: DataSet, *, with_model: bool, likelihood: bool = False) -> str:
@@ -110,7 +94,7 @@ def sweep_experiment(
     if not isinstance(given, DataSet):
         raise OptionError(f"data must be a data set, as read_data() reads it, got {given!r}", given)
     check_data_set(_DATA, data)
-    budgets, orders = budgets_of(budgets, as_budget), orders_of(orders)
+    budgets, orders = budgets_of(budgets), orders_of(orders)
     if not budgets or not orders:
         raise OptionError("a sweep must have budgets and orders", (budgets, orders))
     check_count("seeds", seeds, optional=False)
