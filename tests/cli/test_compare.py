@@ -116,6 +116,16 @@ def test_json_is_all_there_is_on_standard_output(tmp_path):
     assert data["results"] == str(tmp_path / "harbour.db")
 
 
+def test_json_says_that_differences_were_not_computed(tmp_path, monkeypatch):
+    path = write_experiment(tmp_path, ORDERS, model())
+    known = compare(path, "--json")
+    assert len(json.loads(known.stdout)["differences"]) > 1
+    monkeypatch.setattr("oprag.cli.compare._MOST_COMPUTED", 1)
+    result = compare(path, "--json")
+    assert json.loads(result.stdout)["differences"] is None
+    assert "More than 1 pairs differ in order alone; oprag.compare.pairs.differences() has them." in result.stderr
+
+
 def test_what_a_model_prints_is_no_part_of_it(tmp_path):
     path = write_experiment(tmp_path, ORDERS, '[models.m]\nuse = "tests.compare.answering:chatty"')
     for option in ("--plan", "--yes"):

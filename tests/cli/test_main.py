@@ -1,7 +1,12 @@
 """The entry point without the extra, and the progress bar."""
 
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from oprag.cli.late_progress import LateProgress
 
@@ -29,3 +34,40 @@ def test_the_progress_bar_waits_a_second(monkeypatch):
         assert not started
         progress.update(2, 3)
         assert started
+
+
+def run_main(folder, *arguments, stdout=subprocess.PIPE, **environment):
+    code = f"import sys; sys.argv = ['oprag', *{list(map(str, arguments))!r}]; from oprag.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_what_an_output_cannot_hold_is_escaped(tmp_path, encoding):
+    (tmp_path / "book.txt").write_text("Das Maß aller Dinge — 中 — ist der Mensch. 😀", encoding="utf-8")
+    arguments = ("context", "book.txt", "Maß?", "--k", 1)
+    for options in ((), ("--explain",), ("--raw",)):
+        result = run_main(tmp_path, *arguments, *options, PYTHONIOENCODING=encoding)
+        assert (result.returncode, result.stderr) == (0, b"")
+        # Where ASCII alone is promised, the text as a model would read it is UTF-8 all the same.
+        assert (r"\u4e2d" if options != ("--raw",) or encoding != "ascii" else "中").encode() in result.stdout
+    told = run_main(tmp_path, *arguments, "--json", PYTHONIOENCODING=encoding)
+    assert "— 中 — ist der Mensch. 😀" in json.loads(told.stdout)["text"]
+    told = run_main(tmp_path, *arguments, "--json", PYTHONIOENCODING="utf-8")
+    assert "😀" in told.stdout.decode()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_a_full_disk_is_one_line(tmp_path):
+    (tmp_path / "book.txt").write_text("The harbour has nine cranes.", encoding="utf-8")
+    with Path("/dev/full").open("wb") as full:
+        result = run_main(tmp_path, "context", "book.txt", "cranes?", "--k", 1, stdout=full)
+    assert result.returncode != 0
+    assert b"Traceback" not in result.stderr
+    assert b"Error: No space left on device" in result.stderr

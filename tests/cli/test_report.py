@@ -1,5 +1,6 @@
 """`oprag report`, run as a user runs it."""
 
+import json
 import sqlite3
 
 import pytest
@@ -101,6 +102,15 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
     refused(report(folder / "r.db", "-o", folder / "r.db"), "would be written over", code=2)
     toml = folder / "harbour.toml"
     refused(report(folder / "r.db", "--experiment", toml, "-o", toml), "would be written over", code=2)
+    for name in ("questions.jsonl", "book0.md"):
+        data = folder / "data" / name
+        before = data.read_bytes()
+        refused(report(folder / "r.db", "--experiment", toml, "-o", data), name, code=2)
+        refused(report(folder / "r.db", "-o", data), "is no HTML file, so it is not replaced", code=2)
+        assert data.read_bytes() == before
+    (folder / "empty.db").touch()
+    refused(report(folder / "empty.db"), "is empty, and so no results file")
+    assert (folder / "empty.db").stat().st_size == 0
     refused(report(folder / "r.db", "--metric", "rouge"), "rouge", code=2)
     refused(report(folder / "r.db", "--name", "third"), "no experiment 'third'", "harbour")
     refused(report(folder / "r.db", "--experiment", folder / "none.toml"), "none.toml")
@@ -110,3 +120,18 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
 
 def test_a_command_without_a_file_is_no_command():
     assert report().exit_code == 2
+
+
+def test_a_report_is_written_anew_and_a_page_of_the_data_is_not(folder):
+    for _ in range(2):
+        assert report(folder / "r.db", "-o", folder / "out.html").exit_code == 0
+    (folder / "empty.html").touch()
+    assert report(folder / "r.db", "-o", folder / "empty.html").exit_code == 0
+    # A document may be HTML itself.
+    page = folder / "data" / "page.html"
+    page.write_text("<!DOCTYPE html><p>The harbour.</p>", encoding="utf-8")
+    line = {"question": "Where?", "answers": ["There"], "path": "page.html"}
+    (folder / "data" / "questions.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    result = report(folder / "r.db", "--experiment", folder / "harbour.toml", "-o", page)
+    refused(result, "is read by this command", code=2)
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html><p>")

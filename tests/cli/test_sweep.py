@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import sys
 
 import pytest
@@ -213,6 +214,7 @@ def test_what_would_come_to_nothing(folder, arguments, words):
         ("notes.toml", ["notes.toml is there, and is no profile"]),
         ("notes.txt", ["notes.txt is there, and is no profile"]),
         ("notes.bin", ["notes.bin is there, and is no profile"]),
+        ("theirs.toml", ["theirs.toml is there, and is no profile"]),
         ("locked/oprag.toml", ["nothing can be written to the folder"]),
     ],
 )
@@ -222,6 +224,7 @@ def test_no_profile_takes_the_place_of_something_else(folder, profile, words):
     (folder / "notes.toml").write_text("[data.book]\nformat = 1\n", encoding="utf-8")
     (folder / "notes.txt").write_text("Remember the milk.", encoding="utf-8")
     (folder / "notes.bin").write_bytes(b"\xff\xfe\x00")
+    (folder / "theirs.toml").write_text("format = 1\n[tool.mine]\na = 1\n", encoding="utf-8")
     (folder / "locked").mkdir(mode=0o500)
     kept = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     check_refusal(sweep(*LEDGERS, "--budgets", "60", "--profile", profile), *words, code=2)
@@ -235,3 +238,54 @@ def test_a_profile_and_an_empty_file_are_replaced(folder):
         result = sweep(*LEDGERS, "--budgets", "60", "--profile", name)
         assert result.stderr.endswith(f"Profile: {name}, replaced\n")
         assert read_profile(name).assembly["token_budget"] == 60
+
+
+def test_documents_of_a_folder_are_no_profile(folder):
+    write_data(folder / "data")
+    document = folder / "data" / "book0.md"
+    before = document.read_bytes()
+    check_refusal(sweep("data", "--budgets", "20", "--profile", document), "is no profile, so it is not", code=2)
+    assert document.read_bytes() == before
+
+
+def test_who_reads_the_first_line_alone_has_the_profile_as_well(folder):
+    arguments = [
+        "sweep",
+        *LEDGERS,
+        "--budgets",
+        "20,60",
+        "--orders",
+        "source",
+        "--splitter",
+        "words",
+        "--chunk-size",
+        "14",
+    ]
+    code = f"import sys; sys.argv = ['oprag', *{arguments!r}]; from oprag.cli import main; main()"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, told = process.communicate()
+    assert b"Traceback" not in told
+    assert process.returncode == 1
+    assert read_profile("oprag.toml").assembly["order"] == "source"
+
+
+def test_budgets_beyond_the_document_are_no_points(folder):
+    result = sweep(*LEDGERS, "--budgets", "60,2k,4k,8k", "--orders", "source,rank", "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    for curve in told["curves"]:
+        assert [point["value"] for point in curve["points"]] == [60, 2048]
+        assert curve["conclusion"].endswith("; it holds everything there is, so nothing lies beyond")
+    (remark,) = told["remarks"]
+    assert remark.startswith(
+        "token_budget=4096, 8192 (source, rank): the contexts are those of token_budget=2048, which"
+    )
+    assert [(one["setting"]["values"]["token_budget"], one["budget"], one["whole"]) for one in told["repeated"]] == [
+        (4096, 2048, True),
+        (4096, 2048, True),
+        (8192, 2048, True),
+        (8192, 2048, True),
+    ]
+    assert told["profile"]["assembly"]["token_budget"] == 2048

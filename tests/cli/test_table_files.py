@@ -53,6 +53,9 @@ def test_a_row_for_each_answer_in_both_files(tmp_path):
         (["--csv", "none/t.csv"], "there is no folder"),
         (["--csv", "harbour.toml"], "would be written over"),
         (["--parquet", "harbour.db"], "would be written over"),
+        (["--csv", "data/questions.jsonl"], "would be written over"),
+        (["--csv", "data/book0.md"], "would be written over"),
+        (["--parquet", "data/../data/book0.md"], "would be written over"),
         (["--csv", "t", "--parquet", "t"], "must be two files"),
         (["--csv", "t.csv", "--plan"], "--plan runs nothing"),
     ],
@@ -60,11 +63,11 @@ def test_a_row_for_each_answer_in_both_files(tmp_path):
 def test_what_cannot_be_written_is_refused_before_anything_is_run(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     path = write_experiment(tmp_path, GRID)
-    before = path.read_bytes()
+    before = {file: file.read_bytes() for file in (path, *(tmp_path / "data").iterdir())}
     result = compare(path.name, *arguments)
     assert result.exit_code == 2, result.output
     assert message in result.stderr
-    assert path.read_bytes() == before
+    assert {file: file.read_bytes() for file in before} == before
     assert not (tmp_path / "harbour.db").exists()
 
 

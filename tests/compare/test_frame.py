@@ -249,12 +249,15 @@ def test_some_settings_alone(ran):
     assert list(some) == [{name: row[name] for name in some.columns} for row in ran if row["order"] == "random"][1:]
     assert len(list(some.answers())) == 8
     assert some.report is ran.report
-    with pytest.raises(OptionError, match=r"no setting has order='sorce'; there are \['source', 'random'\]"):
+    with pytest.raises(OptionError, match=r"no setting has order='sorce'; there are \['source', 'random', None\]"):
         ran.where(order="sorce")
     with pytest.raises(OptionError, match=r"no setting has k=7; there are"):
         ran.where(k=[4, 7])
     with pytest.raises(OptionError, match=r"no setting has all of \{'method': 'closed_book', 'k': 4\}"):
         ran.where(method="closed_book", k=4)
+    # As the row says of what reads no context.
+    assert [row["method"] for row in ran.where(k=None)] == ["closed_book"]
+    assert [row["k"] for row in ran.where(k=[None, 4])] == [4, 4, None]
     with pytest.raises(OptionError, match="unknown axis"):
         ran.where(ordr="source")
     with pytest.raises(OptionError, match="averaged"):
@@ -303,6 +306,9 @@ def test_contexts_without_a_model_are_no_answers_for_nothing():
     assert [row["k"] for row in both.pareto()] == [90, 400, 800]
     assert [row["k"] for row in both.pareto(cost="tokens")] == [90, 400]
     assert [row["tokens"] for row in both] == [None, None, 120, 450]
+    for cost in ("tokens", "calls"):
+        with pytest.raises(OptionError, match=f"no setting with a score of evidence_coverage has {cost}"):
+            alone.pareto(cost=cost)
     assert both.pivot("method", "k", "tokens", value="mean").texts()[0] == ["–"] * 4
     assert [row["k"] for row in frame(*models).pareto()] == [90, 400]
 

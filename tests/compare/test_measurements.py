@@ -1,15 +1,21 @@
 """What was measured, by setting and phase."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from oprag.compare.answer_tables import Spent
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.measured import measure_cells
 from oprag.compare.measurements import measured_table
+from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
+from oprag.compare.records import Measurement
+from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run
 from tests.compare.folders import model, write_experiment
+from tests.compare.helpers import experiment, keepers
 
 
 def table_of(*given, **options) -> Any:
@@ -36,3 +42,26 @@ def test_each_phase_of_each_setting(tmp_path):
         assert taken.seconds.median >= 0.02
         assert taken.peak_memory_bytes > 1_000_000
         assert 0 <= taken.cpu_percent <= 100
+
+
+def test_experiments_that_share_a_cell_have_their_own_questions(tmp_path):
+    data = keepers(documents=1, questions=4)
+    path = tmp_path / "r.db"
+    wanted = {}
+    for name, questions, seconds in (("first", data.questions[:2], 1.0), ("second", data.questions[2:], 9.0)):
+        part = replace(data, questions=questions)
+        run(experiment(grid={"method": "context_only", "k": 2}, data=part, name=name), path)
+        results = read_results(path, name)
+        (cell,) = results.cells
+        file = ResultsFile(path, run=1)
+        taken = [Measurement(cell.key, key, 1, "retrieval", seconds, 50.0, 1_000, 10) for key in results.clusters]
+        file.keep_measurements(cell.key, taken, Spent())
+        file.close()
+        wanted[name] = cell.key, seconds
+    assert len({key for key, _ in wanted.values()}) == 1
+    for name, (key, seconds) in wanted.items():
+        results = read_results(path, name)
+        (row,) = table_of(results, path)
+        summary = row.phases["retrieval"].seconds
+        assert (summary.n, summary.mean) == (2, seconds)
+        assert read_seconds(results, path)[key] == {question: {"retrieval": seconds} for question in results.clusters}

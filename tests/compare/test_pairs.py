@@ -107,6 +107,8 @@ def test_some_metrics_alone():
     results = results_of(made(LOW), made(HIGH, order="rank"))
     assert found(results, metrics=["rouge_l"]) == []
     assert len(found(results, metrics=["token_f1"])) == 1
+    with pytest.raises(OptionError, match="there is no metric 'token_f'; there are scores of token_f1"):
+        found(results, metrics=["token_f"])
 
 
 def test_progress_is_told():

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from oprag.compare import Comparison
 from oprag.compare.pivot_table import PIVOT_VALUES
+from oprag.compare.table import cell_table
 from oprag.errors import OptionError
 from tests.compare.test_frame import frame
-from tests.compare.test_table import made
+from tests.compare.test_table import made, results_of
 
 FIRST = {"a": 0.0, "b": 0.5, "c": 1.0, "d": 0.9}
 SECOND = {"a": 0.2, "b": 0.1, "c": 0.4, "d": 0.3}
@@ -124,3 +126,17 @@ def test_every_value_is_shown():
     assert texts["n"] == ["4", "1"]
     # Neither an interval nor a spread comes of one question.
     assert texts["mean [interval]"][1] == texts["median ± sd"][1] == "0.500 (n=1)"
+
+
+def test_questions_of_one_document_make_a_wider_interval():
+    scores = {str(number): 0.1 * (number // 8) + number / 1_000 for number in range(40)}
+    by_document = {question: int(question) // 8 for question in scores}
+    found: list[Any] = []
+    for clusters in (None, by_document):
+        results = results_of(made(scores, asked=40), clusters=clusters)
+        table = Comparison(results, cell_table(results), [], {}, "none.db").pivot("k", "order", value="mean [interval]")
+        (cell,) = table.cells.values()
+        found.append(cell.summary)
+    alone, together = found
+    assert (alone.units, together.units) == (40, 5)
+    assert together.high - together.low > 1.5 * (alone.high - alone.low)

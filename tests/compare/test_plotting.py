@@ -110,6 +110,8 @@ def test_names_are_no_formulas_of_matplotlib():
         ({"x": "order"}, "no numbers"),
         ({"metric": "inverted_pairs"}, "not better"),
         ({"kind": "pareto", "cost": "money"}, "cost must be"),
+        ({"kind": "pareto", "x": "k"}, "x has no effect on a pareto plot"),
+        ({"kind": "curve", "cost": "tokens"}, "cost has no effect on a curve plot"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(options, message):

@@ -1,5 +1,6 @@
 """The command line; the extra `cli`."""
 
+import io
 import sys
 
 from oprag.errors import MissingExtraError
@@ -15,4 +16,7 @@ def main() -> None:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit(str(MissingExtraError("The command line", "cli")))
+    # A pipe may take a few characters alone, as on Windows: an escape is better than a traceback.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
     app()

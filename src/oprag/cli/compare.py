@@ -88,13 +88,14 @@ def compare(
         changes["max_concurrency"] = max_concurrency
     with interruptible(), clear_errors():
         _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
+        from oprag.compare.data.data_set import files_of
         from oprag.compare.experiment_file import read_experiment
 
         with chatter_apart():
             experiment = read_experiment(file, changes=changes)
             path = Path(results) if results is not None else Path(file).with_suffix(".db")
             files = TableFiles(csv=csv, parquet=parquet, answers=answers)
-            files.check(file, path, plan=plan)
+            files.check(file, path, *files_of(experiment.data), plan=plan)
             planned = plan_of(experiment, path, retry_failed=retry_failed)
         if plan:
             _show_plan(planned, as_json=as_json)
@@ -142,6 +143,8 @@ def _show(
         pairs = [] if many else differences(results, axis=axis, watch=progress.update)
     measured = measured_table(results, path)
     files.write(results, table, measured, path)
+    if many:
+        tell(f"More than {_MOST_COMPUTED:,} pairs differ in {axis} alone; oprag.compare.pairs.differences() has them.")
     if as_json:
         echo_json(
             {
@@ -150,7 +153,7 @@ def _show(
                 "plan": plan_as_json(plan),
                 "report": asdict(report) | {"spent": report.spent._asdict()},
                 "cells": [asdict(row) for row in table],
-                "differences": [asdict(pair) for pair in pairs],
+                "differences": None if many else [asdict(pair) for pair in pairs],
                 "measured": [asdict(row) for row in measured],
                 "failures": [asdict(failure) for failure in read_failures(path, experiment.name)],
             }
@@ -158,9 +161,7 @@ def _show(
         return
     if any(row.answered or row.failed for row in table):
         show_table(table, most=_MOST_SHOWN)
-    if many:
-        tell(f"More than {_MOST_COMPUTED:,} pairs differ in {axis} alone; oprag.compare.pairs.differences() has them.")
-    elif not pairs and (others := [name for name in varying_axes(table)[0] if name != axis]):
+    if not many and not pairs and (others := [name for name in varying_axes(table)[0] if name != axis]):
         tell(f"No two settings differ in {axis} alone; --compare-axis compares another one: {', '.join(others)}.")
     show_differences(pairs, table, most=_MOST_SHOWN)
     if measured:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from oprag.assembly import Assembly
 from oprag.cli.options import TypedOptions
-from oprag.errors import InputFileError, MissingExtraError, OptionError
+from oprag.errors import MissingExtraError, OptionError
 from oprag.profile import Profile, read_profile
-from oprag.toml_file import read_toml
+from oprag.profile.reading import is_profile
 from oprag.whole_file import check_target
 
 __all__ = ["ProfilePath", "assembly_of", "check_profile_target", "profile_for_answers"]
@@ -72,15 +71,8 @@ def check_profile_target(path: str, *others: str) -> None:
     if not path.strip():
         raise OptionError(f"--profile must name a file, or be none for nowhere, got {path!r}", path)
     target = check_target(path, *others)
-    if target.is_file() and target.stat().st_size and not _is_profile(target):
+    if target.is_file() and target.stat().st_size and not is_profile(target):
         raise OptionError(
             f"{target} is there, and is no profile, so it is not replaced; name another file with --profile, or none",
             path,
         )
-
-
-def _is_profile(path: Path) -> bool:
-    try:
-        return type(read_toml(path, "profile").get("format")) is int
-    except InputFileError:
-        return False

@@ -123,11 +123,13 @@ def sweep(
         with chatter_apart():
             report = _settled(ran(HowToRun(path, retry_failed), experiment))
         found = _found(path, experiment, scored, report)
+        replaced = Path(profile).is_file()
+        if report.complete and profile != _NONE:
+            # Before anything is shown: who reads the first lines alone wants it as well.
+            write_profile(found.profile, profile)
         _show(found, path, as_json=as_json)
         tell_what_next(experiment.name, path, report)
         if report.complete and profile != _NONE:
-            replaced = Path(profile).is_file()
-            write_profile(found.profile, profile)
             tell(f"Profile: {profile}{', replaced' if replaced else ''}")
         elif profile != _NONE:
             tell("No profile is written before every question has an answer.", "yellow")
@@ -185,6 +187,7 @@ def _show(found: Sweep, path: Path, *, as_json: bool) -> None:
                 "curves": [asdict(curve) | {"conclusion": curve.describe()} for curve in found.curves],
                 "impossible": [asdict(row) for row in found.impossible],
                 "unfilled": [asdict(one) for one in found.unfilled],
+                "repeated": [asdict(one) for one in found.repeated],
                 "remarks": found.remarks,
                 "differences": [asdict(pair) for pair in found.orders],
                 "chosen": dict(found.chosen.values),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ __all__ = ["clear_errors", "echo_json", "tell"]
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """Print errors and warnings of this package as one line each, in place of a traceback."""
+    """Print errors and warnings of this package as one line each, in place of a traceback; those of the system, too."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OpragWarning)
         try:
@@ -28,6 +30,12 @@ def clear_errors() -> Iterator[None]:
 
             tell(f"Error: {without_keys(str(error))}", "red")
             raise typer.Exit(2 if isinstance(error, OptionError) else 1) from error
+        except OSError as error:
+            # Who reads no more of a pipe needs no message; a disk that is full, or the like, does.
+            if error.errno == errno.EPIPE:
+                raise
+            tell(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", "red")
+            raise typer.Exit(1) from error
         finally:
             for warning in caught:
                 if issubclass(warning.category, OpragWarning):
@@ -35,8 +43,9 @@ def clear_errors() -> Iterator[None]:
 
 
 def echo_json(value: Any) -> None:
-    """Print a value as JSON."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    """Print a value as JSON; escaped where standard output does not take every character."""
+    everything = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    typer.echo(json.dumps(value, ensure_ascii=not everything, indent=2))
 
 
 def tell(message: str, style: str = "") -> None:

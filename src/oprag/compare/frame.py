@@ -173,7 +173,7 @@ class Comparison(SettingTable):
             Their rows, the cheapest first. Settings without a score or a cost have no part.
 
         Raises:
-            OptionError: There is no such cost, or it was not measured; or as in `best`.
+            OptionError: There is no such cost, or no setting with scores has it; or as in `best`.
         """
         metric = better_metric(self, metric)
         check_one_data_set(self, "pareto()")
@@ -237,7 +237,8 @@ class Comparison(SettingTable):
             cost: What an answer costs, for "pareto"; by default as in `pareto`.
 
         Raises:
-            OptionError: There is no such kind, axis, metric or cost, or no axis of numbers differs.
+            OptionError: There is no such kind, axis, metric or cost, one of them has no effect, or no axis of numbers
+                differs.
             MissingExtraError: matplotlib is not installed.
         """
         from oprag.compare.frame_plot import figure_of

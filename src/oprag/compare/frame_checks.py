@@ -64,13 +64,18 @@ def scored_rows(table: SettingTable, metric: str, cost: str | None) -> tuple[str
     """The cost that is meant, and the rows with a score and that cost.
 
     Raises:
-        OptionError: There is no such cost, or it was not measured.
+        OptionError: There is no such cost, or no setting with a score has it.
     """
     if cost is None:
         cost = usual_cost([setting for setting in table.settings if metric in setting.scores])
     check_cost(cost)
     check_measured(table, cost)
-    return cost, [row for row in table if row[metric] is not None and row.get(cost) is not None]
+    rows = [row for row in table if row[metric] is not None and row.get(cost) is not None]
+    if not rows:
+        raise OptionError(
+            f"no setting with a score of {metric} has {cost}; where no model is asked there are context_tokens", cost
+        )
+    return cost, rows
 
 
 def check_measured(table: SettingTable, name: str) -> None:

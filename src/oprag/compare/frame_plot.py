@@ -25,10 +25,13 @@ def figure_of(table: SettingTable, kind: str, metric: str, *, x: str | None, cos
     """The figure; see `Comparison.plot`.
 
     Raises:
-        OptionError: There is no such kind, axis or cost, or no axis of numbers differs.
+        OptionError: There is no such kind, axis or cost, one of them has no effect, or no axis of numbers differs.
         MissingExtraError: matplotlib is not installed.
     """
     check_choice("kind", kind, ("curve", "pareto"))
+    unused = ("x", x) if kind == "pareto" else ("cost", cost)
+    if unused[1] is not None:
+        raise OptionError(f"{unused[0]} has no effect on a {kind} plot; leave it out", unused[1])
     return _pareto(table, metric, cost) if kind == "pareto" else _curves(table, metric, x)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from math import fsum
 from typing import NamedTuple
 
 from oprag.compare.statistics import Difference, holm, paired_difference
@@ -38,10 +39,10 @@ def highest(scores: Sequence[Scores]) -> int:
     Args:
         scores: The score of each question by its key; at least one sample, each with at least one question.
     """
-    means = [sum(one.values()) / len(one) for one in scores]
+    means = [fsum(one.values()) / len(one) for one in scores]
     if all(one.keys() == scores[0].keys() for one in scores):
         return max(range(len(scores)), key=means.__getitem__)
-    wins = [sum(_mean_difference(one, other) > 0 for other in scores if other is not one) for one in scores]
+    wins = [sum(_difference(one, other) > 0 for other in scores if other is not one) for one in scores]
     return max(range(len(scores)), key=lambda number: (wins[number], means[number]))
 
 
@@ -83,5 +84,7 @@ def lags(
     }
 
 
-def _mean_difference(first: Scores, second: Scores) -> float:
-    return sum(value - second[key] for key, value in first.items() if key in second)
+def _difference(first: Scores, second: Scores) -> float:
+    """The sum over the questions that both have, which is exact: equal samples differ by 0, however they are sorted."""
+    both = first.keys() & second.keys()
+    return fsum([*(first[key] for key in both), *(-second[key] for key in both)])

@@ -51,7 +51,7 @@ class MeasuredSetting:
 
 class _Row(NamedTuple):
     cell: str
-    question: int
+    question: str
     attempt: int
     phase: Phase
     seconds: float
@@ -74,13 +74,16 @@ def measured_table(results: Results, file: ResultsFile | str | os.PathLike[str])
         rows = [
             _Row(*row)
             for row in connection.execute(
-                "SELECT cells.key, question, attempt, phase, seconds, cpu_percent, peak_memory_bytes, "
-                "memory_growth_bytes FROM measurements JOIN cells ON cells.id = cell ORDER BY measurements.id"
+                "SELECT cells.key, questions.key, attempt, phase, seconds, cpu_percent, peak_memory_bytes, "
+                "memory_growth_bytes FROM measurements JOIN cells ON cells.id = cell "
+                "JOIN questions ON questions.id = measurements.question ORDER BY measurements.id"
             )
         ]
     by_cell: dict[str, list[_Row]] = {}
     for row in rows:
-        by_cell.setdefault(row.cell, []).append(row)
+        # Experiments share cells, and ask them other questions.
+        if row.question in results.clusters:
+            by_cell.setdefault(row.cell, []).append(row)
     table: list[MeasuredSetting] = []
     for setting in settings_of(results.cells):
         measured = [row for cell in setting.cells for row in by_cell.get(cell.key, ())]
@@ -95,7 +98,7 @@ def measured_table(results: Results, file: ResultsFile | str | os.PathLike[str])
 
 
 def _phase(rows: Sequence[_Row]) -> MeasuredPhase:
-    by_question: dict[int, list[float]] = {}
+    by_question: dict[str, list[float]] = {}
     for row in rows:
         by_question.setdefault(row.question, []).append(row.seconds)
     seconds = [mean_over([{0: one} for one in some])[0] for some in by_question.values()]

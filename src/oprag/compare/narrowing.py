@@ -18,7 +18,7 @@ __all__ = ["narrowed"]
 def narrowed(
     results: Results, table: Sequence[CellSummary], values: Mapping[str, Any]
 ) -> tuple[Results, list[CellSummary]]:
-    """The settings with these values, and what they scored; one in which an axis has no effect has no value on it.
+    """The settings with these values, and what they scored; where an axis has no effect its value is None, as in a row.
 
     Args:
         results: The results.
@@ -32,11 +32,11 @@ def narrowed(
     for axis, value in values.items():
         check_axis(axis)
         wanted = list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
-        known = list(dict.fromkeys(row[0].values[axis] for row in everything if axis in row[0].values))
+        known = list(dict.fromkeys(setting.values.get(axis) for setting, _ in everything))
         for one in wanted:
             if not any(_same(other, one) for other in known):
                 raise OptionError(f"no setting has {axis}={one!r}; there are {known}", value)
-        kept = [row for row in kept if axis in row[0].values and any(_same(row[0].values[axis], one) for one in wanted)]
+        kept = [row for row in kept if any(_same(row[0].values.get(axis), one) for one in wanted)]
     if not kept:
         raise OptionError(f"no setting has all of {dict(values)}", values)
     keys = {cell.key for setting, _ in kept for cell in setting.cells}

@@ -36,10 +36,18 @@ class Opened:
     Attributes:
         experiment: The experiment.
         stop: Set when the run is to end; models then wait for no further try.
+
+    Raises:
+        OptionError: It is no experiment.
     """
 
     experiment: Experiment
     stop: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        given: Any = self.experiment
+        if not isinstance(given, Experiment):
+            raise OptionError(f"experiment must be an Experiment, as read_experiment() reads it, got {given!r}", given)
 
     @cached_property
     def cells(self) -> Cells:

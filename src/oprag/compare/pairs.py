@@ -11,6 +11,7 @@ from oprag.checks import check_names
 from oprag.compare.axes import axes
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
+from oprag.compare.scoring import METRICS
 from oprag.compare.sequence import values_of
 from oprag.compare.setting import AVERAGED, Setting, settings_of
 from oprag.compare.statistics import Difference, holm, paired_difference
@@ -92,11 +93,16 @@ def differences(
     Raises:
         ExperimentError: There is no such experiment in the file, or several where none is named.
         ResultsFileError: There is no such file, or it is damaged or another one.
-        OptionError: There is no such axis, or an option cannot be.
+        OptionError: There is no such axis or metric, or an option cannot be.
     """
     check_axis(axis)
     results = as_results(results, experiment)
-    names = [name for name in metrics_of(results) if metrics is None or name in metrics]
+    there = metrics_of(results)
+    if unknown := [name for name in metrics or () if name not in METRICS and name not in there]:
+        raise OptionError(
+            f"there is no metric {unknown[0]!r}; there are scores of {', '.join(there) or 'none'}", metrics
+        )
+    names = [name for name in there if metrics is None or name in metrics]
     pairs = list(_pairs(results, axis))
     if resamples is None:
         resamples = max(_RESAMPLES, _PER_PAIR * len(pairs))

@@ -185,6 +185,8 @@ def opened_database(file: ResultsFile | str | os.PathLike[str]) -> Database:
     path = file.path if isinstance(file, ResultsFile) else Path(file)
     if not path.is_file():  # to open it would make it
         raise ResultsFileError(f"there is no results file {path}", path)
+    if not path.stat().st_size:  # and to open it would make it one
+        raise ResultsFileError(f"{path} is empty, and so no results file", path)
     return Database(path, RESULTS)
 
 

@@ -53,6 +53,7 @@ class SweetSpot:
         behind: How far the others are behind it, in the sequence of the points.
         unscored: The values at which there are no scores, since everything failed or was not tried yet. They play no
             part.
+        exhausted: Whether at the largest value everything is read that there is, so that no larger one could be better.
     """
 
     axis: str
@@ -64,6 +65,7 @@ class SweetSpot:
     highest: CurvePoint = field(repr=False)
     behind: tuple[Behind, ...] = field(repr=False)
     unscored: tuple[Any, ...] = ()
+    exhausted: bool = False
 
     def describe(self) -> str:
         """One sentence with its numbers: the sweet spot, or that the curve is flat and between which values."""
@@ -78,7 +80,12 @@ class SweetSpot:
             )
             if self.best is self.points[0] or self.best is self.points[-1]:
                 end = "largest" if self.best is self.points[-1] else "smallest"
-                text += f"; it is the {end} value tried, so the peak may lie beyond"
+                beyond = (
+                    "holds everything there is, so nothing lies beyond"
+                    if self.exhausted and end == "largest"
+                    else f"is the {end} value tried, so the peak may lie beyond"
+                )
+                text += f"; it {beyond}"
         else:
             nearest = self._nearest([one for one in self.behind if not one.shown])
             text = (

@@ -11,11 +11,11 @@ from typing import Any
 
 from oprag._version import __version__
 from oprag.checks import check_names
-from oprag.errors import OpragError, OptionError, PromptError
+from oprag.errors import InputFileError, OpragError, OptionError, PromptError
 from oprag.profile.contents import FILE_NAME, FORMAT, KINDS, NOTHING, Profile
 from oprag.toml_file import read_toml
 
-__all__ = ["read_profile"]
+__all__ = ["is_profile", "read_profile"]
 
 _TABLES = (*KINDS, "about")
 _KEYS = ("format", "written_by", *_TABLES)
@@ -49,6 +49,15 @@ def read_profile(path: str | os.PathLike[str] = FILE_NAME) -> Profile:
         with _at(f"{place.name}: in [{table}]", tables):
             Profile(**{table: made[table]})
     return Profile(**made)
+
+
+def is_profile(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a profile, even one of another format or with keys that cannot be: nothing else is in it."""
+    try:
+        tables = read_toml(Path(path), "profile")
+    except InputFileError:
+        return False
+    return type(tables.get("format")) is int and tables.keys() <= {*_KEYS}
 
 
 def _value(value: Any, may_be_nothing: bool) -> Any:  # noqa: FBT001

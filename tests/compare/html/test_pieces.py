@@ -10,7 +10,7 @@ pytest.importorskip("jinja2")
 from oprag.compare.html.chunk_map import Line, chunk_map
 from oprag.compare.html.comparisons import claim, claimed
 from oprag.compare.html.kept import AnswerText, Place
-from oprag.compare.html.partners import partners
+from oprag.compare.html.partners import nearest, partners
 from oprag.compare.html.sections.summary import _of_axis
 from oprag.compare.html.sides import CellName, chosen
 from oprag.compare.html.words import amount, change, named, value_text
@@ -29,6 +29,31 @@ def test_partners_are_alike_but_for_what_may_differ():
     # What has no effect in one of them cannot differ.
     assert len(list(partners(some, [setting(method="a")], ("t",)))) == 3
     assert list(partners([setting(k=True)], [setting(k=1)], ())) == []
+
+
+def test_the_nearest_shares_the_most_values_but_for_those_that_must_be_the_same():
+    def setting(**values):
+        return Setting(values, ())
+
+    others = [
+        setting(data="a", k=1, order="source"),
+        setting(data="a", k=1, order="rank"),
+        setting(data="b", k=4, order="rank"),
+        setting(data="a", k=8),
+    ]
+    some = [
+        setting(data="a", k=4, order="rank"),
+        setting(data="a", k=8, order="edges"),
+        setting(data="b", k=1, order="source"),
+        setting(data="c", k=1, order="source"),
+    ]
+    assert [(one, others.index(other)) for one, other in nearest(some, others, ("data",))] == [
+        (some[0], 1),
+        (some[1], 3),
+        (some[2], 2),
+    ]
+    # Of equals it is the first.
+    assert [others.index(other) for _, other in nearest([setting(data="a", k=3)], others, ("data",))] == [0]
 
 
 def box(path):

@@ -1,5 +1,7 @@
 """Sorting refused questions by a model: what it says is counted, and what nobody can read as well."""
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("jinja2")
@@ -8,8 +10,8 @@ from oprag.compare.html import write_report
 from oprag.compare.html.refusals import KINDS, classify, opened_model
 from oprag.compare.models import as_model
 from oprag.errors import ExperimentError, OptionError
-from tests.compare.helpers import RecordingModel, experiment, rows
-from tests.compare.html.grids import full_experiment, ran
+from tests.compare.helpers import RecordingModel, experiment, keepers, rows
+from tests.compare.html.grids import full_experiment, ran, reader
 from tests.compare.html.parsed import page_of
 
 
@@ -75,3 +77,21 @@ def test_where_nothing_was_routed_there_is_nothing_to_sort(tmp_path):
     with pytest.raises(OptionError, match="no answers of self_route"):
         write_report(path, tmp_path / "r.html", refusals=model)
     assert model.calls == []
+
+
+def test_experiments_that_share_cells_have_their_own_questions(tmp_path):
+    data = keepers(documents=1, questions=6)
+    path = tmp_path / "r.db"
+    grid = {"method": "self_route", "k": 1, "chunk_size": 16}
+    parts = {"first": data.questions[:2], "second": data.questions[2:]}
+    for name, questions in parts.items():
+        # Whatever is asked, the chunks are not enough.
+        model = RecordingModel(lambda text: "unanswerable" if "unanswerable" in text else reader(text))
+        ran(experiment(model, data=replace(data, questions=questions), grid=grid, name=name), path)
+    assert rows(path, "SELECT count(*) FROM cells") == [(1,)]
+    for name, questions in parts.items():
+        model = RecordingModel(lambda prompt: "D")
+        page = page_of(write_report(path, tmp_path / "r.html", experiment=name, refusals=model))
+        assert len(model.calls) == len(questions)
+        (_, row) = page.table("self-route", "What Self-Route scored")
+        assert row[3] == str(len(questions))

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 import sqlite3
+from collections.abc import Callable
 from itertools import pairwise
 from statistics import fmean, median
 
@@ -12,11 +13,13 @@ import pytest
 pytest.importorskip("jinja2")
 
 from oprag.compare.answer_tables import Spent
+from oprag.compare.data import DataSet
 from oprag.compare.html import write_report
 from oprag.compare.pairs import differences
 from oprag.compare.reading import read_results
 from oprag.compare.records import Measurement
 from oprag.compare.results_file import ResultsFile
+from oprag.compare.running import run
 from oprag.compare.table import cell_table
 from oprag.errors import ExperimentError, OptionError, ResultsFileError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
@@ -154,21 +157,24 @@ def test_heat_maps_pivots_and_compression_pool_the_same_answers(results, page):
     _, *compressed = page.table("compression", "Means of an answer without and with thresholds")
     assert len(compressed) == 2 * 3 * 3  # orders, numbers of chunks, pairs of thresholds but for none
     for row in compressed:
-        without, with_some, change = (text.replace(",", "").rstrip(" %") for text in row[2:5])
+        assert row[2] == "10"
+        without, with_some, change = (text.replace(",", "").rstrip(" %") for text in row[3:6])
         assert 100 * (float(with_some) - float(without)) / float(without) == pytest.approx(float(change), abs=0.5)
 
 
 def test_retrieval_is_held_against_whole_documents_question_by_question(results, page):
     _, *found = page.table("whole", "How many questions")
-    by_cell = {
-        (cell.values["method"], cell.values["k"]): {key: one.scores["token_f1"] for key, one in cell.answers.items()}
-        for cell in read_results(results).cells
-        if cell.values["order"] == "source" and cell.values["similarity_threshold"] is None
-        if cell.values["redundancy_threshold"] is None and cell.values["method"] != "closed_book"
-    }
-    assert [row[0] for row in found] == ["k=1", "k=4"]
-    for row, k in zip(found, (1, 4), strict=True):
-        both = [by_cell["stuff", k][key] - whole for key, whole in by_cell["long_context", k].items()]
+    by_method: dict[str, list[dict[str, float]]] = {}
+    for cell in read_results(results).cells:
+        scores = {key: one.scores["token_f1"] for key, one in cell.answers.items()}
+        by_method.setdefault(cell.values["method"], []).append(scores)
+    # However many chunks are retrieved, the whole document is the same.
+    whole, *again = by_method["long_context"]
+    assert again == [whole]
+    assert len(found) == len(by_method["stuff"]) == 24
+    assert found[0][0] == "source, k=1, similarity_threshold=none, redundancy_threshold=none"
+    for row, scores in zip(found, by_method["stuff"], strict=True):
+        both = [scores[key] - value for key, value in whole.items()]
         assert row[2] == f"{sum(both) / len(both):+z.3f}"
         assert row[3:] == [str(sum(one > 0 for one in both)), str(both.count(0)), str(sum(one < 0 for one in both))]
 
@@ -185,7 +191,13 @@ def test_self_route_says_how_often_the_first_step_was_enough(results, page):
         assert 0 < counts[0] <= counts[1] == 10
         assert row[0] == f"k={k}"
         assert row[2:4] == [f"{100 * counts[0] / counts[1]:.1f} %", "10"]
-    assert len(page.section("self-route").all("svg")) == 3
+    shares, parts, tokens = [svg.all("desc")[0].text for svg in page.section("self-route").all("svg")]
+    # To as many digits as amounts have.
+    for told, column, whole in ((shares, 2, 100), (parts, 4, 100), (tokens, 5, 1)):
+        for row, k in zip(found, (1, 4), strict=True):
+            number = float(row[column].replace(",", "").rstrip(" %")) / whole
+            (shown,) = re.findall(rf"([\d.,]+) at k {k}\b", told)
+            assert float(shown.replace(",", "")) == pytest.approx(number, abs=0.06)
 
 
 def test_the_drill_down_has_every_answer_and_two_contexts_that_differ_in_order(page):
@@ -290,8 +302,6 @@ def test_equal_input_gives_an_equal_page(results, tmp_path):
 
 def test_failures_are_counted_and_told(tmp_path):
     model = RecordingModel(reader, fails=lambda text, before: "number 1?" in text)
-    from oprag.compare.running import run
-
     run(experiment(model, grid={"k": [1, 2], "chunk_size": 16}), tmp_path / "r.db")
     page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
     assert "6 failed" in page.section("summary").text
@@ -313,7 +323,13 @@ def test_data_sets_are_not_held_against_each_other(tmp_path):
     page = page_of(write_report(path, tmp_path / "r.html"))
     titles = [svg.all("title")[0].text for svg in page.section("cost").all("svg")]
     assert titles == ["token_f1 against tokens, few", "token_f1 against tokens, many"]
-    assert len(page.section("settings").by_class("marked")) == 2
+    marked = [row.all("th", "td") for row in page.section("settings").by_class("marked")]
+    head, *table = page.table("settings", "Means with 95 %")
+    column = {name: number for number, name in enumerate(head)}
+    for cells, data in zip(marked, ("few", "many"), strict=True):
+        means = [float(row[column["token_f1"]].split()[0]) for row in table if row[column["data"]] == data]
+        assert cells[column["data"]].text == data
+        assert float(cells[column["token_f1"]].text.split()[0]) == max(means) > min(means)
     sentences = [one.text for one in page.section("summary").all("li")]
     assert any(one.startswith("few: ") for one in sentences)
     assert any(one.startswith("many: ") for one in sentences)
@@ -369,3 +385,76 @@ def test_the_results_file_is_not_changed(results, tmp_path):
     before = results.read_bytes()
     write_report(results, tmp_path / "r.html")
     assert results.read_bytes() == before
+
+
+def answers_of(data: DataSet) -> Callable[[str], str]:
+    """Who knows the answers by heart."""
+    known = {question.text: question.answers[0] for question in data.questions}
+    return lambda text: next(answer for question, answer in known.items() if question in text)
+
+
+@pytest.fixture(scope="module")
+def patchy(tmp_path_factory):
+    """Two data sets of easy and hard questions, of which the hard ones failed with a similarity threshold."""
+    sets = {name: keepers(documents=2, questions=3) for name in ("one", "other")}
+    told = answers_of(sets["one"])
+    model = RecordingModel(
+        lambda text: "wrong" if "number 1?" in text else told(text),
+        # Where chunks were dropped.
+        fails=lambda text, before: "number 1?" in text and len(text) < 500,
+    )
+    grid = {
+        "chunk_size": 16,
+        "k": 8,
+        "stitch": False,
+        "similarity_threshold": ["none", 0.78],
+        "redundancy_threshold": ["none", 0.98],
+    }
+    wanted = experiment(model, grid=grid, name="patchy")
+    path = tmp_path_factory.mktemp("patchy") / "r.db"
+    report = run(type(wanted)(**{**vars(wanted), "data": sets}), path)
+    assert sum(report.failed.values()) == 12  # three hard questions of each set, in two settings
+    return path
+
+
+def test_a_mean_over_fewer_questions_is_held_against_the_same_ones(patchy, tmp_path):
+    page = page_of(write_report(patchy, tmp_path / "r.html"))
+    head, *found = page.table("compression", "Means of an answer")
+    for row in found:
+        told = dict(zip(head[:4], row, strict=False))
+        fewer = "similarity" in told["thresholds"]
+        assert told["questions"] == ("3" if fewer else "6")
+        assert row[-1] == "+0.0 %"
+        # Of the easy ones alone, not of all six.
+        assert row[-3] == row[-2]
+
+
+def test_a_field_of_fewer_questions_is_told_and_data_sets_have_maps_of_their_own(patchy, tmp_path):
+    page = page_of(write_report(patchy, tmp_path / "r.html"))
+    section = page.section("thresholds")
+    titles = [svg.all("title")[0].text for svg in section.all("svg")]
+    assert titles == [
+        "token_f1 by thresholds, one",
+        "tokens of an answer, in and out by thresholds, one",
+        "token_f1 by thresholds, other",
+        "tokens of an answer, in and out by thresholds, other",
+    ]
+    said = "In 2 fields the mean is over fewer questions than were asked: the others failed or were not tried"
+    assert section.text.count(said) == 4
+
+
+def test_a_ring_stands_around_a_sweet_spot_and_nowhere_else(tmp_path):
+    # A model that needs three chunks, and loses its way in more.
+    data = keepers(documents=4, questions=6)
+    told = answers_of(data)
+    model = RecordingModel(lambda text: told(text) if text.count("|") == 3 else "unknown")
+    grid = {"chunk_size": 16, "k": [1, 3, 8], "stitch": False, "header": "|", "order": ["source", "rank"]}
+    path = ran(experiment(model, grid=grid, data=data), tmp_path / "r.db")
+    page = page_of(write_report(path, tmp_path / "r.html"))
+    (svg,) = page.section("length").all("svg")
+    assert svg.all("desc")[0].text.count("sweet spot at k=3: token_f1 1.000") == 2
+    (tokens,) = {row.per_answer["context_tokens"] for row in cell_table(path) if row.values["k"] == 3}
+    # The one in the legend says nothing.
+    ringed = [one.text for one in svg.all("circle") if one.attributes["fill"] == "none" and one.text]
+    assert len(ringed) == 2
+    assert all(f"{tokens:.2f}" in text and "token_f1 1" in text for text in ringed)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from string import ascii_uppercase
 from typing import NamedTuple
 
 from oprag.checks import check_count
 from oprag.errors import OptionError
 
-__all__ = ["DataSet", "Evidence", "Question", "page_starts", "whole_text"]
+__all__ = ["DataSet", "Evidence", "Question", "files_of", "page_starts", "whole_text"]
 
 _BETWEEN_PAGES = "\n\n"
 
@@ -83,11 +84,13 @@ class DataSet:
         name: What the set is called.
         documents: The text of each document by its name; the pages where it has some.
         questions: The questions.
+        files: The files that it was read from; none where it was made in Python.
     """
 
     name: str
     documents: Mapping[str, str | Sequence[str]] = field(repr=False)
     questions: Sequence[Question] = field(repr=False)
+    files: Sequence[Path] = field(default=(), repr=False, compare=False)
 
     def sample(self, count: int | None, seed: int = 0) -> DataSet:
         """The set with so many of its questions, drawn at random, in their order; all where there are no more.
@@ -106,3 +109,8 @@ class DataSet:
             return self
         drawn = sorted(random.Random(seed).sample(range(len(self.questions)), count))
         return replace(self, questions=tuple(self.questions[number] for number in drawn))
+
+
+def files_of(data: Mapping[str, DataSet]) -> list[Path]:
+    """The files that data sets were read from."""
+    return [path for data_set in data.values() for path in data_set.files]

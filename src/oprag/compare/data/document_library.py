@@ -92,7 +92,7 @@ def folder_library(folder: Path, gathered: Gathered) -> Library:
         paths = files_in(folder, ENDINGS)
     except RecordError as error:
         raise DataError(f"{folder}: {error}", str(folder)) from error
-    return Library(folder, paths, lambda name: document_file(paths[name]), gathered)
+    return Library(folder, paths, lambda name: document_file(gathered.reads(paths[name])), gathered)
 
 
 def lines_library(path: Path, gathered: Gathered) -> Library:
@@ -103,7 +103,7 @@ def lines_library(path: Path, gathered: Gathered) -> Library:
         DataError: A line is no document, or a name is there twice.
     """
     sources: dict[str, str] = {}
-    for record in json_lines(path, gathered.problems):
+    for record in json_lines(gathered.reads(path), gathered.problems):
         with gathered.problems.at(record.place):
             name = identifier(record.fields, "document", "") or identifier(record.fields, "document_id", "")
             if not name:

@@ -37,6 +37,12 @@ class Gathered:
         self._failed: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._questions: dict[str, Question] = {}
+        self._files: dict[Path, None] = {}
+
+    def reads(self, path: Path) -> Path:
+        """Note that a file is read, and give its path."""
+        self._files[path] = None
+        return path
 
     def document(self, name: str, text: str | Sequence[str]) -> str:
         """Take in a document under a name of its own; the same one again changes nothing.
@@ -174,4 +180,9 @@ class Gathered:
         self.problems.check()
         if not self._questions:
             raise DataError(f"{self.path} has no questions in it", str(self.path))
-        return DataSet(name=name, documents=self._documents, questions=tuple(self._questions.values()))
+        return DataSet(
+            name=name,
+            documents=self._documents,
+            questions=tuple(self._questions.values()),
+            files=tuple(self._files),
+        )

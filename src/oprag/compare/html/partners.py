@@ -7,7 +7,7 @@ from typing import Any
 
 from oprag.compare.setting import Setting
 
-__all__ = ["partners"]
+__all__ = ["nearest", "partners"]
 
 
 def partners(
@@ -33,6 +33,27 @@ def partners(
             if found is not None:
                 yield setting, found
                 break
+
+
+def nearest(
+    settings: Sequence[Setting], others: Sequence[Setting], same: Collection[str]
+) -> Iterator[tuple[Setting, Setting]]:
+    """Each setting with the one of the others that is most like it, where there is one; of equals the first.
+
+    Args:
+        settings: The settings.
+        others: What they are held against.
+        same: The axes in which they must not differ.
+    """
+    for setting in settings:
+        alike = [one for one in others if _place(one, frozenset(same)) == _place(setting, frozenset(same))]
+        if alike:
+            yield setting, max(alike, key=lambda one: _equal_values(setting, one))
+
+
+def _equal_values(setting: Setting, other: Setting) -> int:
+    shared = setting.values.keys() & other.values.keys()
+    return sum(_place(setting, frozenset((name,))) == _place(other, frozenset((name,))) for name in shared)
 
 
 def _place(setting: Setting, names: frozenset[str]) -> Hashable:

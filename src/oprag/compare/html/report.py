@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.data.data_set import DataSet
+from oprag.compare.data.data_set import DataSet, files_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.html.comparisons import comparisons_of
 from oprag.compare.html.material import Material, metric_of
@@ -39,6 +39,7 @@ __all__ = ["write_report"]
 
 _LARGEST = 4_800_000  # bytes of a report, about
 _STEPS = 4  # without calls of a model
+_PAGE = b"<!doctype html"
 
 
 def write_report(
@@ -76,16 +77,22 @@ def write_report(
         ExperimentError: There is no such experiment in the file, several where none is named, or no such model.
         ResultsFileError: There is no such file, or it is damaged or another one.
         OptionError: There are no scores of the metric, nothing was answered by `self_route` whose refusals a model
-            could sort, or the HTML file cannot be written, or is the results file.
+            could sort, or the HTML file cannot be written, is one that is read, or stands for a file that is no HTML.
         MissingExtraError: The extra `compare` is not installed, or what the model needs.
     """
     check_installed()
     output = check_target(output_path, results_path)
+    if not _may_be_replaced(output):
+        raise OptionError(
+            f"{output} is there, and is no HTML file, so it is not replaced; name another file", str(output)
+        )
     results = read_results(results_path, experiment)
+    texts = texts_of(documents, results.clusters)
+    check_target(output, *files_of(texts.data))
     sorting = opened_model(refusals)
     if sorting is not None and not any(cell.values["method"] == "self_route" for cell in results.cells):
         raise OptionError("there are no answers of self_route, so there are no refusals to sort", refusals)
-    material = Material(Path(results_path), results, metric_of(results, metric), texts_of(documents, results.clusters))
+    material = Material(Path(results_path), results, metric_of(results, metric), texts)
     made = _sections(material, sorting, watch or (lambda _, __: None))
     sections = sorted(made, key=lambda section: section.id != "summary")
     try:
@@ -94,6 +101,18 @@ def write_report(
     except OSError as error:
         raise OptionError(f"cannot write {output}: {error.strerror or error}", str(output)) from error
     return output
+
+
+def _may_be_replaced(path: Path) -> bool:
+    """Whether nothing is lost: what is there is empty, an HTML file such as an older report, or no file, as a pipe."""
+    if not path.is_file():
+        return True
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_PAGE))
+    except OSError:
+        return False
+    return not start or start.lower() == _PAGE
 
 
 def _sections(material: Material, sorting: Model | None, watch: Callable[[int, int], None]) -> Iterator[Section]:

@@ -8,6 +8,7 @@ from typing import Any
 from oprag.checks import check_count
 from oprag.compare.data.check import check_data_set
 from oprag.compare.data.data_set import DataSet
+from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment, as_spec
 from oprag.compare.models import ModelSpec
 from oprag.compare.sweep.checks import budgets_of, check_fixed, check_metric, method_of, orders_of
@@ -128,5 +129,7 @@ def sweep_experiment(
 
 
 def _name(given: Any, otherwise: str) -> str:
-    """What something is called in tables: as it was given, where that was a name."""
+    """What something is called in tables: as it was given, where that was a name, or as its specification says."""
+    if isinstance(given, ModelSpec | EmbedderSpec):
+        given = given.name
     return given if isinstance(given, str) else otherwise

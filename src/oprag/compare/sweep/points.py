@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from oprag.compare.curve import Row
 from oprag.compare.results_file import ResultsFile
@@ -14,7 +14,7 @@ from oprag.compare.setting import Setting
 from oprag.compare.sweep.contexts import context_columns
 from oprag.compare.table import CellSummary
 
-__all__ = ["NO_ROOM", "Unfilled", "is_impossible", "remarks_of", "unfilled_of"]
+__all__ = ["NO_ROOM", "Contexts", "Repeated", "Unfilled", "is_impossible", "read_contexts", "remarks_of"]
 
 NO_ROOM = "BudgetError"
 """What a question fails with that not one chunk fits the budget for; another try would change nothing."""
@@ -33,16 +33,53 @@ class Unfilled:
     answers: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Repeated:
+    """A setting whose contexts are those of a smaller budget, each of them, so that it says nothing new.
+
+    Attributes:
+        setting: The setting.
+        budget: The least budget with the same contexts.
+        whole: Whether each of them is all chunks of its documents.
+    """
+
+    setting: CellSummary
+    budget: int
+    whole: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contexts:
+    """What the contexts of a sweep say about its settings.
+
+    Attributes:
+        unfilled: The settings whose candidates ran out before their budget did.
+        repeated: The settings whose contexts are those of a smaller budget.
+        whole: The settings whose contexts are all chunks of their documents.
+    """
+
+    unfilled: Sequence[Unfilled]
+    repeated: Sequence[Repeated]
+    whole: Sequence[CellSummary]
+
+
+class _Row(NamedTuple):
+    cell: str
+    question: int
+    context: int
+    kept: int
+    dropped: str
+    chunks: int
+
+
 def is_impossible(setting: Setting) -> bool:
     """Whether questions failed since not one chunk fits the budget, and for nothing else."""
     errors = {answer.error for cell in setting.cells for answer in cell.answers.values() if answer.failed}
     return errors == {NO_ROOM}
 
 
-def unfilled_of(
-    rows: Sequence[Row], path: ResultsFile | str | os.PathLike[str], experiment: str
-) -> tuple[Unfilled, ...]:
-    """The settings whose candidates ran out.
+def read_contexts(rows: Sequence[Row], path: ResultsFile | str | os.PathLike[str], experiment: str) -> Contexts:
+    """What the contexts of a sweep say about its settings.
 
     Args:
         rows: The settings, and what they scored.
@@ -50,30 +87,74 @@ def unfilled_of(
         experiment: The name of the experiment in it.
 
     Raises:
+        ExperimentError: There is no such experiment in the file.
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
-    settings = {cell.key: number for number, (setting, _) in enumerate(rows) for cell in setting.cells}
-    found: Counter[int] = Counter()
-    for key, left_out, chunks in context_columns(
-        path, experiment, "cells.key, contexts.dropped, indexes.chunks", list(settings)
-    ):
-        values = rows[settings[key]][0].values
-        depth = values["fetch_k"] or values["k"]
-        # What is under the threshold of similarity has no better ones behind it.
-        decided = json.loads(left_out).keys() & {"token_budget", "similarity_threshold"}
-        if not decided and depth is not None and depth < chunks:
-            found[settings[key]] += 1
-    return tuple(Unfilled(setting=rows[number][1], answers=found[number]) for number in sorted(found))
+    cells = {
+        cell.key: (number, cell.values.get("seed"))
+        for number, (setting, _) in enumerate(rows)
+        for cell in setting.cells
+    }
+    contexts: dict[int, dict[Hashable, _Row]] = {}
+    columns = (
+        "cells.key, answers.question, answers.context, json_array_length(contexts.kept), contexts.dropped, "
+        "indexes.chunks"
+    )
+    for row in map(_Row._make, context_columns(path, experiment, columns, list(cells))):
+        number, seed = cells[row.cell]
+        contexts.setdefault(number, {})[seed, row.question] = row
+    return Contexts(
+        unfilled=tuple(_unfilled(rows, contexts)),
+        repeated=tuple(_repeated(rows, contexts)),
+        whole=tuple(rows[number][1] for number, ours in contexts.items() if _is_whole(ours)),
+    )
 
 
-def remarks_of(impossible: Sequence[CellSummary], unfilled: Sequence[Unfilled]) -> list[str]:
+def _unfilled(rows: Sequence[Row], contexts: Mapping[int, Mapping[Hashable, _Row]]) -> Iterator[Unfilled]:
+    for number, (_, row) in enumerate(rows):
+        if count := sum(map(_ran_out, contexts.get(number, {}).values())):
+            yield Unfilled(setting=row, answers=count)
+
+
+def _ran_out(context: _Row) -> bool:
+    """Whether there were more chunks than were looked at, and it was not the budget that left them out."""
+    dropped: dict[str, int] = json.loads(context.dropped)
+    # What is under the threshold of similarity has no better ones behind it.
+    if dropped.keys() & {"token_budget", "similarity_threshold"}:
+        return False
+    return (
+        context.kept + sum(count for reason, count in dropped.items() if reason not in ("k", "fetch_k"))
+        < context.chunks
+    )
+
+
+def _repeated(rows: Sequence[Row], contexts: Mapping[int, Mapping[Hashable, _Row]]) -> Iterator[Repeated]:
+    known: dict[Hashable, int] = {}
+    for number, (setting, row) in sorted(enumerate(rows), key=lambda one: one[1][0].values["token_budget"]):
+        ours = contexts.get(number, {})
+        others = tuple((name, str(value)) for name, value in setting.values.items() if name != "token_budget")
+        same = others, frozenset((place, one.context) for place, one in ours.items())
+        if ours and row.failed == 0 and same in known:
+            yield Repeated(setting=row, budget=known[same], whole=_is_whole(ours))
+        else:
+            known[same] = setting.values["token_budget"]
+
+
+def _is_whole(contexts: Mapping[Hashable, _Row]) -> bool:
+    return all(one.kept == one.chunks for one in contexts.values())
+
+
+def remarks_of(
+    impossible: Sequence[CellSummary], repeated: Sequence[Repeated], unfilled: Sequence[Unfilled]
+) -> list[str]:
     """What has to be said of budgets, a sentence each.
 
     Args:
-        impossible: The settings that are no points of the curves.
+        impossible: The settings that are no points of the curves, since questions failed.
+        repeated: Those that are none since their contexts are those of a smaller budget.
         unfilled: Those whose candidates ran out.
     """
-    return [*_no_points(impossible), *_not_filled(unfilled)]
+    return [*_no_points(impossible), *_not_filled(unfilled), *_nothing_new(repeated)]
 
 
 def _no_points(impossible: Sequence[CellSummary]) -> Iterator[str]:
@@ -86,13 +167,30 @@ def _no_points(impossible: Sequence[CellSummary]) -> Iterator[str]:
         )
 
 
+def _nothing_new(repeated: Sequence[Repeated]) -> Iterator[str]:
+    by_order: dict[tuple[int, bool, str], list[int]] = {}
+    for one in repeated:
+        place = one.budget, one.whole, str(one.setting.values["order"])
+        by_order.setdefault(place, []).append(one.setting.values["token_budget"])
+    alike: dict[tuple[int, bool, tuple[int, ...]], list[str]] = {}
+    for (budget, whole, order), budgets in by_order.items():
+        alike.setdefault((budget, whole, tuple(budgets)), []).append(order)
+    for (budget, whole, same), orders in alike.items():
+        why = ", which holds all chunks" if whole else ""
+        yield (
+            f"token_budget={', '.join(map(str, same))} ({', '.join(orders)}): the contexts are those of "
+            f"token_budget={budget}{why}, so this is no other point of the curve"
+        )
+
+
 def _not_filled(unfilled: Sequence[Unfilled]) -> Iterator[str]:
     for budget in dict.fromkeys(one.setting.values["token_budget"] for one in unfilled):
         ours = [one for one in unfilled if one.setting.values["token_budget"] == budget]
         most = max(ours, key=lambda one: one.answers / one.setting.answered)
+        limits = [most.setting.values[name] for name in ("k", "fetch_k") if most.setting.values[name] is not None]
         yield (
             f"token_budget={budget} ({_orders([one.setting for one in ours])}) is not filled: the "
-            f"{most.setting.values['k']:,} best-ranked chunks all fit it in {most.answers:,} of "
+            f"{min(limits):,} best-ranked chunks all fit it in {most.answers:,} of "
             f"{most.setting.answered:,} answers, and there are more; larger chunks, or a larger k, would fill it"
         )
 

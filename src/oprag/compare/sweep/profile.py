@@ -62,7 +62,11 @@ def _those_of(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _candidates(setting: Setting, path: ResultsFile | str | os.PathLike[str], experiment: str) -> int:
-    """How many of the best-ranked chunks a retriever has to give, so that the budget decides as it did here."""
+    """How many of the best-ranked chunks a retriever has to give, so that the budget decides as it did here.
+
+    Not more than there were here, where the budget did not decide.
+    """
     rows = context_columns(path, experiment, "contexts.kept", [cell.key for cell in setting.cells])
     needed = max((rank + 1 for (kept,) in rows for _, rank, _ in json.loads(kept)), default=1)
-    return int(needed * (1 + _SPREAD) + 1)
+    most: list[int] = [setting.values[name] for name in ("k", "fetch_k") if setting.values[name] is not None]
+    return min([int(needed * (1 + _SPREAD) + 1), *most])

@@ -381,7 +381,7 @@ def test_documents_that_are_not_there(tmp_path, document, words):
 
 def test_without_documents_a_name_leads_nowhere(tmp_path):
     message = refused(write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "one"}))
-    assert "document is 'one', and there are no documents; give documents=" in message
+    assert "document is 'one', and there are no documents that have names; give documents=" in message
 
 
 def test_evidence_in_one_of_several_documents_must_say_in_which(tmp_path):

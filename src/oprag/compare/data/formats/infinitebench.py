@@ -37,7 +37,7 @@ def read(gathered: Gathered) -> None:
         InputFileError: The file cannot be read.
     """
     prefix = stem(gathered.path)
-    for record in json_lines(gathered.path, gathered.problems):
+    for record in json_lines(gathered.reads(gathered.path), gathered.problems):
         with gathered.problems.at(record.place):
             fields = record.fields
             question = text(fields, "input")

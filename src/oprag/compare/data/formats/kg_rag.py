@@ -41,7 +41,7 @@ def read(gathered: Gathered, *, documents: Path | None = None, source_line: bool
     check_bool("source_line", source_line)
     library = folder_library(documents or gathered.path.parent / "docs", gathered)
     optional = ("Source Docs", "Answer", *_SAID)
-    for record in csv_records(gathered.path, gathered.problems, ("Question",), optional):
+    for record in csv_records(gathered.reads(gathered.path), gathered.problems, ("Question",), optional):
         with gathered.problems.at(record.place):
             fields = record.fields
             answer = fields.get("Answer")

@@ -49,7 +49,7 @@ def read(gathered: Gathered, *, documents: Path | None = None, search: str = "so
     names = library.take_all()
     gathered.problems.check()
     passages = Passages({name: whole_text(gathered.text(name)) for name in names})
-    for record in json_records(path, gathered.problems):
+    for record in json_records(gathered.reads(path), gathered.problems):
         with gathered.problems.at(record.place):
             examples = given(record.fields, "examples")
             if not isinstance(examples, list):

@@ -31,7 +31,7 @@ def read(gathered: Gathered, *, question: str | None = None) -> None:
         InputFileError: The file cannot be read.
     """
     check_text("question", question, optional=True)
-    for record in json_records(gathered.path, gathered.problems):
+    for record in json_records(gathered.reads(gathered.path), gathered.problems):
         with gathered.problems.at(record.place):
             if "choice_A" in record.fields:
                 _second(gathered, record)

@@ -35,7 +35,7 @@ def read(gathered: Gathered, *, documents: Path | None = None) -> None:
     if documents is None:
         raise OptionError("medqa needs documents=, the folder of the textbooks that questions are searched over", None)
     corpus = folder_library(documents, gathered).take_all()
-    for record in json_lines(gathered.path, gathered.problems):
+    for record in json_lines(gathered.reads(gathered.path), gathered.problems):
         with gathered.problems.at(record.place):
             fields = record.fields
             choices = _choices(given(fields, "options"))

@@ -64,7 +64,7 @@ def read(
         library = Library(gathered.path / _SUMMARIES, texts, texts.__getitem__, gathered)
     else:
         folder = documents or gathered.path / "tmp"
-        read_story = partial(_story, folder, encoding=encoding, strip_html=strip_html)
+        read_story = partial(_story, gathered, folder, encoding=encoding, strip_html=strip_html)
         library = Library(folder, listed, read_story, gathered)
     for record in csv_records(
         _file(gathered, "qaps.csv"), gathered.problems, ("document_id", "set", "question", "answer1", "answer2")
@@ -113,7 +113,7 @@ def _file(gathered: Gathered, name: str) -> Path:
             f"there is no {name} in {gathered.path}; expected the folder of the repository of NarrativeQA",
             str(gathered.path),
         )
-    return path
+    return gathered.reads(path)
 
 
 def _check_encoding(encoding: str) -> None:
@@ -144,14 +144,14 @@ def _recoded(path: Path, data: bytes, encoding: str) -> bytes:
         raise RecordError(f"{path} is neither UTF-8 nor {encoding}: {error}") from error
 
 
-def _story(folder: Path, document: str, encoding: str | None, *, strip_html: bool) -> str:
+def _story(gathered: Gathered, folder: Path, document: str, encoding: str | None, *, strip_html: bool) -> str:
     try:
         path = inside(folder, f"{document}.content")
     except RecordError as error:
         raise RecordError(
             f"{error}; download the stories with the authors' download_stories.sh, or leave this one out with `exclude`"
         ) from error
-    data = read_bytes(path)
+    data = read_bytes(gathered.reads(path))
     if encoding is not None:
         try:
             data.decode()

@@ -55,11 +55,11 @@ def read(gathered: Gathered, *, documents: Path | None = None) -> None:
             raise InputFileError(f"there is no questions.jsonl in the folder {gathered.path}", str(gathered.path))
     alone: str | None = None
     if documents is not None and not documents.is_dir() and not _has_lines(documents):
-        name, whole = documents.name.removesuffix(".gz"), document_file(documents)
+        name, whole = documents.name.removesuffix(".gz"), document_file(gathered.reads(documents))
         alone = gathered.document_once(name, "a path", lambda: whole)
         documents = None
     library = _library(documents, path, gathered)
-    for record in json_lines(path, gathered.problems):
+    for record in json_lines(gathered.reads(path), gathered.problems):
         with gathered.problems.at(record.place):
             _question(gathered, record, path, library, alone)
 
@@ -151,8 +151,9 @@ def _documents(
         return [_file(gathered, text(fields, "path"), path.parent)], ()
     if library is None:
         raise RecordError(
-            f"{where} is {shown(fields[where])}, and there are no documents; give documents=, or put documents.jsonl "
-            "beside the questions"
+            f"{where} is {shown(fields[where])}, and there are no documents that have names; give documents= as a "
+            "folder or as JSON lines, or put documents.jsonl beside the questions. Where one file is the document of "
+            f"all questions, leave {where} out"
         )
     sources = fields.get("source_documents")
     if isinstance(sources, list) and sources and all(isinstance(name, str) and name in library for name in sources):
@@ -167,7 +168,7 @@ def _documents(
 def _file(gathered: Gathered, name: str, folder: Path) -> str:
     path = inside(folder, name)
     known = path.relative_to(folder.resolve()).as_posix()
-    return gathered.document_once(known.removesuffix(".gz"), "a path", lambda: document_file(path))
+    return gathered.document_once(known.removesuffix(".gz"), "a path", lambda: document_file(gathered.reads(path)))
 
 
 def _evidence(parts: Any, documents: Sequence[str]) -> Iterator[Evidence]:

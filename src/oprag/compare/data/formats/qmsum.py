@@ -41,7 +41,7 @@ def read(gathered: Gathered, *, queries: str = "all") -> None:
     check_choice("queries", queries, ("all", *_KINDS))
     kinds = _KINDS if queries == "all" else (queries,)
     for path in _files(gathered.path):
-        for record in json_records(path, gathered.problems):
+        for record in json_records(gathered.reads(path), gathered.problems):
             with gathered.problems.at(record.place):
                 name = stem(path) if record.place == str(path) else f"{stem(path)}-{record.number}"
                 _meeting(gathered, record, name, split=_split(path), kinds=kinds)

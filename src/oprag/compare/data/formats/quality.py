@@ -34,7 +34,7 @@ def read(gathered: Gathered, *, strip_html: bool = True) -> None:
     """
     check_bool("strip_html", strip_html)
     split = PurePath(gathered.path.name.removesuffix(".gz")).suffix.removeprefix(".")
-    for record in json_lines(gathered.path, gathered.problems):
+    for record in json_lines(gathered.reads(gathered.path), gathered.problems):
         with gathered.problems.at(record.place):
             questions = given(record.fields, "questions")
             if not isinstance(questions, list):

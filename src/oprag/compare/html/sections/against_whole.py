@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from oprag.compare.axes import METHOD_AXES
 from oprag.compare.charts import Axis, histogram
 from oprag.compare.html.material import Material
-from oprag.compare.html.partners import partners
+from oprag.compare.html.partners import nearest
 from oprag.compare.html.parts import Figure, Part, Section, Table, Text
 from oprag.compare.html.words import named
 
 __all__ = ["section"]
 
 _MOST_DRAWN, _MOST = 4, 60
+_NEAREST = (
+    " Whole documents were read in several settings; each of retrieval is held against the one that shares the most "
+    "values with it."
+)
 _BINS = 21  # an odd number, so that one of them stands around 0
 
 
@@ -26,7 +29,7 @@ def section(material: Material) -> Section | None:
         return None
     found: dict[str, list[float]] = {}
     cut: dict[str, None] = {}
-    pairs = [*partners(by_method["stuff"], by_method["long_context"], ("method", *METHOD_AXES))]
+    pairs = [*nearest(by_method["stuff"], by_method["long_context"], ("data", "model"))]
     for (setting, whole), name in zip(pairs, material.names([setting for setting, _ in pairs]), strict=True):
         scores, of_whole = setting.scores(metric), whole.scores(metric)
         both = [scores[question] - of_whole[question] for question in scores if question in of_whole]
@@ -56,6 +59,7 @@ def section(material: Material) -> Section | None:
         Text(
             "Each question is answered once from what was retrieved (stuff) and once from its whole documents "
             "(long_context), by the same model. To the right of 0 retrieval is better."
+            + (_NEAREST if len(by_method["long_context"]) > 1 else "")
         ),
         Figure(chart, f"The first {_MOST_DRAWN} settings of {len(found):,}" if len(found) > len(drawn) else ""),
         Table(

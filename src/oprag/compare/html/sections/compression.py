@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import fsum
 from typing import Any
 
 from oprag.compare.html.material import Material
 from oprag.compare.html.partners import partners
 from oprag.compare.html.parts import Section, Table, Text
 from oprag.compare.html.words import amount, change, named, score
+from oprag.compare.quantities import values_by_question
+from oprag.compare.setting import Setting
 
 __all__ = ["section"]
 
@@ -28,25 +31,39 @@ def section(material: Material) -> Section | None:
         return None
     others = [axis for axis in material.differ if axis not in (*_THRESHOLDS, "min_keep")]
     shown: dict[str, Callable[[float | None], str]] = {material.cost: amount}
-    if any(material.mean(one, "seconds") is not None for pair in pairs for one in pair):
+    if any(values_by_question(one, "seconds", material.seconds) for pair in pairs for one in pair):
         shown["seconds"] = amount
     if material.metric is not None:
         shown[material.metric] = score
     rows: list[list[str]] = []
     for setting, base in pairs[:_MOST]:
-        row = [named(setting.values, others), _threshold(setting.values)]
-        for name, told in shown.items():
-            old, new = material.mean(base, name), material.mean(setting, name)
-            row += [told(old), told(new), change(old, new)]
+        means = {name: _means(material, base, setting, name) for name in shown}
+        *_, (_, _, count) = means.values()
+        row = [named(setting.values, others), _threshold(setting.values), f"{count:,}"]
+        for name, (old, new, both) in means.items():
+            of_others = f" (n = {both:,})" if both not in (0, count) else ""
+            row += [shown[name](old), shown[name](new), change(old, new) + of_others]
         rows.append(row)
-    head = ["setting", "thresholds", *(text for name in shown for text in (f"{name} without", "with", "change"))]
+    texts = (text for name in shown for text in (f"{name} without", "with", "change"))
+    head = ["setting", "thresholds", "questions", *texts]
     table = Table("Means of an answer without and with thresholds", head, rows, names=2, more=len(pairs) - len(rows))
     note = Text(
-        "Changes are in percent of the figure without thresholds. Whether a change of score can be claimed is among "
+        "Means are over the questions that have a value in both settings; changes are in percent of the figure without "
+        "thresholds. Whether a change of score can be claimed is among "
         "the paired differences above.",
         quiet=True,
     )
     return Section("compression", "With and without thresholds", [table, note])
+
+
+def _means(material: Material, base: Setting, setting: Setting, name: str) -> tuple[float | None, float | None, int]:
+    """The means of two settings over the questions that have a value in both, and how many these are."""
+    old, new = (values_by_question(one, name, material.seconds) for one in (base, setting))
+    both = [question for question in old if question in new]
+    if not both:
+        return None, None, 0
+    before, after = (fsum(values[question] for question in both) / len(both) for values in (old, new))
+    return before, after, len(both)
 
 
 def _threshold(values: Mapping[str, Any]) -> str:

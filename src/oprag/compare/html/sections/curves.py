@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from oprag.compare.charts import Axis, Line, LinePoint, line_chart
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Figure, Part, Section, Text
 from oprag.compare.html.words import counted, unit_of, value_text
-from oprag.compare.sweet_spot import SweetSpot, sweet_spots
+from oprag.compare.sweet_spot import CurvePoint, SweetSpot, sweet_spots
 
 __all__ = ["section", "spots_of"]
 
@@ -70,9 +69,7 @@ def _chart(axis: str, where: str, curves: Sequence[SweetSpot]) -> Figure:
                     point.summary.high,
                     mark=point is spot.best,
                 )
-                for x, point in sorted(
-                    ((_place(point, in_tokens=in_tokens), point) for point in spot.points), key=lambda one: one[0]
-                )
+                for x, point in _placed(spot, in_tokens=in_tokens)
             ),
         )
         for spot in curves
@@ -84,6 +81,9 @@ def _chart(axis: str, where: str, curves: Sequence[SweetSpot]) -> Figure:
         logarithmic=min(places) > 0 and max(places) >= 8 * min(places),
     )
     values = dict.fromkeys(point.value for spot in curves for point in spot.points)
+    placeless = (
+        "" if in_tokens or None not in values else "; without a limit the length is not known, so it is not drawn"
+    )
     told = [f"{_order(spot)}: {spot.describe()}" if len(curves) > 1 else spot.describe() for spot in curves]
     title = f"{metric} against the length of the context{where and f', {where}'}"
     chart = line_chart(
@@ -93,12 +93,14 @@ def _chart(axis: str, where: str, curves: Sequence[SweetSpot]) -> Figure:
         x=x,
         y=Axis(metric, unit_of(metric)),
     )
-    return Figure(chart, f"{axis}: {', '.join(map(value_text, values))}", [f"{text}." for text in told])
+    return Figure(chart, f"{axis}: {', '.join(map(value_text, values))}{placeless}", [f"{text}." for text in told])
 
 
 def _order(spot: SweetSpot) -> str:
     return value_text(spot.values["order"]) if "order" in spot.values else value_text(spot.values.get("method"))
 
 
-def _place(point: Any, *, in_tokens: bool) -> float:
-    return float(point.context_tokens if in_tokens else point.value or 0)
+def _placed(spot: SweetSpot, *, in_tokens: bool) -> list[tuple[float, CurvePoint]]:
+    """The points of a curve with their lengths, the shortest first; without those whose length is not known."""
+    places = ((point.context_tokens if in_tokens else point.value, point) for point in spot.points)
+    return sorted(((float(place), point) for place, point in places if place is not None), key=lambda one: one[0])

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from oprag.compare.charts import heat_map
 from oprag.compare.html.material import COSTS, Material
 from oprag.compare.html.parts import Figure, Part, Section, Text
-from oprag.compare.html.words import counted, value_text
+from oprag.compare.html.words import counted, named, value_text
+from oprag.compare.setting import Setting
 
 __all__ = ["section"]
 
 _ROWS, _COLUMNS = "similarity_threshold", "redundancy_threshold"
-_MOST = 10  # methods
+_MOST = 10  # methods and data sets
 
 
 def section(material: Material) -> Section | None:
     """The heat maps, where both thresholds vary."""
     if material.metric is None or not {_ROWS, _COLUMNS} <= {*material.differ}:
         return None
-    methods = [
-        method
+    # The questions of another data set are easier or harder.
+    grids = [
+        settings
+        for data in material.values_of("data")
         for method in material.values_of("method")
-        if all(len(_values(material, method, axis)) > 1 for axis in (_ROWS, _COLUMNS))
+        if all(len(_values(settings := _with(material, data, method), axis)) > 1 for axis in (_ROWS, _COLUMNS))
     ]
-    if not methods:
+    if not grids:
         return None
     parts: list[Part] = [
         Text(
@@ -33,21 +37,24 @@ def section(material: Material) -> Section | None:
             "when its cosine with a better one reaches the redundancy threshold."
         )
     ]
-    for method in methods[:_MOST]:
-        parts += _maps(material, method, several=len(methods) > 1)
-    if len(methods) > _MOST:
-        parts.append(Text(f"{counted(len(methods) - _MOST, 'method')} more: `oprag compare --csv` has the figures."))
+    names = [axis for axis in ("data", "method") if len({settings[0].values[axis] for settings in grids}) > 1]
+    for settings in grids[:_MOST]:
+        parts += _maps(material, settings, named(settings[0].values, names))
+    if len(grids) > _MOST:
+        parts.append(Text(f"{counted(len(grids) - _MOST, 'grid')} more: `oprag compare --csv` has the figures."))
     return Section("thresholds", "Thresholds", parts)
 
 
-def _values(material: Material, method: Any, axis: str) -> set[Any]:
-    settings = [one for one in material.settings if one.values["method"] == method]
+def _with(material: Material, data: Any, method: Any) -> list[Setting]:
+    return [one for one in material.settings if one.values["data"] == data and one.values["method"] == method]
+
+
+def _values(settings: Sequence[Setting], axis: str) -> set[Any]:
     return {one.values[axis] for one in settings if axis in one.values}
 
 
-def _maps(material: Material, method: Any, *, several: bool) -> list[Part]:
+def _maps(material: Material, settings: Sequence[Setting], name: str) -> list[Part]:
     rows, columns = (material.values_of(axis) for axis in (_ROWS, _COLUMNS))
-    settings = [one for one in material.settings if one.values["method"] == method]
     found: list[Part] = []
     for metric, what, show in (
         (str(material.metric), str(material.metric), "{:.3f}"),
@@ -60,7 +67,7 @@ def _maps(material: Material, method: Any, *, several: bool) -> list[Part]:
         ]
         if not any(value is not None for line in values for value in line):
             continue
-        title = f"{what} by thresholds{f', {value_text(method)}' if several else ''}"
+        title = f"{what} by thresholds{name and f', {name}'}"
         chart = heat_map(
             [value_text(value) for value in rows],
             [value_text(value) for value in columns],
@@ -75,6 +82,13 @@ def _maps(material: Material, method: Any, *, several: bool) -> list[Part]:
         if fewer := sum(cell.lacking > 0 for cell in pivot.cells.values()):
             found.append(
                 Text(f"In {counted(fewer, 'field')} the mean is over fewer settings: others failed or were not tried.")
+            )
+        if fewer := sum(cell.summary.n < cell.asked for cell in pivot.cells.values()):
+            found.append(
+                Text(
+                    f"In {counted(fewer, 'field')} the mean is over fewer questions than were asked: the others failed "
+                    "or were not tried, and may be the harder ones."
+                )
             )
     return found
 

@@ -1,0 +1,32 @@
+"""In every test of a format: a data set names the files that it was read from, and no others."""
+
+from pathlib import Path
+
+import pytest
+
+from oprag.compare.data import files, records
+from oprag.compare.data.gather import Gathered
+
+
+@pytest.fixture(autouse=True)
+def _files_are_named(monkeypatch):
+    read: set[Path] = set()
+    really_opened, really_begun, really_made = files.opened, Gathered.__init__, Gathered.data_set
+
+    def opened(path):
+        read.add(path.resolve())
+        return really_opened(path)
+
+    def begun(self, path):
+        read.clear()
+        really_begun(self, path)
+
+    def made(self, name):
+        data = really_made(self, name)
+        assert {path.resolve() for path in data.files} == read
+        return data
+
+    monkeypatch.setattr(files, "opened", opened)
+    monkeypatch.setattr(records, "opened", opened)
+    monkeypatch.setattr(Gathered, "__init__", begun)
+    monkeypatch.setattr(Gathered, "data_set", made)

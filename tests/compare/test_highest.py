@@ -1,0 +1,35 @@
+"""Which of several samples is the highest, and how far the others are behind it."""
+
+from itertools import permutations
+
+import pytest
+
+from oprag.compare.highest import highest, lags
+
+QUESTIONS = ("a", "b", "c")
+
+
+def sample(*scores, questions=QUESTIONS):
+    return dict(zip(questions, scores, strict=False))
+
+
+def test_of_equal_ones_it_is_the_first_however_their_questions_are_sorted():
+    # Added in another sequence, these floats have another sum.
+    samples = [dict(zip(QUESTIONS, values, strict=True)) for values in permutations((0.1, 0.2, 0.3))]
+    assert len({sum(one.values()) for one in samples}) > 1
+    assert highest(samples) == 0
+    assert highest(samples[::-1]) == 0
+    # Of which one lacks a question: 0.1 + 0.2 is 0.3 in the questions that both have.
+    first, second = {"a": 0.1, "b": 0.2, "c": 0.3}, {"c": 0.3, "b": 0.2, "a": 0.1, "d": 0.0}
+    assert highest([first, second]) == 0
+
+
+def test_it_has_the_highest_mean():
+    assert highest([sample(0.1, 0.2, 0.3), sample(0.2, 0.2, 0.3), sample(0.0, 0.2, 0.3)]) == 1
+
+
+def test_the_others_are_behind_by_what_they_lack():
+    samples = [{str(n): 0.5 + n / 100 for n in range(20)}, {str(n): 0.2 + n / 100 for n in range(20)}]
+    (lag,) = lags(samples, 0, clusters={str(n): n for n in range(20)}, confidence=0.95).values()
+    assert lag.shown
+    assert lag.difference.mean == pytest.approx(0.3)
