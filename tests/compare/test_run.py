@@ -8,8 +8,10 @@ import pytest
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.models import ModelSpec
 from oprag.compare.opened import Opened
+from oprag.compare.plan import make_plan
 from oprag.compare.progress import Progress
 from oprag.compare.running import run
+from oprag.errors import OptionError
 from tests.compare.alone import answer_alone
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
 
@@ -100,6 +102,14 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
         asked += len(answer.calls)
     assert not found
     assert len(model.calls) < asked
+
+
+@pytest.mark.parametrize("given", ["reference.toml", None, {"name": "x"}])
+def test_what_is_no_experiment_is_refused_and_no_file_is_made(given, tmp_path):
+    for carry_out in (run, make_plan):
+        with pytest.raises(OptionError, match=r"must be an Experiment, as read_experiment\(\) reads it, got"):
+            carry_out(given, tmp_path / "r.db")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_run_asks_nothing_and_changes_nothing(tmp_path):

@@ -114,6 +114,7 @@ def make_plan(
         watch: Told how many questions in cells are planned, and how many there are.
 
     Raises:
+        OptionError: It is no experiment.
         ExperimentError: The experiment cannot be run as it is described.
         ResultsFileError: The file is damaged, is another one, or cannot be written.
         MissingExtraError: Something that it needs is not installed.

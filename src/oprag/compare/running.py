@@ -47,6 +47,7 @@ def run(
         watch: Told how far it is.
 
     Raises:
+        OptionError: It is no experiment.
         ExperimentError: The experiment cannot be run as it is described.
         ResultsFileError: The file is damaged, is another one, or cannot be written; what was written stays.
         MissingExtraError: Something that it needs is not installed.
