@@ -11,12 +11,15 @@ from oprag.compare.html.chunk_map import Line, chunk_map
 from oprag.compare.html.comparisons import claim, claimed
 from oprag.compare.html.kept import AnswerText, Place
 from oprag.compare.html.partners import nearest, partners
+from oprag.compare.html.sections.curves import _chart
 from oprag.compare.html.sections.summary import _of_axis
 from oprag.compare.html.sides import CellName, chosen
 from oprag.compare.html.words import amount, change, named, value_text
 from oprag.compare.pairs import CellDifference
 from oprag.compare.setting import Setting
 from oprag.compare.statistics import paired_difference
+from tests.compare.test_sweet_spot import spots
+from tests.compare.test_table import made
 
 
 def test_partners_are_alike_but_for_what_may_differ():
@@ -168,3 +171,10 @@ def test_values_and_numbers_are_short():
     assert named({"k": 4, "order": "rank", "method": "stuff"}, ["order", "k", "method", "seed"]) == "stuff, rank, k=4"
     assert [amount(value) for value in (None, 0, 0.1234, 12.34, 1234.5)] == ["–", "0", "0.123", "12.3", "1,234"]
     assert [change(*pair) for pair in ((100, 90), (0, 1), (None, 1), (-1, -2))] == ["-10.0 %", "–", "–", "-100.0 %"]
+
+
+def test_a_length_that_is_not_known_is_not_drawn():
+    (spot,) = spots(*(made({"a": 0.1 * number, "b": 0.2}, k=k) for number, k in enumerate((8, None, 64))))
+    figure = _chart("k", "", [spot])
+    assert figure.caption == "k: 8, 64, none; without a limit the length is not known, so it is not drawn"
+    assert re.findall(r"([\d,]+) chunks", figure.svg) == ["8", "64"]

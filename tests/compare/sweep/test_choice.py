@@ -98,6 +98,22 @@ def test_budgets_with_the_same_chunks_are_one_point_though_there_are_more(tmp_pa
     ]
 
 
+def test_of_two_documents_one_may_fit_whole(tmp_path):
+    book, asked = write_ledgers(tmp_path, questions=4)
+    data = read_data(asked, documents=book)
+    ((name, text),) = data.documents.items()
+    first = data.questions[0].evidence[0]
+    short = replace(data.questions[0], id="short", documents=("short",), evidence=(first._replace(document="short"),))
+    documents = {name: text, "short": str(text)[: first.end]}
+    both = replace(data, documents=documents, questions=(*data.questions, short))
+    run(sweep_experiment(both, budgets=[450, 500], orders=["source"], grid=WORDS), tmp_path / "sweep.db")
+    sweep = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage")
+    (curve,) = sweep.curves
+    assert [point.value for point in curve.points] == [450, 500]
+    assert not curve.exhausted
+    assert sweep.repeated == ()
+
+
 def scored(scores, order, budget, tokens):
     by_question = {str(number): score for number, score in enumerate(scores)}
     return made(by_question, asked=len(scores), tokens=tokens, order=order, token_budget=budget)

@@ -3,10 +3,11 @@ from typing import Any
 import pytest
 
 from oprag import ExperimentError, OptionError
-from oprag.compare import ModelSpec, read_data
+from oprag.compare import EmbedderSpec, ModelSpec, read_data
 from oprag.compare.sweep.checks import as_budget
 from oprag.compare.sweep.experiment import BUDGETS, sweep_experiment, sweep_metric
 from tests.compare.folders import write_data
+from tests.compare.helpers import Words
 from tests.compare.ledgers import reader, write_ledgers
 
 
@@ -167,3 +168,14 @@ def test_a_metric_must_have_something_to_score(data, tmp_path):
 )
 def test_what_may_cost_money(given, costs):
     assert ModelSpec(given).may_cost is costs
+
+
+def test_models_and_embedders_have_the_names_that_they_were_given(data):
+    for embedder, model, names in (
+        (EmbedderSpec(Words(), "my-words"), ModelSpec(reader(), name="my-model"), ("my-words", "my-model")),
+        (Words("theirs"), reader(), ("embedder", "model")),
+        ("local", "tests.compare.ledgers:reader", ("local", "tests.compare.ledgers:reader")),
+    ):
+        experiment = sweep_experiment(data, budgets=[60], embedder=embedder, model=model)
+        assert (*experiment.embedders, *experiment.models) == names
+        assert {cell.embedder for cell in experiment.cells().cells} == {names[0]}
