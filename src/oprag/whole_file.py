@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from oprag.errors import OptionError
 
-__all__ = ["check_target", "replacing"]
+__all__ = ["check_replaced", "check_target", "replacing"]
 
 
 def check_target(path: str | os.PathLike[str], *others: str | os.PathLike[str]) -> Path:
@@ -36,6 +36,22 @@ def check_target(path: str | os.PathLike[str], *others: str | os.PathLike[str]) 
     if (target.is_file() or not target.exists()) and not os.access(folder, os.W_OK):
         raise OptionError(f"cannot write {target}: nothing can be written to the folder {folder}", path)
     return target
+
+
+def check_replaced(target: Path, is_one: Callable[[Path], bool], what: str, advice: str) -> None:
+    """Refuse to replace a file of another kind, of which nobody said that it may be lost; an empty one may be.
+
+    Args:
+        target: The file that is written to; what is no file, such as a pipe, is not replaced.
+        is_one: Whether a file is of the kind that is written.
+        what: What the kind is called.
+        advice: What to do about it.
+
+    Raises:
+        OptionError: There is another file in its place.
+    """
+    if target.is_file() and target.stat().st_size and not is_one(target):
+        raise OptionError(f"{target} is there, and is no {what}, so it is not replaced; {advice}", str(target))
 
 
 @contextmanager

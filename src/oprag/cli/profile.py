@@ -11,7 +11,7 @@ from oprag.cli.options import TypedOptions
 from oprag.errors import MissingExtraError, OptionError
 from oprag.profile import Profile, read_profile
 from oprag.profile.reading import is_profile
-from oprag.whole_file import check_target
+from oprag.whole_file import check_replaced, check_target
 
 __all__ = ["ProfilePath", "assembly_of", "check_profile_target", "profile_for_answers"]
 
@@ -71,8 +71,4 @@ def check_profile_target(path: str, *others: str) -> None:
     if not path.strip():
         raise OptionError(f"--profile must name a file, or be none for nowhere, got {path!r}", path)
     target = check_target(path, *others)
-    if target.is_file() and target.stat().st_size and not is_profile(target):
-        raise OptionError(
-            f"{target} is there, and is no profile, so it is not replaced; name another file with --profile, or none",
-            path,
-        )
+    check_replaced(target, is_profile, "profile", "name another file with --profile, or none")

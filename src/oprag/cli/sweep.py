@@ -123,13 +123,14 @@ def sweep(
         with chatter_apart():
             report = _settled(ran(HowToRun(path, retry_failed), experiment))
         found = _found(path, experiment, scored, report)
-        replaced = Path(profile).is_file()
-        if report.complete and profile != _NONE:
+        deployed = report.complete and profile != _NONE
+        replaced = deployed and Path(profile).is_file()
+        if deployed:
             # Before anything is shown: who reads the first lines alone wants it as well.
             write_profile(found.profile, profile)
         _show(found, path, as_json=as_json)
         tell_what_next(experiment.name, path, report)
-        if report.complete and profile != _NONE:
+        if deployed:
             tell(f"Profile: {profile}{', replaced' if replaced else ''}")
         elif profile != _NONE:
             tell("No profile is written before every question has an answer.", "yellow")

@@ -8,7 +8,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from oprag.compare.reading import CellAnswers, Results, opened_database
+from oprag.compare.reading import CellAnswers, Results
+from oprag.compare.results_access import opened_database
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import AVERAGED, settings_of
 from oprag.compare.table import metrics_of

@@ -68,9 +68,7 @@ class Best:
 
     def describe(self) -> str:
         """One sentence: the highest setting, and whether it is shown to be better than the others."""
-        low, high = self.summary.low, self.summary.high
-        interval = "" if low is None or high is None else f" [{low:.3f}, {high:.3f}]"
-        text = f"{self._named(self.setting)} has the highest {self.metric}, {self.summary.mean:.3f}{interval}"
+        text = f"{self._named(self.setting)} has the highest {self.metric}, {self.summary.describe()}"
         if not self.others:
             return f"{text}, n = {self.summary.n:,}; there is nothing to compare it with"
         if self.shown:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from oprag.compare.reading import Results
-from oprag.compare.scoring import METRICS
-from oprag.compare.table import metrics_of
+from oprag.compare.table import check_known_metric, metrics_of
 from oprag.errors import OptionError
 
 __all__ = ["NOT_BETTER", "check_better", "check_metric"]
@@ -34,6 +33,4 @@ def check_metric(metric: str, results: Results) -> None:
         OptionError: There is no such metric, or more of it is not better.
     """
     check_better(metric)
-    there = metrics_of(results)
-    if metric not in METRICS and metric not in there:
-        raise OptionError(f"there is no metric {metric!r}; there are scores of {', '.join(there) or 'none'}", metric)
+    check_known_metric(metric, metrics_of(results))

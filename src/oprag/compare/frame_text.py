@@ -68,10 +68,7 @@ def _table(rows: Sequence[CellSummary]) -> tuple[list[str], list[list[str]]]:
 
 def _score(row: CellSummary, metric: str) -> str:
     summary = row.scores.get(metric)
-    if summary is None or summary.mean is None:
-        return "–"
-    interval = "" if summary.low is None or summary.high is None else f" [{summary.low:.3f}, {summary.high:.3f}]"
-    return f"{summary.mean:.3f}{interval}"
+    return "–" if summary is None else summary.describe()
 
 
 def _tokens(value: float | None) -> str:

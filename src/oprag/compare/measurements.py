@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, NamedTuple
 
-from oprag.compare.reading import Results, opened_database
+from oprag.compare.reading import Results
 from oprag.compare.records import Phase
+from oprag.compare.results_access import opened_database
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import settings_of
 from oprag.compare.statistics import Summary, mean_over, summarise
 
-__all__ = ["MeasuredPhase", "MeasuredSetting", "measured_table"]
+__all__ = ["MeasuredPhase", "MeasuredRow", "MeasuredSetting", "measured_rows", "measured_table"]
 
 _PHASES: tuple[Phase, ...] = ("indexing", "retrieval", "generation")
 
@@ -49,7 +50,20 @@ class MeasuredSetting:
     phases: Mapping[Phase, MeasuredPhase]
 
 
-class _Row(NamedTuple):
+class MeasuredRow(NamedTuple):
+    """What one phase of one attempt at a question took.
+
+    Attributes:
+        cell: The key of the cell.
+        question: The key of the question.
+        attempt: The number of the attempt.
+        phase: The phase.
+        seconds: Its wall time.
+        cpu_percent: The share of all cores that it used.
+        peak_memory_bytes: The most resident memory.
+        memory_growth_bytes: By how much it grew.
+    """
+
     cell: str
     question: str
     attempt: int
@@ -58,6 +72,27 @@ class _Row(NamedTuple):
     cpu_percent: float
     peak_memory_bytes: int
     memory_growth_bytes: int
+
+
+def measured_rows(results: Results, file: ResultsFile | str | os.PathLike[str]) -> list[MeasuredRow]:
+    """What was measured of the answers of an experiment, in the sequence in which it was.
+
+    Args:
+        results: The results of the experiment.
+        file: The results file.
+
+    Raises:
+        ResultsFileError: There is no such file, or it is damaged or another one.
+    """
+    ours = {cell.key for cell in results.cells}
+    with opened_database(file).reading() as connection:
+        rows = connection.execute(
+            "SELECT cells.key, questions.key, attempt, phase, seconds, cpu_percent, peak_memory_bytes, "
+            "memory_growth_bytes FROM measurements JOIN cells ON cells.id = measurements.cell "
+            "JOIN questions ON questions.id = measurements.question ORDER BY measurements.id"
+        )
+        # Experiments share cells, and ask them other questions.
+        return [row for row in map(MeasuredRow._make, rows) if row.cell in ours and row.question in results.clusters]
 
 
 def measured_table(results: Results, file: ResultsFile | str | os.PathLike[str]) -> list[MeasuredSetting]:
@@ -70,20 +105,9 @@ def measured_table(results: Results, file: ResultsFile | str | os.PathLike[str])
     Raises:
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
-    with opened_database(file).reading() as connection:
-        rows = [
-            _Row(*row)
-            for row in connection.execute(
-                "SELECT cells.key, questions.key, attempt, phase, seconds, cpu_percent, peak_memory_bytes, "
-                "memory_growth_bytes FROM measurements JOIN cells ON cells.id = cell "
-                "JOIN questions ON questions.id = measurements.question ORDER BY measurements.id"
-            )
-        ]
-    by_cell: dict[str, list[_Row]] = {}
-    for row in rows:
-        # Experiments share cells, and ask them other questions.
-        if row.question in results.clusters:
-            by_cell.setdefault(row.cell, []).append(row)
+    by_cell: dict[str, list[MeasuredRow]] = {}
+    for row in measured_rows(results, file):
+        by_cell.setdefault(row.cell, []).append(row)
     table: list[MeasuredSetting] = []
     for setting in settings_of(results.cells):
         measured = [row for cell in setting.cells for row in by_cell.get(cell.key, ())]
@@ -97,7 +121,7 @@ def measured_table(results: Results, file: ResultsFile | str | os.PathLike[str])
     return table
 
 
-def _phase(rows: Sequence[_Row]) -> MeasuredPhase:
+def _phase(rows: Sequence[MeasuredRow]) -> MeasuredPhase:
     by_question: dict[str, list[float]] = {}
     for row in rows:
         by_question.setdefault(row.question, []).append(row.seconds)

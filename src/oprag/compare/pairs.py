@@ -11,11 +11,10 @@ from oprag.checks import check_names
 from oprag.compare.axes import axes
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.scoring import METRICS
 from oprag.compare.sequence import values_of
 from oprag.compare.setting import AVERAGED, Setting, settings_of
 from oprag.compare.statistics import Difference, holm, paired_difference
-from oprag.compare.table import metrics_of
+from oprag.compare.table import check_known_metric, metrics_of
 from oprag.errors import OptionError
 
 __all__ = ["CellDifference", "check_axis", "count_pairs", "differences"]
@@ -98,10 +97,8 @@ def differences(
     check_axis(axis)
     results = as_results(results, experiment)
     there = metrics_of(results)
-    if unknown := [name for name in metrics or () if name not in METRICS and name not in there]:
-        raise OptionError(
-            f"there is no metric {unknown[0]!r}; there are scores of {', '.join(there) or 'none'}", metrics
-        )
+    for name in metrics or ():
+        check_known_metric(name, there)
     names = [name for name in there if metrics is None or name in metrics]
     pairs = list(_pairs(results, axis))
     if resamples is None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
+from statistics import fmean
 
-from oprag.compare.reading import KeptAnswer, Results, opened_database
+from oprag.compare.measurements import measured_rows
+from oprag.compare.reading import KeptAnswer, Results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import HasValues, Setting, asks_model
 from oprag.compare.statistics import mean_over
@@ -53,16 +55,12 @@ def read_seconds(results: Results, file: ResultsFile | str | os.PathLike[str]) -
     Raises:
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
+    attempts: dict[tuple[str, str, str], list[float]] = {}
+    for row in measured_rows(results, file):
+        attempts.setdefault((row.cell, row.question, row.phase), []).append(row.seconds)
     found: dict[str, dict[str, dict[str, float]]] = {}
-    ours = {cell.key for cell in results.cells}
-    with opened_database(file).reading() as connection:
-        for cell, question, phase, seconds in connection.execute(
-            "SELECT cells.key, questions.key, phase, avg(seconds) FROM measurements "
-            "JOIN cells ON cells.id = measurements.cell "
-            "JOIN questions ON questions.id = measurements.question GROUP BY cells.id, questions.id, phase"
-        ):
-            if cell in ours and question in results.clusters:
-                found.setdefault(cell, {}).setdefault(question, {})[phase] = seconds
+    for (cell, question, phase), seconds in attempts.items():
+        found.setdefault(cell, {}).setdefault(question, {})[phase] = fmean(seconds)
     return found
 
 

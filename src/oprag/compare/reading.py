@@ -8,38 +8,26 @@ import sqlite3
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from oprag.compare.axes import axes
+from oprag.compare.results_access import OF_EXPERIMENT, experiment_row, opened_database, rows_of_answers
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.schema import CELL_COLUMNS, RESULTS
+from oprag.compare.schema import CELL_COLUMNS
 from oprag.compare.sequence import hashable, place_of, values_of
-from oprag.database import Database
-from oprag.errors import ExperimentError, ResultsFileError
 
 __all__ = [
-    "OF_EXPERIMENT",
     "CellAnswers",
     "Failure",
     "KeptAnswer",
     "Results",
     "as_results",
-    "experiment_row",
-    "opened_database",
     "read_failures",
     "read_results",
 ]
 
 _DOCUMENTS = 10
 """An interval that is drawn from fewer is too narrow by far: two documents with like scores would settle everything."""
-
-OF_EXPERIMENT = (
-    "JOIN experiment_cells ON experiment_cells.cell = answers.cell AND experiment_cells.experiment = ? "
-    "JOIN experiment_questions ON experiment_questions.question = answers.question "
-    "AND experiment_questions.experiment = experiment_cells.experiment"
-)
-"""What leaves the answers of an experiment, by its number: others may have asked the same cells other questions."""
 
 
 class KeptAnswer(NamedTuple):
@@ -164,46 +152,18 @@ def read_failures(file: ResultsFile | str | os.PathLike[str], experiment: str) -
         ExperimentError: There is no such experiment in the file.
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
-    database = opened_database(file)
-    with database.reading() as connection:
-        number, _, _ = experiment_row(connection, database.path, experiment)
-        rows = connection.execute(
-            f"SELECT error, message, count(*) FROM answers {OF_EXPERIMENT} WHERE status = 'failed' "
-            "GROUP BY error, message ORDER BY count(*) DESC, error, message",
-            [number],
-        ).fetchall()
+    rows = rows_of_answers(
+        file,
+        experiment,
+        "error, message, count(*)",
+        "WHERE status = 'failed' GROUP BY error, message ORDER BY count(*) DESC, error, message",
+    )
     counts: Counter[str] = Counter()
     messages: dict[str, str] = {}
     for error, message, count in rows:
         counts[error] += count
         messages.setdefault(error, message or "")
     return [Failure(error, messages[error], count) for error, count in counts.most_common()]
-
-
-def opened_database(file: ResultsFile | str | os.PathLike[str]) -> Database:
-    """The database of a results file, to read from; a `ResultsFileError` where there is none."""
-    path = file.path if isinstance(file, ResultsFile) else Path(file)
-    if not path.is_file():  # to open it would make it
-        raise ResultsFileError(f"there is no results file {path}", path)
-    if not path.stat().st_size:  # and to open it would make it one
-        raise ResultsFileError(f"{path} is empty, and so no results file", path)
-    return Database(path, RESULTS)
-
-
-def experiment_row(connection: sqlite3.Connection, path: Path, name: str | None) -> tuple[int, str, Mapping[str, Any]]:
-    """The number, the name and the description of an experiment in a results file.
-
-    Raises:
-        ExperimentError: There is no such experiment in it, or several where none is named.
-    """
-    rows = connection.execute("SELECT id, name, described FROM experiments ORDER BY id").fetchall()
-    found = [row for row in rows if name is None or row[1] == name]
-    if len(found) != 1:
-        what = f"no experiment {name!r}" if name is not None else "no experiment" if not rows else "several experiments"
-        known = f"; there are: {', '.join(row[1] for row in rows)}" if rows else ""
-        raise ExperimentError(f"{path} has {what}{known}", name)
-    number, name, described = found[0]
-    return int(number), str(name), json.loads(described)
 
 
 def _answers(

@@ -14,7 +14,7 @@ from oprag.compare.highest import highest, lags
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import settings_of
-from oprag.compare.statistics import Difference, Summary
+from oprag.compare.statistics import Difference
 from oprag.compare.table import CellSummary, cell_table
 
 __all__ = ["Behind", "CurvePoint", "SweetSpot", "sweet_spots"]
@@ -69,7 +69,7 @@ class SweetSpot:
 
     def describe(self) -> str:
         """One sentence with its numbers: the sweet spot, or that the curve is flat and between which values."""
-        there = f"{self.metric} {_shown(self.highest.summary)} at {self._named(self.highest)}"
+        there = f"{self.metric} {self.highest.summary.describe()} at {self._named(self.highest)}"
         if not self.behind:
             text = f"nothing to compare: {there} is the only point with scores, n = {self.highest.summary.n:,}"
         elif self.best is not None:
@@ -193,11 +193,6 @@ def _judged(
         "contenders": contenders,
         "best": points[place] if behind and len(contenders) == 1 else None,
     }
-
-
-def _shown(summary: Summary) -> str:
-    interval = "" if summary.low is None or summary.high is None else f" [{summary.low:.3f}, {summary.high:.3f}]"
-    return f"{summary.mean:.3f}{interval}"
 
 
 def _told(behind: Behind) -> str:

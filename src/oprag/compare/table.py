@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -13,8 +13,9 @@ from oprag.compare.results_file import ResultsFile
 from oprag.compare.scoring import METRICS
 from oprag.compare.setting import Setting, asks_model, settings_of
 from oprag.compare.statistics import Summary, summarise
+from oprag.errors import OptionError
 
-__all__ = ["OF_MODELS", "TAKEN", "CellSummary", "cell_table", "metrics_of"]
+__all__ = ["OF_MODELS", "TAKEN", "CellSummary", "cell_table", "check_known_metric", "metrics_of"]
 
 OF_MODELS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
 """What answers take of models; there is none of it where no model is asked."""
@@ -94,6 +95,20 @@ def metrics_of(results: Results) -> list[str]:
     """The metrics that some answer has a score of, in our sequence."""
     there = {name for cell in results.cells for answer in cell.answers.values() for name in answer.scores}
     return [*(name for name in METRICS if name in there), *sorted(there - METRICS.keys())]
+
+
+def check_known_metric(metric: str, there: Collection[str]) -> None:
+    """Refuse what is no metric.
+
+    Args:
+        metric: The name.
+        there: The metrics that there are scores of, some of which may be the user's own.
+
+    Raises:
+        OptionError: There is no such metric.
+    """
+    if metric not in METRICS and metric not in there:
+        raise OptionError(f"there is no metric {metric!r}; there are scores of {', '.join(there) or 'none'}", metric)
 
 
 def _summary(

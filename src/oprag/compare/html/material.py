@@ -16,7 +16,8 @@ from oprag.compare.html.words import named, value_text
 from oprag.compare.measurements import MeasuredSetting, measured_table
 from oprag.compare.pivot_table import Pivot, pivot_of
 from oprag.compare.quantities import Seconds, read_seconds, usual_cost, values_by_question
-from oprag.compare.reading import Results, opened_database
+from oprag.compare.reading import Results
+from oprag.compare.results_access import opened_database
 from oprag.compare.sequence import values_of
 from oprag.compare.setting import Setting, settings_of, varying_axes
 from oprag.compare.table import CellSummary, cell_table, metrics_of

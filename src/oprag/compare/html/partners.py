@@ -45,19 +45,27 @@ def nearest(
         others: What they are held against.
         same: The axes in which they must not differ.
     """
+    known: dict[Hashable, list[Setting]] = {}
+    for one in others:
+        known.setdefault(_place(one, same), []).append(one)
     for setting in settings:
-        alike = [one for one in others if _place(one, frozenset(same)) == _place(setting, frozenset(same))]
-        if alike:
+        if alike := known.get(_place(setting, same)):
             yield setting, max(alike, key=lambda one: _equal_values(setting, one))
 
 
 def _equal_values(setting: Setting, other: Setting) -> int:
     shared = setting.values.keys() & other.values.keys()
-    return sum(_place(setting, frozenset((name,))) == _place(other, frozenset((name,))) for name in shared)
+    return sum(_value(setting, name) == _value(other, name) for name in shared)
 
 
-def _place(setting: Setting, names: frozenset[str]) -> Hashable:
-    return tuple((name, str(type(value)), _plain(value)) for name in sorted(names) for value in (setting.values[name],))
+def _place(setting: Setting, names: Collection[str]) -> Hashable:
+    return tuple((name, _value(setting, name)) for name in sorted(names))
+
+
+def _value(setting: Setting, name: str) -> Hashable:
+    """A value that only one of the same type is equal to."""
+    value = setting.values[name]
+    return str(type(value)), _plain(value)
 
 
 def _plain(value: Any) -> Hashable:

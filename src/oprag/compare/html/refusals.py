@@ -11,7 +11,7 @@ from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Heading, Part, Table, Text
 from oprag.compare.html.words import counted, share
 from oprag.compare.models import Model, ModelSpec, as_model
-from oprag.compare.reading import opened_database
+from oprag.compare.results_access import opened_database
 from oprag.methods.message import Message, Prompt
 
 __all__ = ["KINDS", "classified", "classify", "opened_model", "refused_questions"]

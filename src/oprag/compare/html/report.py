@@ -33,7 +33,7 @@ from oprag.compare.html.texts import texts_of
 from oprag.compare.models import Model
 from oprag.compare.reading import read_results
 from oprag.errors import OptionError
-from oprag.whole_file import check_target, replacing
+from oprag.whole_file import check_replaced, check_target, replacing
 
 __all__ = ["write_report"]
 
@@ -82,10 +82,7 @@ def write_report(
     """
     check_installed()
     output = check_target(output_path, results_path)
-    if not _may_be_replaced(output):
-        raise OptionError(
-            f"{output} is there, and is no HTML file, so it is not replaced; name another file", str(output)
-        )
+    check_replaced(output, _is_page, "HTML file", "name another file")
     results = read_results(results_path, experiment)
     texts = texts_of(documents, results.clusters)
     check_target(output, *files_of(texts.data))
@@ -103,16 +100,13 @@ def write_report(
     return output
 
 
-def _may_be_replaced(path: Path) -> bool:
-    """Whether nothing is lost: what is there is empty, an HTML file such as an older report, or no file, as a pipe."""
-    if not path.is_file():
-        return True
+def _is_page(path: Path) -> bool:
+    """Whether a file is HTML, such as an older report."""
     try:
         with path.open("rb") as file:
-            start = file.read(len(_PAGE))
+            return file.read(len(_PAGE)).lower() == _PAGE
     except OSError:
         return False
-    return not start or start.lower() == _PAGE
 
 
 def _sections(material: Material, sorting: Model | None, watch: Callable[[int, int], None]) -> Iterator[Section]:

@@ -34,6 +34,13 @@ class Summary:
     standard_deviation: float | None
     units: int
 
+    def describe(self) -> str:
+        """The mean with its interval, to three digits, or what there is of them."""
+        if self.mean is None:
+            return "–"
+        interval = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.mean:.3f}{interval}"
+
 
 def summarise(
     values: Iterable[float],

@@ -107,7 +107,7 @@ def read_sweep(path: ResultsFile | str | os.PathLike[str], experiment: str, metr
     (setting, chosen), why = _choice(rows, results, metric)
     about = {
         "metric": metric,
-        "score": _score(chosen, metric),
+        "score": chosen.scores[metric].describe(),
         "questions": chosen.scores[metric].n,
         "chosen": why,
         "curves": [f"{', '.join(orders)}: {said}" for orders, said in _conclusions(curves).items()],
@@ -189,9 +189,4 @@ def _tokens(row: CellSummary) -> float:
 
 
 def _score_at(row: CellSummary, metric: str) -> str:
-    return f"{_score(row, metric)} at order={row.values['order']}, token_budget={row.values['token_budget']}"
-
-
-def _score(row: CellSummary, metric: str) -> str:
-    one = row.scores[metric]
-    return f"{one.mean:.3f}" + ("" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]")
+    return f"{row.scores[metric].describe()} at order={row.values['order']}, token_budget={row.values['token_budget']}"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from oprag.compare.reading import OF_EXPERIMENT, experiment_row, opened_database
+from oprag.compare.results_access import rows_of_answers
 from oprag.compare.results_file import ResultsFile
 
 __all__ = ["context_columns"]
@@ -28,12 +28,11 @@ def context_columns(
         ExperimentError: There is no such experiment in the file.
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
-    database = opened_database(file)
-    with database.reading() as connection:
-        number, _, _ = experiment_row(connection, database.path, experiment)
-        return connection.execute(
-            f"SELECT {columns} FROM answers {OF_EXPERIMENT} JOIN cells ON cells.id = answers.cell "  # noqa: S608
-            'JOIN contexts ON contexts.id = answers.context JOIN indexes ON indexes.id = contexts."index" '
-            "WHERE cells.key IN (SELECT value FROM json_each(?))",
-            [number, json.dumps(list(cells))],
-        ).fetchall()
+    return rows_of_answers(
+        file,
+        experiment,
+        columns,
+        "JOIN cells ON cells.id = answers.cell JOIN contexts ON contexts.id = answers.context "
+        'JOIN indexes ON indexes.id = contexts."index" WHERE cells.key IN (SELECT value FROM json_each(?))',
+        json.dumps(list(cells)),
+    )

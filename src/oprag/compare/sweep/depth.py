@@ -6,11 +6,12 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 
 from oprag.compare.data.data_set import whole_text
+from oprag.compare.setting import HasValues
 from oprag.providers import LOCAL
 from oprag.retrieval.split_sources import Split, pieces_of
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["candidates"]
+__all__ = ["candidates", "limit_of"]
 
 _SPARE = 1.5
 _SAMPLE = 200_000  # characters; about a quarter of a second
@@ -47,6 +48,12 @@ def candidates(
     shorter = lengths[: (len(lengths) + 1) // 2]
     mean = sum(shorter) / len(shorter) if shorter else 0
     return max(1, round(_SPARE * budget / max(mean, 1)))
+
+
+def limit_of(setting: HasValues) -> int | None:
+    """How many of the best-ranked chunks a setting keeps at most, whatever its budget; None without a limit."""
+    limits = [setting.values[name] for name in ("k", "fetch_k") if setting.values[name] is not None]
+    return min(limits, default=None)
 
 
 def _sample(documents: Mapping[str, str | Sequence[str]], size: int) -> Iterator[tuple[str, str]]:

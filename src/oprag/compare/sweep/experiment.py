@@ -11,7 +11,7 @@ from oprag.compare.data.data_set import DataSet
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment, as_spec
 from oprag.compare.models import ModelSpec
-from oprag.compare.sweep.checks import budgets_of, check_fixed, check_metric, method_of, orders_of
+from oprag.compare.sweep.checks import as_budget, budgets_of, check_fixed, check_metric, method_of, orders_of
 from oprag.compare.sweep.depth import candidates
 from oprag.errors import ExperimentError, OptionError
 from oprag.providers import LOCAL
@@ -20,7 +20,7 @@ from oprag.retrieval.split_sources import Split
 
 __all__ = ["BUDGETS", "ORDERS", "sweep_experiment", "sweep_metric"]
 
-BUDGETS = tuple(number * 1_024 for number in (1, 2, 4, 8, 16, 24, 32, 48))
+BUDGETS = tuple(map(as_budget, ("1k", "2k", "4k", "8k", "16k", "24k", "32k", "48k")))
 """The budgets of a sweep by default, in tokens: 1k to 48k, as in the paper."""
 
 ORDERS = ("source", "rank", "random")

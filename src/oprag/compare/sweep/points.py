@@ -12,6 +12,7 @@ from oprag.compare.curve import Row
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting
 from oprag.compare.sweep.contexts import context_columns
+from oprag.compare.sweep.depth import limit_of
 from oprag.compare.table import CellSummary
 
 __all__ = ["NO_ROOM", "Contexts", "Repeated", "Unfilled", "is_impossible", "read_contexts", "remarks_of"]
@@ -187,10 +188,9 @@ def _not_filled(unfilled: Sequence[Unfilled]) -> Iterator[str]:
     for budget in dict.fromkeys(one.setting.values["token_budget"] for one in unfilled):
         ours = [one for one in unfilled if one.setting.values["token_budget"] == budget]
         most = max(ours, key=lambda one: one.answers / one.setting.answered)
-        limits = [most.setting.values[name] for name in ("k", "fetch_k") if most.setting.values[name] is not None]
         yield (
             f"token_budget={budget} ({_orders([one.setting for one in ours])}) is not filled: the "
-            f"{min(limits):,} best-ranked chunks all fit it in {most.answers:,} of "
+            f"{limit_of(most.setting):,} best-ranked chunks all fit it in {most.answers:,} of "
             f"{most.setting.answered:,} answers, and there are more; larger chunks, or a larger k, would fill it"
         )
 

@@ -14,6 +14,7 @@ from oprag.compare.reading import Results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting
 from oprag.compare.sweep.contexts import context_columns
+from oprag.compare.sweep.depth import limit_of
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions
 from oprag.profile import Profile
@@ -68,5 +69,5 @@ def _candidates(setting: Setting, path: ResultsFile | str | os.PathLike[str], ex
     """
     rows = context_columns(path, experiment, "contexts.kept", [cell.key for cell in setting.cells])
     needed = max((rank + 1 for (kept,) in rows for _, rank, _ in json.loads(kept)), default=1)
-    most: list[int] = [setting.values[name] for name in ("k", "fetch_k") if setting.values[name] is not None]
-    return min([int(needed * (1 + _SPREAD) + 1), *most])
+    wanted, most = int(needed * (1 + _SPREAD) + 1), limit_of(setting)
+    return wanted if most is None else min(wanted, most)

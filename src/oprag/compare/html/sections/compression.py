@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import fsum
+from statistics import fmean
 from typing import Any
 
 from oprag.compare.html.material import Material
@@ -35,10 +35,11 @@ def section(material: Material) -> Section | None:
         shown["seconds"] = amount
     if material.metric is not None:
         shown[material.metric] = score
+    *_, last = shown
     rows: list[list[str]] = []
     for setting, base in pairs[:_MOST]:
         means = {name: _means(material, base, setting, name) for name in shown}
-        *_, (_, _, count) = means.values()
+        _, _, count = means[last]
         row = [named(setting.values, others), _threshold(setting.values), f"{count:,}"]
         for name, (old, new, both) in means.items():
             of_others = f" (n = {both:,})" if both not in (0, count) else ""
@@ -49,8 +50,7 @@ def section(material: Material) -> Section | None:
     table = Table("Means of an answer without and with thresholds", head, rows, names=2, more=len(pairs) - len(rows))
     note = Text(
         "Means are over the questions that have a value in both settings; changes are in percent of the figure without "
-        "thresholds. Whether a change of score can be claimed is among "
-        "the paired differences above.",
+        "thresholds. Whether a change of score can be claimed is among the paired differences above.",
         quiet=True,
     )
     return Section("compression", "With and without thresholds", [table, note])
@@ -62,8 +62,7 @@ def _means(material: Material, base: Setting, setting: Setting, name: str) -> tu
     both = [question for question in old if question in new]
     if not both:
         return None, None, 0
-    before, after = (fsum(values[question] for question in both) / len(both) for values in (old, new))
-    return before, after, len(both)
+    return fmean(old[question] for question in both), fmean(new[question] for question in both), len(both)
 
 
 def _threshold(values: Mapping[str, Any]) -> str:

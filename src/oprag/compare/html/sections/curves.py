@@ -101,6 +101,6 @@ def _order(spot: SweetSpot) -> str:
 
 
 def _placed(spot: SweetSpot, *, in_tokens: bool) -> list[tuple[float, CurvePoint]]:
-    """The points of a curve with their lengths, the shortest first; without those whose length is not known."""
+    """The points of a curve with their lengths; without those whose length is not known."""
     places = ((point.context_tokens if in_tokens else point.value, point) for point in spot.points)
-    return sorted(((float(place), point) for place, point in places if place is not None), key=lambda one: one[0])
+    return [(float(place), point) for place, point in places if place is not None]

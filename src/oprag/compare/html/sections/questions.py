@@ -13,7 +13,8 @@ from oprag.compare.html.page import render
 from oprag.compare.html.parts import Part, Section, Text
 from oprag.compare.html.sides import LONGEST_NAME, CellName, Limits, chosen, sides_of
 from oprag.compare.html.words import counted, score
-from oprag.compare.reading import KeptAnswer, opened_database
+from oprag.compare.reading import KeptAnswer
+from oprag.compare.results_access import opened_database
 from oprag.svg import shortened
 
 __all__ = ["section"]

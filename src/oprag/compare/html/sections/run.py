@@ -10,7 +10,8 @@ from oprag.compare.answer_tables import spent
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Heading, Part, Points, Section, Table, Text
 from oprag.compare.html.words import amount, counted, value_text
-from oprag.compare.reading import opened_database, read_failures
+from oprag.compare.reading import read_failures
+from oprag.compare.results_access import opened_database
 
 __all__ = ["section"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from oprag.compare.charts import heat_map
@@ -22,12 +23,8 @@ def section(material: Material) -> Section | None:
     if material.metric is None or not {_ROWS, _COLUMNS} <= {*material.differ}:
         return None
     # The questions of another data set are easier or harder.
-    grids = [
-        settings
-        for data in material.values_of("data")
-        for method in material.values_of("method")
-        if all(len(_values(settings := _with(material, data, method), axis)) > 1 for axis in (_ROWS, _COLUMNS))
-    ]
+    places = product(material.values_of("data"), material.values_of("method"))
+    grids = [settings for place in places if _both_vary(settings := _with(material, *place))]
     if not grids:
         return None
     parts: list[Part] = [
@@ -49,8 +46,8 @@ def _with(material: Material, data: Any, method: Any) -> list[Setting]:
     return [one for one in material.settings if one.values["data"] == data and one.values["method"] == method]
 
 
-def _values(settings: Sequence[Setting], axis: str) -> set[Any]:
-    return {one.values[axis] for one in settings if axis in one.values}
+def _both_vary(settings: Sequence[Setting]) -> bool:
+    return all(len({one.values[axis] for one in settings if axis in one.values}) > 1 for axis in (_ROWS, _COLUMNS))
 
 
 def _maps(material: Material, settings: Sequence[Setting], name: str) -> list[Part]:
