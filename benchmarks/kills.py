@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -108,7 +109,7 @@ def _add_failures(result: Result, folder: Path) -> None:
     set_up(None, FAILING)
     first = run_experiment(experiment(), path)
     set_up(None)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         (named,) = connection.execute(
             "SELECT count(*) FROM answers WHERE status = 'failed' AND error = 'ConnectionError' "
             "AND message LIKE '%the model does not answer%'"
@@ -143,14 +144,14 @@ def _replies(path: Path) -> set[str]:
     """The prompts of the replies that are in the file, as the model writes them down."""
     if not path.exists():
         return set()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         texts = connection.execute("SELECT text FROM replies").fetchall()
     return {text.split()[1] for (text,) in texts}
 
 
 def _answers(path: Path) -> list[Any]:
     columns = "cells.key, questions.key, status, text, answers.calls, input_tokens, output_tokens, context_tokens"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         return connection.execute(
             f"SELECT {columns}, (SELECT json_group_object(metric, value) FROM scores WHERE answer = answers.id) "
             "FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question "

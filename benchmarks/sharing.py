@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -111,7 +112,7 @@ def _experiment(similarities: tuple[float, ...]) -> Experiment:
 
 
 def _answers(path: Path) -> dict[tuple[str, str], str]:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(
             "SELECT cells.key, questions.key, text FROM answers JOIN cells ON cells.id = answers.cell "
             "JOIN questions ON questions.id = answers.question WHERE status = 'answered'"

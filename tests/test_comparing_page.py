@@ -5,6 +5,7 @@ import re
 import shutil
 import sqlite3
 import tomllib
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_the_results_in_python_are_those_that_are_shown(first, monkeypatch, caps
 def test_the_queries_run(first):
     _, folder = first
     assert len(QUERIES) == 3
-    with sqlite3.connect(folder / "reference.db") as connection:
+    with closing(sqlite3.connect(folder / "reference.db")) as connection, connection:
         coverage, failures, everything = (connection.execute(query).fetchall() for query in QUERIES)
     assert len(coverage) == 9
     assert all(0 < value < 1 for _, _, value in coverage)

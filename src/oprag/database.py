@@ -85,9 +85,7 @@ class Database:
     def close(self) -> None:
         """End the connection; the next use opens another one."""
         with self._lock:
-            if self._connection is not None and self._belongs_to[:1] == (os.getpid(),):
-                self._connection.close()
-            self._connection = None
+            self._end()
 
     def damaged(self, reason: str) -> OpragError:
         """The error to raise for a file whose content is not what it should be."""
@@ -101,6 +99,7 @@ class Database:
         try:
             # Neither behind a fork nor over a file that was deleted is a connection good for anything.
             if self._connection is None or self._belongs_to != self._place():
+                self._end()
                 self._connection = self._connect(purpose)
                 self._belongs_to = self._place()
             yield self._connection
@@ -112,8 +111,14 @@ class Database:
             ) from error
         except sqlite3.DatabaseError as error:
             # The file may be deleted now, and made anew.
-            self._connection = None
+            self._end()
             raise self.damaged(str(error)) from error
+
+    def _end(self) -> None:
+        # That of a parent process is not for a fork to close.
+        if self._connection is not None and self._belongs_to[:1] == (os.getpid(),):
+            self._connection.close()
+        self._connection = None
 
     def _place(self) -> tuple[int, ...]:
         """What tells this file and this process from others; nothing where there is no file."""

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -92,7 +93,7 @@ def says_b():
 
 def test_what_cannot_be_is_refused_in_one_line(folder):
     refused(report(folder / "none.db"), "there is no results file")
-    with sqlite3.connect(folder / "other.db") as connection:
+    with closing(sqlite3.connect(folder / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE t (x)")
     refused(report(folder / "other.db"), "another SQLite database")
     (folder / "text.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")

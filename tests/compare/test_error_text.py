@@ -1,6 +1,7 @@
 """What errors say is on one line and has no key in it."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_a_key_in_the_error_of_a_model_is_nowhere_in_the_file(tmp_path: Path, mo
     report = run(experiment(refused, give_up_after=2), path)
     assert report.failed == {"PermissionError": report.total - report.left}
     assert "invalid key ***" in report.outcome
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         dump = "\n".join(connection.iterdump())
     assert "invalid key ***" in dump
     assert KEY not in dump

@@ -1,6 +1,8 @@
 """Which of several samples is the highest, and how far the others are behind it."""
 
+from functools import reduce
 from itertools import permutations
+from operator import add
 
 import pytest
 
@@ -14,9 +16,9 @@ def sample(*scores, questions=QUESTIONS):
 
 
 def test_of_equal_ones_it_is_the_first_however_their_questions_are_sorted():
-    # Added in another sequence, these floats have another sum.
+    # Added one after the other in another sequence, these floats have another sum.
     samples = [dict(zip(QUESTIONS, values, strict=True)) for values in permutations((0.1, 0.2, 0.3))]
-    assert len({sum(one.values()) for one in samples}) > 1
+    assert len({reduce(add, one.values()) for one in samples}) > 1
     assert highest(samples) == 0
     assert highest(samples[::-1]) == 0
     # Of which one lacks a question: 0.1 + 0.2 is 0.3 in the questions that both have.

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_every_cell_and_answer_is_there_with_its_values(ran):
 
 def test_scores_are_those_of_the_file(ran):
     results = read_results(ran / "r.db")
-    with sqlite3.connect(ran / "r.db") as connection:
+    with closing(sqlite3.connect(ran / "r.db")) as connection, connection:
         rows = connection.execute(
             "SELECT cells.key, questions.key, metric, value, context_tokens FROM scores "
             "JOIN answers ON answers.id = scores.answer JOIN cells ON cells.id = answers.cell "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -73,7 +74,7 @@ def experiment(server: MortalServer, methods: list[str], **options: Any) -> Expe
 
 
 def rows(path: Path, statement: str) -> list[tuple[Any, ...]]:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(statement).fetchall()
 
 

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -254,7 +255,7 @@ def test_a_damaged_page_is_an_error(tmp_path):
     cache = VectorCache(path)
     cache.put("model", [str(number) for number in range(500)], vectors(500))
     del cache
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     data = bytearray(path.read_bytes())

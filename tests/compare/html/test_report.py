@@ -5,6 +5,7 @@ import hashlib
 import re
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from itertools import pairwise
 from statistics import fmean, median
 
@@ -368,7 +369,7 @@ def test_an_experiment_is_named_where_there_are_several(tmp_path):
 def test_what_is_no_results_file_is_refused_and_nothing_is_written(tmp_path):
     with pytest.raises(ResultsFileError, match="there is no results file"):
         write_report(tmp_path / "none.db", tmp_path / "r.html")
-    with sqlite3.connect(tmp_path / "other.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE t (x)")
     with pytest.raises(ResultsFileError, match="another SQLite database"):
         write_report(tmp_path / "other.db", tmp_path / "r.html")
