@@ -326,42 +326,28 @@ async def test_unknown_keywords_of_a_call_are_refused(way: str):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "steps"),
+    ("name", "value"),
     [
-        ("method", "refine", ["answer", "refine", "refine", "refine"]),
-        ("prompts", {"answer": "NEW {context} {input}"}, ["new"]),
+        ("method", "refine"),
+        ("prompts", {"answer": "NEW {context} {input}"}),
+        ("retriever", Found(documents=ranked(parts(2)))),
+        ("k", 2),
     ],
 )
-def test_an_option_that_is_assigned_counts_or_is_refused(name: str, value: Any, steps: list[str]):
+def test_an_option_that_is_assigned_is_refused(name: str, value: Any):
     """It must not be taken and then have no effect."""
     model = Model()
     chain = chain_of(model)
-    try:
+    with pytest.raises(ValidationError, match="frozen"):
         setattr(chain, name, value)
-    except (ValidationError, TypeError, AttributeError, ValueError):
-        return
     chain.invoke(QUESTION)
-    assert model.steps == steps
+    assert model.steps == ["answer"]
 
 
-def test_a_retriever_that_is_assigned_counts_or_is_refused():
-    chain, other = chain_of(Model()), Found(documents=ranked(parts(2)))
-    try:
-        setattr(chain, "retriever", other)  # noqa: B010 - for mypy it is read-only
-    except (ValidationError, TypeError, AttributeError, ValueError):
-        return
-    chain.invoke(QUESTION)
-    assert other.asked == [QUESTION]
-
-
-def test_a_copy_with_a_change_counts_or_is_refused():
+def test_a_change_of_a_copy_counts():
     model = Model()
-    try:
-        chain = chain_of(model).model_copy(update={"method": "refine"})
-    except (ValidationError, TypeError, AttributeError, ValueError):
-        return
-    chain.invoke(QUESTION)
-    assert len(model.prompts) == 4
+    chain_of(model).model_copy(update={"method": "refine"}).invoke(QUESTION)
+    assert model.steps == ["answer", "refine", "refine", "refine"]
 
 
 def test_chains_can_be_copied_and_shown():
