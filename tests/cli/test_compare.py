@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def calls_in(log):
 
 
 def wait_for_calls(log, count):
-    for _ in range(600):
+    for _ in range(1_200):
         if len(calls_in(log)) >= count:
             return
         time.sleep(0.05)
@@ -55,7 +56,7 @@ def wait_for_calls(log, count):
 
 
 def committed(results):
-    with sqlite3.connect(results) as connection:
+    with closing(sqlite3.connect(results)) as connection, connection:
         return {text.split()[-1] for (text,) in connection.execute("SELECT text FROM replies")}
 
 
@@ -422,15 +423,13 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, number, code):
 
 def test_a_second_interrupt_leaves_at_once(tmp_path):
     log = tmp_path / "log"
-    path = write_experiment(tmp_path, ORDERS, model(log=str(log), seconds=20), max_concurrency=2)
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log), seconds=600), max_concurrency=2)
     process = started(path)
     wait_for_calls(log, 2)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    time.sleep(2)
     process.send_signal(signal.SIGINT)
-    begun = time.monotonic()
     _, err = process.communicate(timeout=120)
-    assert time.monotonic() - begun < 10
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "the same command goes on" in err

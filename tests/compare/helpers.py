@@ -19,6 +19,7 @@ from oprag.compare.experiment import Experiment
 from oprag.compare.models import ModelSpec
 from oprag.methods.completion import Completion
 from tests.helpers import WORDS, prose
+from tests.meeting import Meeting
 
 __all__ = [
     "METHODS",
@@ -110,6 +111,7 @@ class RecordingModel:
     Args:
         reply: What it says.
         seconds: How long it takes.
+        meeting: Where its calls wait for each other.
         fails: Whether it fails, told the prompt and how often that was asked before.
     """
 
@@ -118,12 +120,14 @@ class RecordingModel:
         reply: Callable[[str], Any] = reply_to,
         *,
         seconds: float = 0.0,
+        meeting: Meeting | None = None,
         fails: Callable[[str, int], bool] = lambda text, before: False,
     ) -> None:
         self.calls: list[str] = []
         self.most_at_once = 0
         self._reply = reply
         self._seconds = seconds
+        self._meeting = meeting
         self._fails = fails
         self._running = 0
         self._lock = threading.Lock()
@@ -135,6 +139,8 @@ class RecordingModel:
             self._running += 1
             self.most_at_once = max(self.most_at_once, self._running)
         try:
+            if self._meeting:
+                self._meeting.wait()
             if self._seconds:
                 time.sleep(self._seconds)
             if self._fails(text, before):

@@ -19,6 +19,7 @@ from oprag.compare.models import ModelSpec
 from oprag.methods.completion import Completion, Usage
 from tests.compare.helpers import Words, experiment, keepers, reply_to
 from tests.compare.measuring.working import burn, fill
+from tests.meeting import Meeting
 
 MODULE = "tests.compare.measurable"
 
@@ -41,6 +42,7 @@ def model(
     log: str = "",
     *,
     seconds: float = 0.0,
+    together: int = 1,
     cpu_seconds: float = 0.0,
     memory: int = 0,
     fails_on: str = "",
@@ -49,8 +51,11 @@ def model(
     tokens: int = 0,
     raises: bool = False,
 ) -> Callable[[str], Any]:
-    """A model that takes what it is told to take, and fails or dies on a word unless LOG.mended is there."""
-    made = 0
+    """A model that takes what it is told to take, and fails or dies on a word unless LOG.mended is there.
+
+    Its first calls wait until so many are made together.
+    """
+    made, meeting = 0, Meeting(together)
 
     def reply(text: str) -> Any:
         nonlocal made
@@ -62,6 +67,7 @@ def model(
             os._exit(7)
         if hangs_after and made > hangs_after and not mended:
             time.sleep(600)
+        meeting.wait()
         time.sleep(seconds)
         if cpu_seconds:
             burn(cpu_seconds)
@@ -105,12 +111,12 @@ def broken_embedder() -> Any:
 
 
 def slow_store(embeddings: Any) -> Any:
-    """A store that takes 0.2 s for a search."""
+    """A store that takes a second for a search."""
     from langchain_core.vectorstores import InMemoryVectorStore
 
     class SlowStore(InMemoryVectorStore):
         def similarity_search_with_score_by_vector(self, *given: Any, **options: Any) -> Any:
-            time.sleep(0.2)
+            time.sleep(1)
             return super().similarity_search_with_score_by_vector(*given, **options)
 
     return SlowStore(embeddings)

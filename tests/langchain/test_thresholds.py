@@ -594,7 +594,7 @@ def test_a_sync_call_inside_of_an_event_loop_does_not_wait_for_a_task_of_it():
         await asyncio.sleep(0.05)
         return retriever.invoke(QUESTION), await task
 
-    first, second = asyncio.run(asyncio.wait_for(both(), 20))
+    first, second = asyncio.run(asyncio.wait_for(both(), 120))
     assert first == second
 
 
@@ -615,7 +615,7 @@ def test_a_cancelled_question_leaves_the_others_alone():
         return await tasks[1 if first else 0]
 
     for first in (True, False):
-        assert len(asyncio.run(asyncio.wait_for(one_is_cancelled(first), 20))) == 5
+        assert len(asyncio.run(asyncio.wait_for(one_is_cancelled(first), 120))) == 5
 
 
 def test_the_store_s_own_embeddings_under_another_name_read_the_store(store, embeddings, ask):

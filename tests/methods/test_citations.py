@@ -103,4 +103,5 @@ def test_a_model_that_runs_wild_takes_no_time(text):
     started = time.process_time()
     assert citations_in(text, passages(3)) == ()
     assert renumbered(text, 1, 3) == text
-    assert time.process_time() - started < 0.5
+    # Milliseconds; a pattern that is quadratic takes minutes.
+    assert time.process_time() - started < 20

@@ -143,7 +143,8 @@ def test_a_model_that_runs_wild_takes_no_time(reply):
     questions_of(reply, 4)
     is_refusal(reply)
     may_be_refusal(reply)
-    assert time.process_time() - started < 0.5
+    # Milliseconds; a pattern that is quadratic takes minutes.
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize("digits", [400, 5_000])

@@ -158,10 +158,9 @@ def test_a_value_that_has_come_counts_however_the_process_ends(monkeypatch):
 
 def test_a_process_whose_time_is_over_is_killed_with_its_children(tmp_path):
     pids = tmp_path / "pids"
-    start = time.perf_counter()
-    with pytest.raises(MeasuringError, match=r"sleep_beside_a_child was not ready after 3 s and was killed"):
-        in_fresh_process(working.sleep_beside_a_child, str(pids), timeout=3)
-    assert time.perf_counter() - start < 10
+    with pytest.raises(MeasuringError, match=r"sleep_beside_a_child was not ready after 15 s and was killed"):
+        # Time enough to begin, also on a machine with other work.
+        in_fresh_process(working.sleep_beside_a_child, str(pids), timeout=15)
     assert all(gone(int(pid)) for pid in pids.read_text().split())
 
 
@@ -174,11 +173,13 @@ def test_what_the_function_left_running_is_killed():
 
 
 @linux
-def test_a_fork_that_lives_on_does_not_hide_a_death():
-    start = time.perf_counter()
+def test_a_fork_that_lives_on_does_not_hide_a_death(tmp_path):
     with pytest.raises(MeasuringError, match="SIGKILL"):
-        in_fresh_process(working.die_beside_a_fork, 8)
-    assert time.perf_counter() - start < 6
+        in_fresh_process(working.die_beside_a_fork, str(tmp_path / "pid"))
+    fork = int((tmp_path / "pid").read_text())
+    # It was not waited for.
+    assert psutil.pid_exists(fork)
+    os.kill(fork, signal.SIGKILL)
 
 
 @linux
@@ -193,7 +194,7 @@ in_fresh_process(sleep_beside_a_child, {str(pids)!r})
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as program:
         wait_for(pids)
         program.send_signal(number)
-        _, errors = program.communicate(timeout=20)
+        _, errors = program.communicate(timeout=120)
     assert ("KeyboardInterrupt" in errors) == (number == signal.SIGINT)
     assert all(gone(int(pid)) for pid in pids.read_text().split())
 

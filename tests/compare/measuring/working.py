@@ -169,11 +169,13 @@ def leave_a_child(_: object) -> int:
     return subprocess.Popen(SLEEPER).pid
 
 
-def die_beside_a_fork(seconds: float) -> None:
-    """Die while a fork, which has copies of all open files, lives on."""
-    if os.fork() == 0:
-        time.sleep(seconds)
+def die_beside_a_fork(path: str) -> None:
+    """Die while a fork, which has copies of all open files, lives on; its process id is written down."""
+    fork = os.fork()
+    if fork == 0:
+        time.sleep(120)
         os._exit(0)
+    Path(path).write_text(str(fork))
     os.kill(os.getpid(), signal.SIGKILL)
 
 

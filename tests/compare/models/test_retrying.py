@@ -207,13 +207,11 @@ def test_a_set_event_ends_the_waiting(server):
     model = as_model(by_httpx(server), "server", stop=stop)
     ended = []
     thread = threading.Thread(target=lambda: ended.append(model.complete(PROMPT)))
-    started = time.monotonic()
     thread.start()
     while not server.requests:
         time.sleep(0.01)
     stop.set()
-    thread.join(10)
-    assert time.monotonic() - started < 10
+    thread.join()
     assert "429" in str(ended[0].error)
     assert len(server.requests) == 1
     # Nor is waited for afterwards.

@@ -1,6 +1,5 @@
 import math
 from itertools import product
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -259,13 +258,3 @@ def test_options_are_checked():
 )
 def test_it_describes_itself_in_a_line(difference, line):
     assert difference.describe() == line
-
-
-def test_five_hundred_differences_take_seconds():
-    generator = np.random.default_rng(9)
-    cells = [keyed(generator.random(350)) for _ in range(26)]
-    start = perf_counter()
-    for place in range(500):
-        paired_difference(cells[place % 26], cells[(place + 1 + place // 26) % 26])
-    # 2 s; the rest is for machines that have other things to do.
-    assert perf_counter() - start < 20

@@ -54,6 +54,7 @@ class Model(BaseChatModel):
     reply: Callable[[str], str] = Field(default=lambda prompt: "An answer.")
     error: Callable[[int], BaseException | None] = Field(default=lambda number: None)
     seconds: float = 0.0
+    meeting: Any = None  # a Meeting, where calls wait for each other
     counts: bool = False
     breaks_after: int | None = None  # chunks of a stream
     prompts: list[list[BaseMessage]] = Field(default_factory=list)
@@ -102,18 +103,18 @@ class Model(BaseChatModel):
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         with self._call_of(messages) as text:
-            time.sleep(self.seconds)
+            self._take_time()
             return self._result(messages, text)
 
     async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         with self._call_of(messages) as text:
-            await asyncio.sleep(self.seconds)
+            await self._take_time_async()
             return self._result(messages, text)
 
     def _stream(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Iterator[Any]:
         with self._call_of(messages) as text:
             for chunk in self._chunks(messages, text):
-                time.sleep(self.seconds)
+                self._take_time()
                 yield chunk
 
     async def _astream(
@@ -121,8 +122,18 @@ class Model(BaseChatModel):
     ) -> AsyncIterator[Any]:
         with self._call_of(messages) as text:
             for chunk in self._chunks(messages, text):
-                await asyncio.sleep(self.seconds)
+                await self._take_time_async()
                 yield chunk
+
+    def _take_time(self) -> None:
+        if self.meeting is not None:
+            self.meeting.wait()
+        time.sleep(self.seconds)
+
+    async def _take_time_async(self) -> None:
+        if self.meeting is not None:
+            await self.meeting.wait_async()
+        await asyncio.sleep(self.seconds)
 
     def _result(self, messages: list[BaseMessage], text: str) -> ChatResult:
         message = AIMessage(text, usage_metadata=self._usage(messages, text))

@@ -28,6 +28,7 @@ from tests.langchain.chain.conftest import (
     ranked,
 )
 from tests.langchain.conftest import QUESTION, numbers, numbers_of, parts, store_of
+from tests.meeting import Clock
 
 
 async def ask(chain: Any, *given: Any, is_async: bool, **more: Any) -> Answer:
@@ -315,18 +316,18 @@ async def test_a_follow_up_is_searched_for_only_as_it_stands_by_itself(is_async:
 
 
 @both_sides
-async def test_the_seconds_of_a_comparison_leave_out_the_search(is_async: bool):
-    import time
+async def test_the_seconds_of_a_comparison_leave_out_the_search(is_async: bool, monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch)
 
     class Slow(Found):
         def _get_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
-            time.sleep(0.3)
+            clock.jump(1_000)
             return self.documents
 
     compared = await compare(
         chain_of(Model(), retriever=Slow(documents=parts(2))), ["stuff", "refine"], is_async=is_async
     )
-    assert all(answer.seconds < 0.25 for answer in compared)
+    assert all(answer.seconds < 1_000 for answer in compared)
 
 
 @both_sides

@@ -23,6 +23,7 @@ from tests.langchain.chain.conftest import (
     run,
 )
 from tests.langchain.conftest import QUESTION, parts
+from tests.meeting import Meeting
 
 CHAIN = "OrderPreservingChain"
 RETRIEVED: Any = ("OrderPreservingRetriever", "retriever", [("Found", "retriever", [])])
@@ -129,7 +130,7 @@ async def test_configurable_values_reach_the_model_and_the_retriever(is_async: b
 
 async def test_the_calls_know_their_parent_from_every_thread():
     starts = Starts()
-    chain = chain_of(Model(seconds=0.02), count=8, method="map_reduce")
+    chain = chain_of(Model(meeting=Meeting(4)), count=8, method="map_reduce")
     chain.batch([QUESTION, "Another?"], {"callbacks": [starts], "max_concurrency": 4})
     roots = {about["run_id"] for about in starts.chains}
     assert len(roots) == 2

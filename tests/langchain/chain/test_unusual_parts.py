@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import time
 from typing import Any
 
 import pytest
@@ -33,6 +32,7 @@ from tests.langchain.chain.conftest import (
     run,
 )
 from tests.langchain.conftest import QUESTION, parts
+from tests.meeting import Clock
 
 OURS = Prompts()
 
@@ -222,20 +222,21 @@ def test_prompts_without_our_fields_ask_for_markers_too():
 
 
 @both_sides
-async def test_the_time_of_who_reads_is_not_that_of_the_answer(is_async: bool):
+async def test_the_time_of_who_reads_is_not_that_of_the_answer(is_async: bool, monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch)
     chain = chain_of(Model(reply=lambda prompt: "One two three four."))
     pieces: list[Any] = []
     if is_async:
         async for piece in chain.astream_answer(QUESTION):
-            await asyncio.sleep(0.1)
+            clock.jump(1_000)
             pieces.append(piece)
     else:
         for piece in chain.stream_answer(QUESTION):
-            time.sleep(0.1)  # noqa: ASYNC251 - whoever reads holds up everything
+            clock.jump(1_000)
             pieces.append(piece)
     answer = pieces[-1]
-    assert answer.seconds < 0.2
-    assert answer.calls[0].seconds < 0.2
+    assert answer.seconds < 1_000
+    assert answer.calls[0].seconds < 1_000
 
 
 class FewVectors:

@@ -77,6 +77,7 @@ class Model(CustomLLM):
     raw: Any = None  # what the client of a provider would have given
     about: dict[str, Any] = Field(default_factory=dict)
     seconds: float = 0.0
+    meeting: Any = None  # a Meeting, where calls wait for each other
     breaks_after: int | None = None  # chunks of a stream
     calls: list[list[ChatMessage]] = Field(default_factory=list)
     running: int = 0
@@ -168,25 +169,35 @@ class Model(CustomLLM):
 
     def _called(self, messages: Sequence[ChatMessage]) -> str:
         with self._call_of(messages) as text:
-            time.sleep(self.seconds)
+            self._take_time()
             return text
 
     async def _acalled(self, messages: Sequence[ChatMessage]) -> str:
         with self._call_of(messages) as text:
-            await asyncio.sleep(self.seconds)
+            await self._take_time_async()
             return text
 
     def _streamed(self, messages: Sequence[ChatMessage]) -> Iterator[tuple[str, str]]:
         with self._call_of(messages) as text:
             for pair in self._pieces(text):
-                time.sleep(self.seconds)
+                self._take_time()
                 yield pair
 
     async def _astreamed(self, messages: Sequence[ChatMessage]) -> AsyncIterator[tuple[str, str]]:
         with self._call_of(messages) as text:
             for pair in self._pieces(text):
-                await asyncio.sleep(self.seconds)
+                await self._take_time_async()
                 yield pair
+
+    def _take_time(self) -> None:
+        if self.meeting is not None:
+            self.meeting.wait()
+        time.sleep(self.seconds)
+
+    async def _take_time_async(self) -> None:
+        if self.meeting is not None:
+            await self.meeting.wait_async()
+        await asyncio.sleep(self.seconds)
 
     def _pieces(self, text: str) -> Iterator[tuple[str, str]]:
         """Word by word, each with the text so far."""
