@@ -165,10 +165,11 @@ class _Collected:
     def add(self, chunk: Any) -> str:
         """The text of one more chunk."""
         if isinstance(chunk, BaseMessage):
-            # Providers give usage in parts that add up. Adding messages would do it too, in quadratic time.
+            # `usage_metadata` comes in parts that add up. Adding messages would do it too, in quadratic time.
             usage = usage_of(chunk)
             if usage is not None:
-                self._usage = usage if self._usage is None else self._usage.plus(usage)
+                in_parts = bool(getattr(chunk, "usage_metadata", None))
+                self._usage = self._usage.plus(usage) if self._usage is not None and in_parts else usage
             self._finish_reason = finish_reason_of(chunk) or self._finish_reason
             text = str(chunk.text)
         elif isinstance(chunk, str):

@@ -40,6 +40,9 @@ _ROLES: dict[str, Role] = {
 
 _OURS = {name for field, others in ALIASES.items() for name in (field, *others)} | set(HELPERS)
 _HISTORY = "chat_history"
+# Names in `usage_metadata`, and in what older integrations leave in `response_metadata`.
+_INPUT = ("input_tokens", "prompt_tokens")
+_OUTPUT = ("output_tokens", "completion_tokens")
 
 
 class _PromptValue(ChatPromptValue):
@@ -203,11 +206,23 @@ def _as_json(value: Any) -> str:
 
 def usage_of(message: BaseMessage) -> Usage | None:
     """The model's own count of tokens, where it gave one."""
-    usage = getattr(message, "usage_metadata", None)
-    if not usage:
-        return None
-    details = usage.get("input_token_details") or {}
-    return Usage(usage["input_tokens"], usage["output_tokens"], details.get("cache_read") or 0)
+    usage = getattr(message, "usage_metadata", None) or {}
+    if usage.get("total_cost") == 0:
+        # How LangChain marks a reply from its cache. The token counts beside it, if any, are those of the first call.
+        return Usage()
+    about = message.response_metadata
+    place: Any
+    for place in (usage, about.get("token_usage"), about.get("usage")):
+        read, written = _first_int(place, _INPUT), _first_int(place, _OUTPUT)
+        if read is not None and written is not None:
+            details = place.get("input_token_details") or {}
+            return Usage(read, written, details.get("cache_read") or 0)
+    return None
+
+
+def _first_int(usage: Any, names: tuple[str, ...]) -> int | None:
+    found = (usage.get(name) for name in names) if isinstance(usage, Mapping) else ()
+    return next((value for value in found if isinstance(value, int)), None)
 
 
 def finish_reason_of(message: BaseMessage) -> str | None:
