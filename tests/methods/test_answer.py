@@ -77,8 +77,9 @@ def test_a_report():
 
 
 def test_a_failed_call_in_the_report():
+    world = World(parts(2), answer=[OSError("no\x1b\nroute"), "It sank."])
     with pytest.warns(ModelWarning):
-        answer = World(parts(1), answer=OSError("no\x1b\nroute")).answer(on_error="skip")
+        answer = world.answer(method="refine", on_error="skip", passage_tokens=8)
     assert "failed: OSError: no??route" in answer.explain()
     assert answer.to_dict()["calls"][0]["error"] == "OSError: no\x1b\nroute"
 

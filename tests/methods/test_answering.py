@@ -14,7 +14,7 @@ from oprag.methods import (
     Usage,
     answering,
 )
-from tests.methods.helpers import METHODS, QUESTION, World, parts
+from tests.methods.helpers import METHODS, QUESTION, Reply, World, parts
 
 HISTORY = (Message("user", "Who was captain?"), Message("assistant", "Ahab {x}."))
 SOURCES = {"voyage": "The whole of the voyage."}
@@ -65,15 +65,41 @@ def test_a_failed_call_is_an_error_that_names_it(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_when_all_calls_fail_and_are_skipped_the_answer_is_empty_and_says_so(method):
+@pytest.mark.parametrize("empty_answer", ["Nothing there.", ""])
+def test_when_all_calls_fail_and_are_skipped_there_is_no_answer(method, empty_answer):
+    """`empty_answer` is for questions for which nothing was retrieved."""
     world = World(parts(2), sources=SOURCES)
-    world.generate = lambda prompt: Completion(error=OSError("down"))  # type: ignore[method-assign]
-    with pytest.warns(ModelWarning, match="calls failed and were skipped; the first: the model call .*OSError: down"):
-        answer = world.answer(method=method, on_error="skip")
-    assert answer.text == ""
-    assert len(answer.failed_calls) == len(answer.calls) > 0
-    assert any(f"{len(answer.calls)} of {len(answer.calls)} calls failed" in note for note in answer.notes)
-    assert answer.usage == Usage()
+    error = OSError("down")
+    world.generate = lambda prompt: Completion(error=error)  # type: ignore[method-assign]
+    with pytest.raises(
+        ModelError, match=r"(\d) of \1 calls failed, so there is no answer; .*: OSError: down"
+    ) as caught:
+        world.answer(method=method, on_error="skip", empty_answer=empty_answer)
+    assert caught.value.__cause__ is error
+    assert caught.value.value.error is error
+
+
+@pytest.mark.parametrize("method", ["stuff", "refine", "map_reduce", "map_rerank"])
+def test_failed_calls_beside_empty_replies_leave_no_answer_either(method):
+    replies: list[Reply] = [OSError("down"), " ", ""]
+    world = World(parts(3), answer=replies, map=replies, rerank=replies)
+    with pytest.raises(ModelError, match=r"\d of \d calls failed, so there is no answer"):
+        world.answer(method=method, on_error="skip", passage_tokens=8)
+
+
+def test_an_object_is_an_answer_however_its_text_looks():
+    world = World(parts(1), condense=OSError("down"), answer=Completion("", parsed={"name": None}))
+    with pytest.warns(ModelWarning, match="1 of 2"):
+        answer = world.answer(chat_history=HISTORY, on_error="skip")
+    assert answer.parsed == {"name": None}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_failed_call_before_a_search_that_finds_nothing_is_skipped(method):
+    world = World(sources=SOURCES, condense=OSError("down"))
+    with pytest.warns(ModelWarning, match="1 of 1"):
+        answer = world.answer(method=method, chat_history=HISTORY, on_error="skip", empty_answer="")
+    assert (answer.text, answer.notes[0]) == ("", "nothing was retrieved")
 
 
 def test_the_failed_one_of_many_is_named():
@@ -133,10 +159,12 @@ def test_usage_is_estimated_and_marked_where_the_model_gives_none():
 
 
 def test_a_failed_call_costs_nothing_unless_the_model_says_so():
-    replies = [Completion(error=OSError("a")), Completion(error=OSError("b"), usage=Usage(9, 0))]
+    own = Completion("x", usage=Usage(7, 3))
+    replies = [Completion(error=OSError("a")), Completion(error=OSError("b"), usage=Usage(9, 0)), own]
+    world = World(parts(3), map=replies, reduce=own)
     with pytest.warns(ModelWarning):
-        answer = World(parts(2), map=replies).answer(method="map_reduce", on_error="skip")
-    assert answer.usage == Usage(9, 0)
+        answer = world.answer(method="map_reduce", on_error="skip", passage_tokens=8)
+    assert answer.usage == Usage(9 + 7 + 7, 3 + 3)
 
 
 @pytest.mark.parametrize("reason", ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens"])

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import ModelWarning, SourceReadError, SourceTooLongError
+from oprag import ModelError, SourceReadError, SourceTooLongError
 from oprag.methods import Generate, ReadSources, Retrieve
 from tests.methods.helpers import World, parts
 
@@ -44,11 +44,9 @@ def test_a_source_that_does_not_fit():
         World(parts(1), sources=WHOLE).answer(method="long_context", source_token_budget=5)
 
 
-def test_a_failed_call_is_skipped():
-    with pytest.warns(ModelWarning):
-        answer = World(parts(1), sources=WHOLE, answer=OSError("no")).answer(method="long_context", on_error="skip")
-    assert answer.text == ""
-    assert len(answer.failed_calls) == 1
+def test_without_its_one_call_there_is_no_answer():
+    with pytest.raises(ModelError, match="1 of 1 calls failed"):
+        World(parts(1), sources=WHOLE, answer=OSError("no")).answer(method="long_context", on_error="skip")
 
 
 def test_numbers_lead_to_sources():

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import ModelWarning, OptionError
+from oprag import ModelError, ModelWarning, OptionError
 from oprag.methods import Completion, Embed, Generate
 from tests.methods.helpers import World, numbers, parts
 
@@ -76,10 +76,8 @@ def test_failed_calls_are_skipped():
 
 
 def test_all_calls_failed():
-    with pytest.warns(ModelWarning, match="2 of 2"):
-        _, answer = ask(OSError("a"), OSError("b"), on_error="skip")
-    assert answer.text == ""
-    assert len(answer.failed_calls) == 2
+    with pytest.raises(ModelError, match="2 of 2 calls failed"):
+        ask(OSError("a"), OSError("b"), on_error="skip")
 
 
 def test_the_cosine_ranks_in_place_of_the_confidence():

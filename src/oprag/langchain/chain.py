@@ -132,7 +132,7 @@ class OrderPreservingChain(Batching, FullAnswers):
 
         Raises:
             QueryError: There is no question, or it is empty.
-            ModelError: A call failed, and `on_error="raise"`.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
         _refuse(kwargs)
         output: dict[str, Any] = self._call_with_config(as_run(self._invoke), input, config)

@@ -39,7 +39,7 @@ class FullAnswers(AnsweringChain):
 
         Raises:
             QueryError: The question is empty or no string.
-            ModelError: A call failed, and `on_error="raise"`.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
         kept: list[Answer] = []
         inputs = self._as_input(question, choices, chat_history, inputs)
@@ -123,7 +123,7 @@ class FullAnswers(AnsweringChain):
 
         Raises:
             OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
-            ModelError: A call failed, and `on_error="raise"`.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
         check_methods(methods)
         kept: list[Answer] = []

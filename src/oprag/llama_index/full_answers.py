@@ -36,7 +36,7 @@ class FullAnswers(AnsweringEngine):
 
         Raises:
             QueryError: The question is empty or no string.
-            ModelError: A call failed, and `on_error="raise"`.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
         backend = self._parts(LlamaIndexBackend, self._options)
         task = self._task(question, self._options, backend, choices, chat_history)
@@ -76,7 +76,7 @@ class FullAnswers(AnsweringEngine):
 
         Raises:
             OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
-            ModelError: A call failed, and `on_error="raise"`.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
         check_methods(methods)
         tried = [self._changed(self._reader, method=method) for method in methods]

@@ -36,7 +36,8 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
 
     Raises:
         OptionError: The method is unknown.
-        ModelError: A call failed, and `on_error="raise"`, or the user has seen a part of its reply.
+        ModelError: A call failed, and `on_error="raise"`, the user has seen a part of its reply, or there is no answer
+            without it.
     """
     started = time.perf_counter()
     calls: list[Call] = []
@@ -65,8 +66,12 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
     result = yield from _recorded(flattened(whole()), task, calls)
     failed = [call for call in calls if call.error is not None]
     if failed:
-        notes.append(f"{len(failed)} of {len(calls)} calls failed and were skipped")
-        warn(f"{notes[-1]}; the first: {_described(failed[0], [call.prompt for call in calls])}", ModelWarning)
+        number = f"{len(failed)} of {len(calls)} calls failed"
+        first = f"the first: {_described(failed[0], [call.prompt for call in calls])}"
+        if not result.empty and result.parsed is None and not result.text.strip():
+            raise ModelError(f"{number}, so there is no answer; {first}", failed[0]) from failed[0].error
+        notes.append(f"{number} and were skipped")
+        warn(f"{notes[-1]}; {first}", ModelWarning)
     if any((call.completion.finish_reason or "").casefold() in _CUT_SHORT for call in calls):
         notes.append("a reply was cut short at the model's limit of output tokens")
     if calls and not calls[-1].reply.strip() and not result.text.strip() and not failed:

@@ -53,7 +53,10 @@ class MethodOptions:
     empty_answer: str = option(
         "No passages were found for this question.", "The answer when nothing was retrieved; no call is made."
     )
-    on_error: OnError = option("raise", "What a failed call does: raise, or skip (it is recorded in the answer).")
+    on_error: OnError = option(
+        "raise",
+        "What a failed call does: raise, or skip (it is recorded in the answer; without any answer, it raises).",
+    )
     max_concurrency: int = option(8, "The most calls at the same time.")
 
     def __post_init__(self) -> None:

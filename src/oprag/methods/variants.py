@@ -82,4 +82,4 @@ def no_answer(task: Task, asked: Answered) -> Result:
     nothing = nothing_found(task.options.empty_answer, *asked.contexts)
     if not any(context.kept for context in asked.contexts[1:]):
         return replace(nothing, notes=asked.notes + nothing.notes)
-    return replace(nothing, text="", notes=(*asked.notes, "no question got an answer"))
+    return Result("", asked.contexts, notes=(*asked.notes, "no question got an answer"))
