@@ -10,6 +10,7 @@ from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -19,9 +20,10 @@ from oprag.assembly import Assembly
 from oprag.context import Context
 from oprag.llama_index.compression import Compression
 from oprag.llama_index.embedder import as_embedder
-from oprag.llama_index.messages import chat_messages, part, usage_of
+from oprag.llama_index.messages import part, sent, usage_of
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Prompt
+from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.methods.sources import SourceReader, read_with
 from oprag.steps import Step, Steps, aobtain, obtain
 from oprag.vectors.cache import VectorCache
@@ -47,6 +49,7 @@ class Parts:
         cache: Where vectors are kept.
         embeddings: The embedding model, or an `oprag.Embedder`, if there is one.
         reader: Reads whole sources, if they can be read.
+        prompts: What prompts are made with.
         found: Contexts by their question; what is in it is not searched for again.
         known: Replies by their prompt; what is in it is not asked for again.
     """
@@ -59,6 +62,7 @@ class Parts:
     cache: VectorCache
     embeddings: BaseEmbedding | Any
     reader: SourceReader | None
+    prompts: Prompts
     found: dict[str, Context] = field(default_factory=dict)
     known: dict[Prompt, Completion] = field(default_factory=dict)
 
@@ -78,6 +82,15 @@ class Parts:
         usable = cache.path is None or getattr(embedder, "lasting", True)
         return embedded_together(embedder, cache if usable else None, questions, texts)
 
+    def sent(self, prompt: Prompt) -> list[ChatMessage] | str:
+        """What the model reads."""
+        return sent(self.llm, prompt, getattr(self.prompts, prompt.step, None))
+
+    @property
+    def streams(self) -> bool:
+        """Whether the model's replies can be shown in pieces; half an object, or half of what is parsed, cannot."""
+        return not isinstance(self.llm, StructuredLLM) and self.llm.output_parser is None
+
 
 class LlamaIndexBackend(Parts):
     """The calls, in threads."""
@@ -96,19 +109,20 @@ class LlamaIndexBackend(Parts):
         """The model's reply, or its error."""
         if self.known and prompt in self.known:
             return self.known[prompt]
-        return complete(self.llm, prompt)
+        return complete(self.llm, prompt, self.prompts)
 
     def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
         """The pieces of the model's reply, and then all of it."""
-        if isinstance(self.llm, StructuredLLM):
-            # Few of them stream, and half an object is no part of an answer.
+        if not self.streams:
             yield self.complete(prompt)
             return
         collected = _Collected()
         try:
-            chat = self.llm.metadata.is_chat_model
+            given = self.sent(prompt)
             responses: Iterator[Any] = (
-                self.llm.stream_chat(chat_messages(prompt)) if chat else self.llm.stream_complete(prompt.text)
+                self.llm.stream_complete(given, formatted=True)
+                if isinstance(given, str)
+                else self.llm.stream_chat(given)
             )
             yield ""
             for response in responses:
@@ -147,24 +161,25 @@ class AsyncLlamaIndexBackend(Parts):
             return self.known[prompt]
         started = time.perf_counter()
         try:
-            if self.llm.metadata.is_chat_model:
-                return _completion(self.llm, await self.llm.achat(chat_messages(prompt)), started)
-            return _completion(self.llm, await self.llm.acomplete(prompt.text), started)
+            given = self.sent(prompt)
+            if isinstance(given, str):
+                return _completion(self.llm, await self.llm.acomplete(given, formatted=True), started)
+            return _completion(self.llm, await self.llm.achat(given), started)
         except Exception as error:  # noqa: BLE001
             return Completion(error=error, seconds=time.perf_counter() - started)
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[str | Completion]:
         """The pieces of the model's reply, and then all of it."""
-        if isinstance(self.llm, StructuredLLM):
+        if not self.streams:
             yield await self.complete(prompt)
             return
         collected = _Collected()
         try:
-            chat = self.llm.metadata.is_chat_model
+            given = self.sent(prompt)
             responses: AsyncIterator[Any] = (
-                await self.llm.astream_chat(chat_messages(prompt))
-                if chat
-                else await self.llm.astream_complete(prompt.text)
+                await self.llm.astream_complete(given, formatted=True)
+                if isinstance(given, str)
+                else await self.llm.astream_chat(given)
             )
             yield ""
             async for response in responses:
@@ -209,22 +224,23 @@ class _Collected:
         return Completion("".join(self._texts), usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
 
 
-def complete(llm: LLM, prompt: Prompt) -> Completion:
+def complete(llm: LLM, prompt: Prompt, prompts: Prompts = OUR_PROMPTS) -> Completion:
     """The reply of a model, or its error."""
     started = time.perf_counter()
     try:
-        if llm.metadata.is_chat_model:
-            return _completion(llm, llm.chat(chat_messages(prompt)), started)
-        return _completion(llm, llm.complete(prompt.text), started)
+        given = sent(llm, prompt, getattr(prompts, prompt.step, None))
+        if isinstance(given, str):
+            return _completion(llm, llm.complete(given, formatted=True), started)
+        return _completion(llm, llm.chat(given), started)
     except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
         return Completion(error=error, seconds=time.perf_counter() - started)
 
 
 def _completion(llm: LLM, response: Any, started: float) -> Completion:
     """A whole reply."""
-    text = response.text if hasattr(response, "text") else response.message.content
+    text = (response.text if hasattr(response, "text") else response.message.content) or ""
     return Completion(
-        text or "",
+        llm._parse_output(text),  # noqa: SLF001 - as `predict` does
         response.raw if isinstance(llm, StructuredLLM) else None,
         usage=usage_of(response),
         seconds=time.perf_counter() - started,

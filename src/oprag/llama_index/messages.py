@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, SelectorPromptTemplate
+from llama_index.core.llms import LLM
+from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
 from llama_index.core.prompts.rich import RichPromptTemplate
 
 from oprag.errors import PromptError, QueryError
@@ -14,7 +15,7 @@ from oprag.methods.completion import Usage
 from oprag.methods.message import Message, Prompt, Role, as_text
 from oprag.methods.template import Template, TextTemplate
 
-__all__ = ["LlamaIndexTemplate", "as_template", "chat_messages", "history_of", "part", "shown_template", "usage_of"]
+__all__ = ["LlamaIndexTemplate", "as_template", "history_of", "part", "sent", "shown_template", "usage_of"]
 
 _ROLES: dict[MessageRole, Role] = {
     MessageRole.SYSTEM: "system",
@@ -26,9 +27,25 @@ _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_co
 _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
 
 
-def chat_messages(prompt: Prompt) -> list[ChatMessage]:
-    """A prompt as input of a LlamaIndex chat model."""
-    return [ChatMessage(role=message.role, content=message.content) for message in prompt.messages]
+def sent(llm: LLM, prompt: Prompt, template: Template | None = None) -> list[ChatMessage] | str:
+    """What `llm.predict` would send: messages to a chat model, one text to a model that completes texts.
+
+    Args:
+        llm: The model; its system prompt, wrapper prompt, output parser and functions for prompts are applied.
+        prompt: The prompt.
+        template: What the prompt was made with.
+    """
+    messages = [ChatMessage(role=message.role, content=message.content) for message in prompt.messages]
+    parser = llm.output_parser
+    if llm.metadata.is_chat_model:
+        return llm._extend_messages(messages if parser is None else parser.format_messages(messages))  # noqa: SLF001
+    theirs = template.template if isinstance(template, LlamaIndexTemplate) else None
+    text = prompt.text
+    if isinstance(theirs, ChatPromptTemplate) or getattr(theirs, "is_chat_template", False):
+        text = llm.messages_to_prompt(messages)  # type: ignore[misc]  # never None: there is a default
+    elif not isinstance(theirs, RichPromptTemplate):
+        text = llm.completion_to_prompt(text)  # type: ignore[misc]
+    return llm._extend_prompt(text if parser is None else parser.format(text))  # noqa: SLF001
 
 
 class LlamaIndexTemplate:
@@ -87,16 +104,18 @@ def as_template(template: Any, llm: Any = None) -> LlamaIndexTemplate:
     return LlamaIndexTemplate(template.select(llm) if isinstance(template, SelectorPromptTemplate) else template)
 
 
-def shown_template(template: Template) -> BasePromptTemplate:
-    """A template as LlamaIndex lists it."""
+def shown_template(template: Template, *, chats: bool) -> BasePromptTemplate:
+    """A template as LlamaIndex lists it: messages for a chat model, one text for a model that completes texts."""
     if isinstance(template, LlamaIndexTemplate):
         return template.template
     if isinstance(template, TextTemplate):
         texts: list[tuple[Role, str]] = [("system", template.system)] if template.system is not None else []
         texts.append(("user", template.user))
         # LlamaIndex leaves braces alone that hold no name, so it has no way to write them twice.
-        messages = [ChatMessage(role=role, content=text.replace("{{", "{").replace("}}", "}")) for role, text in texts]
-        return ChatPromptTemplate(message_templates=messages)
+        texts = [(role, text.replace("{{", "{").replace("}}", "}")) for role, text in texts]
+        if not chats:
+            return PromptTemplate("\n\n".join([text for _, text in texts]))
+        return ChatPromptTemplate(message_templates=[ChatMessage(role=role, content=text) for role, text in texts])
     raise PromptError(f"{type(template).__name__} cannot be shown as a LlamaIndex prompt", template)
 
 

@@ -205,7 +205,11 @@ every_template = pytest.mark.parametrize(
 def test_questions_and_nodes_are_data(template: Any, chats: bool):
     nodes = ranked([stamped_node(f"A {HOSTILE}", 0)])
     messages = asked(template, question=f"B {HOSTILE}", nodes=nodes, chats=chats)
-    assert messages == [("user", f"A {HOSTILE} | B {HOSTILE}")]
+    text = f"A {HOSTILE} | B {HOSTILE}"
+    if not chats and (isinstance(template, ChatPromptTemplate) or getattr(template, "is_chat_template", False)):
+        # As LlamaIndex writes messages for a model that completes texts.
+        text = f"user: {text}\nassistant: "
+    assert messages == [("user", text)]
 
 
 @every_template
