@@ -4,7 +4,7 @@
     ├── OptionError (ValueError)            an option has a value that it cannot have
     ├── ChunkError (TypeError)              a chunk, document or node is not what it should be
     ├── QueryError (ValueError)             the question is empty or not a string
-    ├── BudgetError (ValueError)            not even one retrieved chunk fits the token budget
+    ├── BudgetError (ValueError)            not one chunk fits the token budget, or a prompt does not fit the model
     ├── MissingPositionError (ValueError)   missing_position="error" met a chunk without a position
     ├── MissingSourceError (ValueError)     a step that needs the name of the source has none
     ├── TokenizerError (TypeError)          a tokenizer or token counter does not do its job
@@ -95,7 +95,7 @@ class QueryError(OpragError, ValueError):
 
 
 class BudgetError(OpragError, ValueError):
-    """Chunks were retrieved, but not one of them fits `token_budget`."""
+    """Not one retrieved chunk fits `token_budget`, or a prompt does not fit the model's context window."""
 
 
 class MissingPositionError(OpragError, ValueError):
@@ -159,7 +159,7 @@ class SourceReadError(OpragError, OSError):
 
 
 class SourceTooLongError(OpragError, ValueError):
-    """Whole sources have more tokens than `source_token_budget`, and `overflow="error"`."""
+    """Whole sources do not fit `source_token_budget` or the model's context window, and `overflow="error"`."""
 
 
 class MissingExtraError(OpragError, ImportError):

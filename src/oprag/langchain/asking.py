@@ -15,6 +15,7 @@ from oprag.errors import QueryError
 from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Parts
 from oprag.langchain.documents import documents_of
 from oprag.langchain.messages import history_of
+from oprag.langchain.model_window import window_of
 from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
 from oprag.methods.drive import Shown, adrive, aprepare, drive, prepare
@@ -81,6 +82,7 @@ def task_of(inputs: Mapping[str, Any], key: str, options: MethodOptions, parts: 
         chat_history=history_of(inputs.get("chat_history")),
         inputs={name: value for name, value in inputs.items() if name != key},
         question_key=key,
+        window=window_of(parts.llm, parts.config),
     )
 
 

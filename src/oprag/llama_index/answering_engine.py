@@ -25,7 +25,7 @@ from oprag.llama_index.backend import Parts
 from oprag.llama_index.compression import Compression, check_compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.index_fields import IndexFields
-from oprag.llama_index.messages import as_template, history_of, shown_template
+from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.response import Responding
 from oprag.llama_index.retriever import OrderPreservingRetriever
@@ -190,7 +190,8 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
             QueryError: The question is empty, or what belongs to it is not what it should be.
         """
         history = history_of(chat_history)
-        return Task(question, options, parts.assembly, choices=choices, chat_history=history)  # type: ignore[arg-type]
+        window = window_of(self.llm, parts.assembly.count_tokens)
+        return Task(question, options, parts.assembly, choices, history, window=window)  # type: ignore[arg-type]
 
     def _responding(self, more: Sequence[NodeWithScore] = ()) -> Responding:
         """What makes the response, with the nodes as the retriever or the engine is asked to give them."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW, DEFAULT_NUM_OUTPUTS
 from llama_index.core.llms import LLM
+from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
 from llama_index.core.prompts.rich import RichPromptTemplate
 
@@ -14,8 +17,18 @@ from oprag.errors import PromptError, QueryError
 from oprag.methods.completion import Usage
 from oprag.methods.message import Message, Prompt, Role, as_text
 from oprag.methods.template import Template, TextTemplate
+from oprag.methods.window import Window
 
-__all__ = ["LlamaIndexTemplate", "as_template", "history_of", "part", "sent", "shown_template", "usage_of"]
+__all__ = [
+    "LlamaIndexTemplate",
+    "as_template",
+    "history_of",
+    "part",
+    "sent",
+    "shown_template",
+    "usage_of",
+    "window_of",
+]
 
 _ROLES: dict[MessageRole, Role] = {
     MessageRole.SYSTEM: "system",
@@ -46,6 +59,28 @@ def sent(llm: LLM, prompt: Prompt, template: Template | None = None) -> list[Cha
     elif not isinstance(theirs, RichPromptTemplate):
         text = llm.completion_to_prompt(text)  # type: ignore[misc]
     return llm._extend_prompt(text if parser is None else parser.format(text))  # noqa: SLF001
+
+
+def window_of(llm: LLM, count_tokens: Callable[[str], int]) -> Window | None:
+    """The context window of a model; None where it does not say.
+
+    Args:
+        llm: The model.
+        count_tokens: Counts what it adds to each prompt.
+    """
+    try:
+        about = llm.metadata
+        added = sent(llm, Prompt((Message("user", ""),), "answer"))
+    except Exception:  # noqa: BLE001 - a model that cannot be asked says so when it is called
+        return None
+    # LlamaIndex's default is what a model has that does not say; its readers then cut what the real one could take.
+    if type(about.context_window) is not int or about.context_window in (0, DEFAULT_CONTEXT_WINDOW):
+        return None
+    texts = [added] if isinstance(added, str) else [message.content or "" for message in added]
+    if isinstance(llm, StructuredLLM):
+        texts += [llm.llm.system_prompt or "", json.dumps(llm.output_cls.model_json_schema())]
+    replies = about.num_output if about.num_output > 0 else DEFAULT_NUM_OUTPUTS
+    return Window(about.context_window, replies, sum(count_tokens(text) for text in texts if text))
 
 
 class LlamaIndexTemplate:

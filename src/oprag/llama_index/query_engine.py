@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from oprag.llama_index.full_answers import FullAnswers
 from oprag.llama_index.nodes import chunks_of
 from oprag.methods.answering import answering
 from oprag.methods.drive import adrive, drive
+from oprag.methods.effects import Retrieve
 from oprag.methods.task import Task
 
 __all__ = ["OrderPreservingQueryEngine"]
@@ -71,14 +73,16 @@ class OrderPreservingQueryEngine(FullAnswers):
     @dispatcher.span
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """The nodes for a query, in the order of the context."""
-        context = self._parts(LlamaIndexBackend, self._options).find(_bundle(query_bundle))
-        return self._responding().nodes_of([context])
+        query_bundle = _bundle(query_bundle)
+        backend = self._parts(LlamaIndexBackend, self._options)
+        return self._responding().nodes_of(self._fitted(query_bundle, backend, backend.find(query_bundle)))
 
     @dispatcher.span
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """As `retrieve`, async."""
-        context = await self._parts(AsyncLlamaIndexBackend, self._options).find(_bundle(query_bundle))
-        return self._responding().nodes_of([context])
+        query_bundle = _bundle(query_bundle)
+        backend = self._parts(AsyncLlamaIndexBackend, self._options)
+        return self._responding().nodes_of(self._fitted(query_bundle, backend, await backend.find(query_bundle)))
 
     @dispatcher.span
     def synthesize(
@@ -112,6 +116,13 @@ class OrderPreservingQueryEngine(FullAnswers):
         task = self._task(query_bundle.query_str, self._options, backend)
         context = _as_given(nodes, backend)
         return await self._arespond(query_bundle, task, context, backend, additional_source_nodes or ())
+
+    def _fitted(self, query: QueryBundle, backend: Parts, context: Context) -> list[Context]:
+        """The context as the method will ask for it: no longer than the model's window allows."""
+        requests = answering(self._task(query.query_str, self._options, backend))
+        with closing(requests):
+            request = next(requests)
+        return request.fitted([context]) if isinstance(request, Retrieve) else [context]
 
     def _respond(
         self,
@@ -166,7 +177,8 @@ def _as_given(nodes: list[NodeWithScore], backend: Parts) -> Context:
     changes: dict[str, Any] = {**UNCUT, "source_order": "best"}
     if backend.assembly.order != "source":
         changes["order"] = "rank"
-    return build_context(chunks_of(nodes), replace(backend.assembly, **changes))
+    # Without what it was made of, nothing is cut later either: a list in order does not say which nodes are best.
+    return replace(build_context(chunks_of(nodes), replace(backend.assembly, **changes)), given=None)
 
 
 def _bundle(query: str | QueryBundle) -> QueryBundle:

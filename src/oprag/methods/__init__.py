@@ -18,6 +18,7 @@ from oprag.methods.result import PassageAnswer, Result, nothing_found
 from oprag.methods.task import Task
 from oprag.methods.template import Template, TextTemplate
 from oprag.methods.units import units
+from oprag.methods.window import Window
 
 __all__ = [
     "Answer",
@@ -40,6 +41,7 @@ __all__ = [
     "TextTemplate",
     "Together",
     "Usage",
+    "Window",
     "answering",
     "method_names",
     "nothing_found",

@@ -10,13 +10,14 @@ from typing import Any
 from oprag.errors import ModelError, ModelWarning
 from oprag.methods.answer import Answer
 from oprag.methods.completion import Call, Completion, Usage
-from oprag.methods.effects import Body, Generate, Request
+from oprag.methods.effects import Body, Generate, Request, Retrieve
 from oprag.methods.message import Prompt
 from oprag.methods.registry import MethodFunction, find_method
 from oprag.methods.replies import text_of
 from oprag.methods.result import Result
 from oprag.methods.task import Task
 from oprag.methods.together import Flat, flattened
+from oprag.methods.window import cut_note
 from oprag.warn import warn
 
 __all__ = ["Answering", "answering", "standalone_in"]
@@ -63,7 +64,7 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
             raise TypeError(f"method {task.options.method!r} must return a Result, got {type(result).__name__}")
         return result
 
-    result = yield from _recorded(flattened(whole()), task, calls)
+    result = yield from _recorded(flattened(whole()), task, calls, notes)
     failed = [call for call in calls if call.error is not None]
     if failed:
         number = f"{len(failed)} of {len(calls)} calls failed"
@@ -102,8 +103,8 @@ def standalone_in(reply: Completion) -> str | None:
     return text_of(reply, "condense").strip() or None
 
 
-def _recorded(body: Flat, task: Task, calls: list[Call]) -> Generator[Request, Any, Result]:
-    """The same requests, with every call of the model on record and failures dealt with."""
+def _recorded(body: Flat, task: Task, calls: list[Call], notes: list[str]) -> Generator[Request, Any, Result]:
+    """The same requests, with every call of the model on record, failures dealt with, and cut contexts noted."""
     reply: Any = None
     try:
         while True:
@@ -113,7 +114,9 @@ def _recorded(body: Flat, task: Task, calls: list[Call]) -> Generator[Request, A
                 result: Result = stop.value
                 return result
             reply = yield request
-            if isinstance(request, Generate):
+            if isinstance(request, Retrieve):
+                notes += [note for pair in zip(reply, request.rooms, strict=False) if (note := cut_note(*pair))]
+            elif isinstance(request, Generate):
                 # None stands for a prompt that was not sent any more, since another one had failed.
                 new = [
                     Call(prompt, completion, _usage(prompt.text, completion, task))

@@ -107,6 +107,7 @@ def drive(
 
     Raises:
         ModelError: A call failed and is not to be skipped.
+        BudgetError: A prompt does not fit the model's context window.
         EmbeddingError: The embeddings gave vectors of another number.
     """
     failed = _failed if stop_early else None
@@ -131,7 +132,8 @@ def drive(
                 else:
                     reply = side_by_side(backend.complete, request.prompts, limit, failed)
             elif isinstance(request, Retrieve):
-                reply = side_by_side(backend.retrieve, request.questions, limit)
+                found: Any = side_by_side(backend.retrieve, request.questions, limit)
+                reply = request.fitted(found)
                 for context in reply:
                     with idle:
                         yield context
@@ -167,7 +169,8 @@ async def adrive(
                 else:
                     reply = await aside_by_side(backend.complete, request.prompts, limit, failed)
             elif isinstance(request, Retrieve):
-                reply = await aside_by_side(backend.retrieve, request.questions, limit)
+                found: Any = await aside_by_side(backend.retrieve, request.questions, limit)
+                reply = request.fitted(found)
                 for context in reply:
                     with idle:
                         yield context

@@ -5,11 +5,13 @@ So one body serves sync and async code, every framework, one question or many, l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from oprag.context import Context
 from oprag.methods.message import Prompt
+from oprag.methods.window import Room, within
 
 if TYPE_CHECKING:
     from oprag.methods.result import Result
@@ -23,15 +25,27 @@ class Retrieve:
 
     Attributes:
         questions: The questions.
+        rooms: What the model's window leaves for the context of each question, as `Task.retrieve` has it; empty where
+            that is not known, or where the context is not read in one prompt.
 
     Raises:
         TypeError: They are no tuple of strings.
     """
 
     questions: tuple[str, ...]
+    rooms: tuple[Room | None, ...] = ()
 
     def __post_init__(self) -> None:
         _check("questions", self.questions, str)
+
+    def fitted(self, contexts: Iterable[Context]) -> list[Context]:
+        """The contexts of the questions, none longer than its room.
+
+        Raises:
+            BudgetError: Not one chunk of a context fits.
+        """
+        rooms = self.rooms or (None,) * len(self.questions)
+        return [within(context, room) for context, room in zip(contexts, rooms, strict=True)]
 
 
 @dataclass(frozen=True)

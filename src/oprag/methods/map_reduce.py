@@ -24,6 +24,7 @@ def map_reduce(task: Task) -> Body:
     Calls: n + 1 for n passages of at most `passage_tokens`, and one more for each group that is merged.
     """
     (context,) = yield Retrieve((task.question,))
+    task = task.reading(context, task.room("map", context=""))
     passages = units(context, task.options.passage_tokens)
     if not passages:
         return nothing_found(task.options.empty_answer, context)

@@ -27,6 +27,7 @@ def map_rerank(task: Task) -> Body:
     Calls: n, the number of passages of at most `passage_tokens`.
     """
     (context,) = yield Retrieve((task.question,))
+    task = task.reading(context, task.room("rerank", context=""))
     passages = units(context, task.options.passage_tokens)
     if not passages:
         return nothing_found(task.options.empty_answer, context)

@@ -19,6 +19,10 @@ def refine(task: Task) -> Body:
     Calls: n, the number of passages of at most `passage_tokens`.
     """
     (context,) = yield Retrieve((task.question,))
+    task = task.reading(context, task.room("answer", context=""))
+    if (room := task.room("refine", existing_answer="", context="")) is not None:
+        # The other half is for the answer so far.
+        task = task.reading(context, room._replace(tokens=room.tokens // 2))
     passages = units(context, task.options.passage_tokens)
     if not passages:
         return nothing_found(task.options.empty_answer, context)

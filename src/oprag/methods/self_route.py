@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oprag.methods.effects import Body, Generate, Retrieve
+from oprag.methods.effects import Body, Generate
 from oprag.methods.refusals import is_refusal, may_be_refusal
 from oprag.methods.replies import text_of
 from oprag.methods.result import Result, nothing_found
@@ -24,7 +24,7 @@ def self_route(task: Task) -> Body:
         SourceReadError: A source is needed and cannot be read.
         SourceTooLongError: The sources do not fit `source_token_budget`, and `overflow="error"`.
     """
-    (context,) = yield Retrieve((task.question,))
+    (context,) = yield task.retrieve("route")
     if not context.text.strip():
         return nothing_found(task.options.empty_answer, context)
     (reply,) = yield Generate((task.prompt("route", context=context.text),), final=True, hold=may_be_refusal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oprag.methods.effects import Body, Generate, Retrieve
+from oprag.methods.effects import Body, Generate
 from oprag.methods.result import Result, nothing_found
 from oprag.methods.task import Task
 
@@ -14,7 +14,7 @@ def stuff(task: Task) -> Body:
 
     Calls: 1.
     """
-    (context,) = yield Retrieve((task.question,))
+    (context,) = yield task.retrieve("answer")
     if not context.text.strip():
         return nothing_found(task.options.empty_answer, context)
     (reply,) = yield Generate((task.prompt("answer", context=context.text),), final=True)

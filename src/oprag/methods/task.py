@@ -9,17 +9,25 @@ from string import ascii_uppercase
 from typing import Any
 
 from oprag.assembly import Assembly
-from oprag.errors import PromptError, QueryError
+from oprag.context import Context
+from oprag.errors import BudgetError, PromptError, QueryError
+from oprag.methods.effects import Retrieve
 from oprag.methods.message import Message, Prompt
 from oprag.methods.options import COLLAPSE_TOKENS, MethodOptions
 from oprag.methods.prompts import ALIASES, OUR_PROMPTS, STEPS
 from oprag.methods.template import Template
+from oprag.methods.window import Room, Window
 from oprag.question import check_question
 from oprag.render import with_header
 from oprag.stitch import Passage
 from oprag.tokens import count
 
 __all__ = ["Task"]
+
+_MESSAGE_TOKENS = 4
+"""What chat models add to each message, and once to begin their reply: a role and its marks."""
+_SPARE_TOKENS = 5
+"""What is left free of a window, as LlamaIndex leaves it: texts may have more tokens together than one by one."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,7 @@ class Task:
         inputs: Other values that prompts may use. They never stand in place of the question, the conversation or
             what is read.
         question_key: One more name that the question has in prompts.
+        window: The model's context window, if it is known: a ceiling for what each prompt has.
 
     Raises:
         QueryError: The question is empty or no string, or the choices are no list of at most 26 strings.
@@ -47,6 +56,7 @@ class Task:
     chat_history: tuple[Message, ...] = ()
     inputs: Mapping[str, Any] = field(default_factory=dict)
     question_key: str = "question"
+    window: Window | None = None
 
     def __post_init__(self) -> None:
         check_question(self.question)
@@ -69,6 +79,7 @@ class Task:
 
         Raises:
             PromptError: There is no such step, or the template wants a value that there is not.
+            BudgetError: The prompt does not fit the model's context window.
         """
         prompts = self.options.prompts
         if step not in STEPS:
@@ -81,7 +92,60 @@ class Task:
             messages = (*messages[:-1], last._replace(content=f"{last.content}\n{prompts.cite_instruction}"))
         if self._follows_on and step != "condense" and template == getattr(OUR_PROMPTS, step):
             messages = (*messages[:-1], *self.chat_history, messages[-1])
-        return Prompt(messages, step)
+        prompt = Prompt(messages, step)
+        if self.window is not None and (needed := self._tokens(prompt)) > self.window.input_tokens:
+            raise BudgetError(
+                f"the prompt of the model call {step!r} needs {needed:,} tokens, too many for {self.window}; use fewer "
+                "or smaller chunks, a shorter prompt, or a model with a larger window",
+                prompt,
+            )
+        return prompt
+
+    def room(self, step: str, **values: Any) -> Room | None:
+        """What the model's context window leaves beside a prompt with these values; None where it is not known.
+
+        Raises:
+            PromptError: As for `prompt`.
+            BudgetError: The prompt alone does not fit.
+        """
+        if self.window is None:
+            return None
+        used = self._tokens(self.prompt(step, **values))
+        return Room(self.window.input_tokens - used - _SPARE_TOKENS, self.window)
+
+    def retrieve(self, step: str, **values: Any) -> Retrieve:
+        """Ask for the context of the question, which is going to be read in one prompt of this step.
+
+        Args:
+            step: The step.
+            **values: The values of the prompt beside the context.
+        """
+        room = self.room(step, context="", **values)
+        return Retrieve((self.question,), () if room is None else (room,))
+
+    def reading(self, context: Context, room: Room | None) -> Task:
+        """The task with passages that fit into a room, each under its header.
+
+        Raises:
+            BudgetError: The room has none for a passage.
+        """
+        if room is None:
+            return self
+        header = 0
+        if self.assembly.header is not None:
+            # With a long number, since none is known yet.
+            shown = [(self.shown(passage, 1_000), passage.text) for passage in context.passages]
+            header = max((self.count(whole) - self.count(text) for whole, text in shown), default=0)
+        most = room.tokens - header
+        if most < 1:
+            raise BudgetError(f"no passage fits: {room}; use a shorter prompt or a model with a larger window", room)
+        if most >= self.options.passage_tokens:
+            return self
+        return replace(self, options=replace(self.options, passage_tokens=most))
+
+    def _tokens(self, prompt: Prompt) -> int:
+        """The tokens of a prompt as a chat model reads it."""
+        return self.count(prompt.text) + _MESSAGE_TOKENS * (len(prompt.messages) + 1)
 
     def _values(self, template: Template, values: Mapping[str, Any]) -> dict[str, Any]:
         """What may stand in the fields of a prompt.
@@ -139,10 +203,12 @@ class Task:
         """Whether the question is first made to stand by itself, without the conversation."""
         return bool(self.chat_history) and self.options.condense
 
-    @property
+    @cached_property
     def collapse_tokens(self) -> int:
         """The most tokens of partial answers in one prompt."""
-        return self.options.collapse_tokens or self.assembly.token_budget or COLLAPSE_TOKENS
+        rooms = (self.room("collapse", answers=""), self.room("reduce", answers=""))
+        most = self.options.collapse_tokens or self.assembly.token_budget or COLLAPSE_TOKENS
+        return min([most, *(room.tokens for room in rooms if room is not None)])
 
     @property
     def _cites(self) -> bool:

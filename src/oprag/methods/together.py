@@ -82,7 +82,10 @@ def _merged(requests: list[Any]) -> Generator[Request, Any, list[Any]]:
         )
     if isinstance(first, Retrieve):
         asked = [request.questions for request in requests]
-        reply = yield Retrieve(tuple(question for questions in asked for question in questions))
+        rooms = tuple(room for request in requests for room in request.rooms or (None,) * len(request.questions))
+        reply = yield Retrieve(
+            tuple(question for questions in asked for question in questions), rooms if any(rooms) else ()
+        )
         return _cut(reply, [len(questions) for questions in asked])
     if isinstance(first, ReadSources):
         # A source that several want is read once.

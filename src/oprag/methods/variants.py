@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from oprag.context import Context
 from oprag.methods.citations import renumbered
-from oprag.methods.effects import Effect, Generate, Retrieve, Together
+from oprag.methods.effects import Effect, Generate, Together
 from oprag.methods.registry import find_method
 from oprag.methods.replies import questions_of, text_of
 from oprag.methods.result import PassageAnswer, Result, nothing_found
@@ -42,10 +42,10 @@ def answered_variants(task: Task) -> Generator[Effect, Any, Answered]:
 
     Calls: 1, and those of `inner_method` for each variant.
     """
-    (context,) = yield Retrieve((task.question,))
+    count = task.options.variants
+    (context,) = yield task.retrieve("variants", count=count)
     if not context.text.strip():
         return Answered((context,), (), (), ())
-    count = task.options.variants
     (reply,) = yield Generate((task.prompt("variants", context=context.text, count=count),))
     questions = questions_of(text_of(reply, task.options.method), count)
     notes: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ class Whole(NamedTuple):
 
 
 def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, Whole]:
-    """Ask for the sources of a context, in the context's order, and make them fit `source_token_budget`.
+    """Ask for the sources of a context, in the context's order, and make them fit `source_token_budget` and the window.
 
     Raises:
         SourceReadError: A kept chunk does not say which source it came from.
@@ -49,12 +49,15 @@ def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, W
     texts = yield ReadSources(tuple(names))
     passages = tuple(_passage(name, text) for name, text in zip(names, texts, strict=True))
     text = task.assembly.separator.join(task.shown(passage, number) for number, passage in enumerate(passages, 1))
-    budget = task.options.source_token_budget
+    budget, room = task.options.source_token_budget, task.room("answer", context="")
+    limit = "" if budget is None else f"source_token_budget={budget:,}"
+    if room is not None and (budget is None or room.tokens < budget):
+        budget, limit = max(0, room.tokens), f"and {room}"
     if budget is None or (tokens := task.count(text)) <= budget:
         return Whole(text, passages, ())
     if task.options.overflow == "error":
         raise SourceTooLongError(
-            f"the whole of {_listed(names)} has {tokens:,} tokens, source_token_budget={budget:,}; use "
+            f"the whole of {_listed(names)} has {tokens:,} tokens, {limit}; use "
             'overflow="truncate_middle" or "truncate_end", or a method that reads passages',
             names,
         )

@@ -1,0 +1,98 @@
+"""A model's context window, and contexts that fit into what prompts leave of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from oprag.build import assemble
+from oprag.context import Context
+from oprag.errors import BudgetError
+from oprag.tokens import count
+
+__all__ = ["Room", "Window", "cut_note", "within"]
+
+
+class Window(NamedTuple):
+    """The context window of a model, in tokens.
+
+    Attributes:
+        tokens: The window.
+        output_tokens: The part of it that is kept for the reply.
+        added_tokens: What the model adds to each prompt, such as a system prompt of its own.
+    """
+
+    tokens: int
+    output_tokens: int = 0
+    added_tokens: int = 0
+
+    @property
+    def input_tokens(self) -> int:
+        """Maximum number of tokens of a prompt."""
+        return self.tokens - self.output_tokens - self.added_tokens
+
+    def __str__(self) -> str:
+        taken = [
+            f"{tokens:,} {what}"
+            for tokens, what in (
+                (self.output_tokens, "kept for the reply"),
+                (self.added_tokens, "taken by what the model adds to a prompt"),
+            )
+            if tokens
+        ]
+        about = f" ({', '.join(taken)})" if taken else ""
+        return f"the model's context window of {self.tokens:,} tokens{about}"
+
+
+class Room(NamedTuple):
+    """What a prompt leaves of a window.
+
+    Attributes:
+        tokens: The tokens that are left.
+        window: The window.
+    """
+
+    tokens: int
+    window: Window
+
+    def __str__(self) -> str:
+        return f"{self.window} leaves {max(0, self.tokens):,} beside the rest of the prompt"
+
+
+def within(context: Context, room: Room | None) -> Context:
+    """The context, made again with the room as its token budget if it is longer.
+
+    A context of chunks that the caller chose (`given` is None) stays as it is.
+
+    Raises:
+        BudgetError: Not one chunk fits.
+    """
+    given, assembly = context.given, context.assembly
+    budget = assembly.token_budget
+    if room is None or given is None or (budget is not None and budget <= room.tokens) or context.tokens <= room.tokens:
+        return context
+    try:
+        # Our own text is what is sent, whatever a framework would have shown.
+        cut = assemble(replace(given, show=None), replace(assembly, token_budget=max(1, room.tokens)))
+    except BudgetError as error:
+        raise BudgetError(
+            f"none of the {len(context.kept)} retrieved chunks fits: {room}, and the smallest chunk needs "
+            f"{min(count(chunk.text, assembly.count_tokens) for chunk in context.kept):,}; use smaller chunks, a "
+            "shorter prompt, or a model with a larger window",
+            room,
+        ) from error
+    dropped = [
+        drop._replace(detail=f"{drop.detail} (the model's context window is {room.window.tokens:,} tokens)")
+        if drop.reason == "token_budget"
+        else drop
+        for drop in cut.dropped
+    ]
+    return replace(cut, dropped=tuple(dropped), given=given)
+
+
+def cut_note(context: Context, room: Room | None) -> str | None:
+    """What a reader of the answer should know of a context that was cut to its room."""
+    if room is None or context.assembly.token_budget != room.tokens:
+        return None
+    number = sum(drop.reason == "token_budget" for drop in context.dropped)
+    return f"{number} retrieved chunks were left out, since they do not fit {room.window}"
