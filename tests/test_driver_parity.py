@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.schema import TextNode
 
+from oprag import ModelError
 from oprag.langchain import OrderPreservingChain
 from oprag.llama_index import OrderPreservingQueryEngine
 from tests.helpers import WordEmbedder, prose
@@ -192,6 +193,14 @@ async def test_a_failure_is_recorded_alike(method: str):
     chain_model.error = engine_model.error = failing
     if method in {"stuff", "long_context"}:
         assert _values(chain.answer(QUESTION)) == _values(engine.answer(QUESTION))
+        return
+    if method == "self_route":
+        # Its second call is the last one.
+        with pytest.raises(ModelError, match="1 of 2 calls failed") as ours_failed:
+            chain.answer(QUESTION)
+        with pytest.raises(ModelError) as theirs_failed:
+            engine.answer(QUESTION)
+        assert str(ours_failed.value) == str(theirs_failed.value)
         return
     with pytest.warns(UserWarning, match="1 of"):
         ours = chain.answer(QUESTION)
