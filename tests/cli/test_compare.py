@@ -18,7 +18,9 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
+from tests.compare.answering import LEAKED
 from tests.compare.folders import model, write_experiment
+from tests.compare.helpers import rows
 
 ROOT = Path(__file__).parent.parent.parent
 COMMAND = [sys.executable, "-c", "from oprag.cli import main; main()", "compare"]
@@ -80,8 +82,8 @@ def test_a_run_prints_a_table_that_fits_eighty_columns(tmp_path):
     lines = result.stdout.splitlines()
     tables = [line for line in lines if re.match(r" \S+ +\S+ +\d|.*(source|rank|random) +\d", line)]
     assert len(tables) >= 2 * 6  # scores, and what they took
-    rows = [line for line in lines if line.startswith(" ")]
-    assert max(len(line) for line in rows if "n = " not in line) <= 80
+    printed = [line for line in lines if line.startswith(" ")]
+    assert max(len(line) for line in printed if "n = " not in line) <= 80
     assert lines[0].startswith("In all rows: ")
     assert "method=stuff" in lines[0]
     for metric in ("token", "evidence", "inverted"):
@@ -444,3 +446,20 @@ def test_measuring_prints_what_each_phase_took(tmp_path):
     result = done(write_experiment(tmp_path, grid, model(), data="questions = 1"), "--measure")
     for word in ("retrieval", "generation", "CPU %", "source", "rank"):
         assert word in result.stdout
+
+
+@pytest.mark.parametrize("function", ["leaking", "dying"])
+@pytest.mark.parametrize("give_up_after", [1, 25])
+def test_a_key_in_the_error_of_a_measured_model_is_nowhere(tmp_path, function, give_up_after):
+    pytest.importorskip("psutil")
+    table = f'[models.m]\nuse = "tests.compare.answering:{function}"'
+    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', table, give_up_after=give_up_after, data="questions = 2")
+    told = [compare(path, "--measure", *more) for more in ([], ["--json"])]
+    report = CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")])
+    assert [one.exit_code for one in (*told, report)] == [1, 1, 0]
+    messages = [message for (message,) in rows(tmp_path / "harbour.db", "SELECT message FROM failed_measurements")]
+    assert messages
+    assert all("***" in message for message in messages)
+    assert LEAKED not in "".join(one.output for one in (*told, report))
+    for file in tmp_path.rglob("*"):
+        assert file.is_dir() or LEAKED.encode() not in file.read_bytes(), file

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 _LOCK = threading.Lock()
+LEAKED = "sk-proj-" + "0123456789abcdefXYZ" * 2
+"""No key of anybody, in the form of one."""
 
 
 def quick(
@@ -47,6 +49,25 @@ def chatty() -> Callable[[str], str]:
     def reply(prompt: str) -> str:
         print(f"asked {len(prompt)} characters")  # noqa: T201
         return "forty tons"
+
+    return reply
+
+
+def leaking() -> Callable[[str], str]:
+    """A model whose errors repeat the key that its client has sent, as some clients' do."""
+
+    def reply(prompt: str) -> str:
+        raise PermissionError(f"Incorrect API key provided for {len(prompt)} characters: {LEAKED}")
+
+    return reply
+
+
+def dying() -> Callable[[str], str]:
+    """A model whose process prints its key and dies."""
+
+    def reply(prompt: str) -> str:
+        os.write(2, f"{len(prompt)} characters: Authorization: Bearer {LEAKED}\n".encode())
+        os._exit(3)
 
     return reply
 

@@ -26,9 +26,7 @@ def clear_errors() -> Iterator[None]:
         try:
             yield
         except OpragError as error:
-            from oprag.compare.error_text import without_keys
-
-            tell(f"Error: {without_keys(str(error))}", "red")
+            tell(f"Error: {error}", "red")
             raise typer.Exit(2 if isinstance(error, OptionError) else 1) from error
         except OSError as error:
             # Who reads no more of a pipe needs no message; a disk that is full, or the like, does.
@@ -49,5 +47,7 @@ def echo_json(value: Any) -> None:
 
 
 def tell(message: str, style: str = "") -> None:
-    """Print a message on standard error."""
-    error_console().print(safe(message), style=style, markup=False, highlight=False, soft_wrap=True)
+    """Print a message on standard error; keys that an error repeats are masked."""
+    from oprag.compare.error_text import without_keys
+
+    error_console().print(safe(without_keys(message)), style=style, markup=False, highlight=False, soft_wrap=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from oprag.compare.checking import ANSWER, answer_digest
+from oprag.compare.error_text import without_keys
 from oprag.compare.records import AnswerRecord
 from oprag.compare.schema import CELL_COLUMNS
 from oprag.compare.storable import storable
@@ -160,7 +161,7 @@ def write_answers(connection: sqlite3.Connection, answers: Sequence[AnswerRecord
             "status": answer.status,
             "text": storable(answer.text),
             "error": answer.error,
-            "message": storable(answer.message),
+            "message": answer.message and without_keys(storable(answer.message)),
             "notes": _json(answer.notes),
             "route": answer.route,
             "calls": len(answer.calls),

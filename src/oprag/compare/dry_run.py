@@ -17,6 +17,7 @@ from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.engine import Engine
+from oprag.compare.error_text import named_message
 from oprag.compare.keeper import Keeper
 from oprag.compare.memory import MemoryKeeper
 from oprag.compare.models.likelihoods import LIKELIHOOD
@@ -85,7 +86,7 @@ class DryRun:
         try:
             for number, outcome in enumerate(engine.run(units), 1):
                 if outcome.error is not None:
-                    failures[f"{type(outcome.error).__name__}: {outcome.error}"] += 1
+                    failures[named_message(outcome.error)] += 1
                 unshared += len(outcome.calls)
                 if watch is not None:
                     watch(number, len(units))

@@ -13,7 +13,7 @@ from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Allowance, Call, Caller, Made
 from oprag.compare.content import prompt_address
 from oprag.compare.context_library import Library
-from oprag.compare.error_text import message_of
+from oprag.compare.error_text import named_message
 from oprag.compare.keeper import Keeper
 from oprag.compare.work import Outcome, Unit, Work
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
@@ -160,7 +160,7 @@ class Engine:
         """Count failures that have nothing to do with the unit, such as those of an embedder that is not there."""
         self._unfound += 1
         if self._unfound >= self._give_up_after:
-            self.stop(f"the last {self._unfound} searches failed, the last one with {_named(error)}")
+            self.stop(f"the last {self._unfound} searches failed, the last one with {named_message(error, _LONGEST)}")
 
     def _fetched(self, work: Work, request: Request) -> object:
         """What the library gives."""
@@ -256,7 +256,7 @@ class Engine:
         else:
             self._failures += 1
         if self._failures >= self._give_up_after:
-            self.stop(f"the last {self._failures} calls failed, the last one with {_named(completion.error)}")
+            self.stop(f"the last {self._failures} calls failed, the last one with {named_message(completion.error, _LONGEST)}")
         for work in self._waiting.pop(call.key):
             if work.replies.get(call.key, completion) is not None:
                 continue  # it has ended without this one, since another call had failed
@@ -265,7 +265,3 @@ class Engine:
                 # A failed call ends the question, so it does not wait for the others.
                 self._ready.append((work, self._taken(work)))
                 work.replies = {}
-
-
-def _named(error: Exception | None) -> str:
-    return f"{type(error).__name__}: {message_of(error, _LONGEST)}"

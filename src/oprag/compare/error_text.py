@@ -1,4 +1,7 @@
-"""What an error says, on one line and without secrets."""
+"""What an error says, on one line and without secrets.
+
+Errors become text here, and the results file and the command line mask once more what they write or print.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import re
 
 from oprag.compare.storable import storable
 
-__all__ = ["message_of", "without_keys"]
+__all__ = ["message_of", "named_message", "without_keys"]
 
 _MASK = "***"
 _SECRET_NAME = re.compile(r".*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|AUTH)", re.IGNORECASE)
@@ -37,6 +40,11 @@ def message_of(error: BaseException | str | None, most: int | None = None) -> st
         most: The most characters.
     """
     return without_keys(" ".join(storable(str(error)).split()))[:most]
+
+
+def named_message(error: BaseException | None, most: int | None = None) -> str:
+    """The class of an error and what it says, as `message_of` has it."""
+    return f"{type(error).__name__}: {message_of(error, most)}"
 
 
 def without_keys(text: str) -> str:

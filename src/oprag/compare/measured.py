@@ -10,6 +10,7 @@ from typing import Any
 
 from oprag.checks import check_count
 from oprag.compare.cell import Cell
+from oprag.compare.error_text import message_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.measured_cell import CellPart, Ended, measure_cell, sent
 from oprag.compare.measuring import check_installed, in_fresh_process
@@ -159,7 +160,7 @@ class _Measuring:
     def _buried(self, key: str, error: MeasuringError) -> str | None:
         """Write down that a process died, and say whether to go on: what killed it may kill the next one, or not."""
         self.look()
-        message = str(error)[:_LONGEST]
+        message = message_of(error, _LONGEST)
         self._file.keep_failed_measurements(
             [FailedMeasurement(key, unit.question_key, "MeasuringError", message) for unit in self._missing(key)]
         )

@@ -13,7 +13,7 @@ from oprag.compare.calling import Tariff
 from oprag.compare.cell import Cell
 from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
-from oprag.compare.error_text import message_of
+from oprag.compare.error_text import message_of, named_message
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
 from oprag.compare.measured_answers import MeasuredAnswers, Stopped, row_of
@@ -181,8 +181,7 @@ class _MeasuringCell:
             calls, tokens, money = (now - then for now, then in zip(self._meter.spent, before, strict=True))
             self._file.keep_measurements(self._part.key, measurements, Spent(int(calls), int(tokens), money))
         if self.failures >= self._part.experiment.give_up_after:
-            last = self._answers.last_error
-            told = f"{type(last).__name__}: {' '.join(str(last).split())}"
+            told = named_message(self._answers.last_error, _LONGEST)
             raise Stopped(f"the last {self.failures} calls failed, the last one with {told}")
 
     def _make_index(self, unit: Unit) -> list[Measurement]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from oprag.compare.answer_tables import Spent
+from oprag.compare.error_text import without_keys
 from oprag.compare.records import FailedMeasurement, Measurement
 from oprag.compare.storable import storable
 
@@ -67,5 +68,5 @@ def write_failed_measurements(connection: sqlite3.Connection, failures: Sequence
     connection.executemany(
         "INSERT INTO failed_measurements SELECT NULL, ?, cells.id, questions.id, ?, ? FROM cells, questions "
         "WHERE cells.key = ? AND questions.key = ?",
-        ((run, failure.error, storable(failure.message), failure.cell, failure.question) for failure in failures),
+        ((run, failure.error, without_keys(storable(failure.message)), failure.cell, failure.question) for failure in failures),
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from oprag.compare import answer_tables, measurement_tables, work_tables
 from oprag.compare.checking import Found
 from oprag.compare.checking import found as answers_found
+from oprag.compare.error_text import without_keys
 from oprag.compare.records import (
     AnswerRecord,
     FailedCall,
@@ -114,7 +115,7 @@ class ResultsFile:
         """Write down how the run ended."""
         with self._database.writing() as connection:
             connection.execute(
-                "UPDATE runs SET ended = ?, outcome = ? WHERE id = ?", [work_tables.now(), outcome, self._run]
+                "UPDATE runs SET ended = ?, outcome = ? WHERE id = ?", [work_tables.now(), without_keys(outcome), self._run]
             )
 
     def spent(self, experiment: str) -> answer_tables.Spent:

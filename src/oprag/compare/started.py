@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from oprag.compare.error_text import message_of
+from oprag.compare.error_text import named_message
 from oprag.compare.experiment import Experiment
 from oprag.compare.opened import Opened
 from oprag.compare.report import versions
@@ -62,7 +62,7 @@ def started(experiment: Experiment, path: str | os.PathLike[str]) -> Iterator[St
     try:
         yield run
     except Exception as error:
-        run.outcome = f"{type(error).__name__}: {message_of(error)}"
+        run.outcome = named_message(error)
         raise
     finally:
         # Where it cannot be written down, such as on a full disk, what met that first has told it.

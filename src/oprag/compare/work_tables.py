@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from oprag.compare.checking import CHECKED, reply_digest
+from oprag.compare.error_text import without_keys
 from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
 from oprag.compare.storable import storable
 from oprag.methods.completion import Completion, Usage
@@ -71,7 +72,8 @@ def _reply_row(reply: Reply, run: int, at: str) -> Sequence[Any]:
 
 def write_failed_call(connection: sqlite3.Connection, call: FailedCall, run: int) -> None:
     """Write why a call failed."""
-    connection.execute(f"INSERT INTO failed_calls VALUES (NULL, {_marks(8)})", [*map(storable, call), run, now()])
+    safe = call._replace(message=without_keys(call.message))
+    connection.execute(f"INSERT INTO failed_calls VALUES (NULL, {_marks(8)})", [*map(storable, safe), run, now()])
 
 
 def read_index(connection: sqlite3.Connection, key: str) -> list[Piece] | None:

@@ -11,7 +11,7 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
-from oprag.compare.error_text import message_of
+from oprag.compare.error_text import named_message
 from oprag.compare.experiment import Experiment
 from oprag.compare.on_ray.asking import ask_desk, cause_of
 from oprag.compare.on_ray.connecting import connected, load_ray
@@ -147,7 +147,7 @@ class _Spreading:
         except self._ray.exceptions.RayTaskError as error:
             raise cause_of(error) from None
         except self._ray.exceptions.RayError as error:
-            self._lost.append(f"{type(error).__name__}: {message_of(error)}")
+            self._lost.append(named_message(error))
             ask_desk(self._desk, "abandon", share.number)
         else:
             if stopped is not None:
