@@ -50,6 +50,7 @@ def model(
     hangs_after: int = 0,
     tokens: int = 0,
     raises: bool = False,
+    varies: bool = False,
 ) -> Callable[[str], Any]:
     """A model that takes what it is told to take, and fails or dies on a word unless LOG.mended is there.
 
@@ -75,7 +76,8 @@ def model(
             fill(memory)
         if fails_on and fails_on in text and not mended:
             raise ConnectionResetError("the line is dead")
-        return Completion(reply_to(text), usage=Usage(tokens, 0)) if tokens else reply_to(text)
+        said = f"{reply_to(text)} {os.getpid()} {made}" if varies else reply_to(text)
+        return Completion(said, usage=Usage(tokens, 0)) if tokens else said
 
     return reply
 

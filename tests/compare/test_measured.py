@@ -36,6 +36,14 @@ def phases(path, columns="seconds"):
     return found
 
 
+def calls_made(path):
+    """The calls that the file tells of: those whose reply is kept, and the others."""
+    ((kept, others),) = rows(
+        path, "SELECT (SELECT count(*) FROM replies), (SELECT coalesce(sum(calls), 0) FROM measured_calls)"
+    )
+    return kept + others
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "results.db"
@@ -63,7 +71,7 @@ def test_cells_are_measured_one_at_a_time_in_fresh_processes(path, log):
     assert {call["beside"] for call in calls} == {0}
     assert all(gone(pid, 1) for pid in by_process)
     assert report.spent.calls == 24
-    assert rows(path, "SELECT sum(calls) FROM measured_calls") == [(24,)]
+    assert calls_made(path) == 24
     assert [(now.done, now.total, now.cells, now.all_cells, now.failed, now.running, now.stopping) for now in told] == [
         (2, 6, 1, 3, 0, 0, None),
         (4, 6, 2, 3, 0, 0, None),
@@ -123,7 +131,8 @@ def test_loading_the_embedder_is_no_part_of_an_index_unless_nothing_is_warmed_up
     for warmup, lines in ((0, 1), (1, 2)):
         small = measurable({}, embeds={"log": str(log)})
         measure_cells(small, tmp_path / f"{warmup}.db", warmup=warmup, repeats=1)
-        assert len(noted(log, "documents")) == lines
+        # The scores are made in this process, from an index of its own.
+        assert len([line for line in noted(log, "documents") if line["pid"] != os.getpid()]) == lines
         log.unlink()
 
 
@@ -297,7 +306,7 @@ def test_calls_of_one_question_are_made_side_by_side(path):
     # Made one after the other, they would wait for each other and fail.
     report = measure_cells(measurable(grid, asked={"together": 4}, max_concurrency=8), path, warmup=1, repeats=1)
     assert report.complete
-    (calls,) = rows(path, "SELECT sum(calls) FROM measured_calls")[0]
+    calls = calls_made(path)
     assert calls >= 2 * 4
 
 
@@ -408,7 +417,7 @@ def test_it_may_be_interrupted_or_killed_at_any_time(number, path, log):
         ("0-0", 2, "retrieval"),
         ("0-0", 2, "generation"),
     }
-    assert rows(path, "SELECT sum(calls) FROM measured_calls") == [(2,)]
+    assert calls_made(path) == 2
     Path(f"{log}.mended").touch()
     small = measurable(TWO, asked={"log": str(log), "seconds": 0.05, "hangs_after": 3}, questions=2)
     report = measure_cells(small, path, warmup=0, repeats=2)
@@ -437,3 +446,64 @@ def test_without_psutil_nothing_is_begun(path, monkeypatch):
     with pytest.raises(MissingExtraError, match=r"pip install 'oprag\[measure\]'"):
         measure_cells(measurable({}), path)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("method", ["stuff", "refine", "step_down", "context_only"])
+def test_measured_answers_are_kept_with_their_scores(method, tmp_path, path, log):
+    grid = {"method": method, "order": ["source", "rank"]}
+    small = measurable(grid, asked={"log": str(log)}, questions=2, metrics=["token_f1", "inverted_pairs"])
+    assert run(small, tmp_path / "plain.db").complete
+    log.unlink(missing_ok=True)
+    measured = measure_cells(small, path, warmup=1, repeats=2)
+    assert measured.complete
+    made = len(noted(log, "call"))
+    assert measured.spent.calls == made
+
+    def answers(file):
+        scores = rows(
+            file, "SELECT cell, question, metric, value FROM scores JOIN answers ON answers.id = answer ORDER BY 1, 2, 3"
+        )
+        return rows(file, "SELECT cell, question, status, text, notes, calls FROM answers ORDER BY 1, 2"), scores
+
+    def replies(file):
+        return rows(file, "SELECT key, text, finish_reason FROM replies ORDER BY 1")
+
+    assert answers(path) == answers(tmp_path / "plain.db")
+    assert replies(path) == replies(tmp_path / "plain.db")
+    # Nothing is asked again, and each call counts once.
+    report = run(small, path)
+    assert (report.complete, report.spent) == (True, measured.spent)
+    assert len(noted(log, "call")) == made
+
+
+def test_answers_that_are_there_stay_when_they_are_measured(path):
+    small = measurable(TWO, questions=2)
+    assert run(small, path).complete
+    before = [rows(path, f"SELECT * FROM {table}") for table in ("answers", "scores", "replies")]
+    assert measure_cells(small, path, warmup=0, repeats=1).complete
+    assert [rows(path, f"SELECT * FROM {table}") for table in ("answers", "scores", "replies")] == before
+
+
+def test_answers_of_a_cell_whose_process_was_interrupted_are_made_by_the_next_start(path, log, monkeypatch):
+    small = measurable(TWO, asked={"log": str(log)}, questions=2)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("oprag.compare.recording.Recorder.records", interrupted)
+        assert measure_cells(small, path, warmup=0, repeats=1).outcome == "interrupted"
+    assert (len(noted(log, "call")), rows(path, "SELECT * FROM answers")) == (2, [])
+    assert measure_cells(small, path, warmup=0, repeats=1).complete
+    assert rows(path, "SELECT count(*) FROM answers") == [(4,)]
+    assert len(noted(log, "call")) == 4
+
+
+def test_a_model_that_never_says_the_same_twice_loses_nothing_that_it_was_asked(path):
+    small = measurable({"method": "refine", "order": ["source", "rank"]}, asked={"varies": True}, questions=2)
+    report = measure_cells(small, path, warmup=1, repeats=2)
+    assert report.complete
+    # Each answer that is there is made of replies that are there.
+    after = run(small, path)
+    assert after.complete
+    assert after.broken == 0

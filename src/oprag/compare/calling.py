@@ -22,7 +22,7 @@ from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Prompt
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["Asked", "ModelCaller", "Tariff", "ask"]
+__all__ = ["Asked", "ModelCaller", "Tariff", "ask", "reply_of"]
 
 _UNKNOWN_REPLY = 1_024
 """The tokens that a reply may have, for a ceiling, where the model was given no limit."""
@@ -77,6 +77,21 @@ class Tariff(NamedTuple):
     def cost(self, usage: Usage) -> float | None:
         """What tokens cost; None without a price."""
         return None if self.price is None else self.price.of(usage)
+
+
+def reply_of(key: str, identity: str, step: str, completion: Completion, seconds: float, tariff: Tariff) -> Reply:
+    """A reply as it is kept.
+
+    Args:
+        key: Its content address.
+        identity: The identity of the model.
+        step: The step of the method.
+        completion: What came back.
+        seconds: How long the call took.
+        tariff: What it is charged with.
+    """
+    usage = completion.usage or Usage()
+    return Reply(key, identity, step, completion.text, usage, completion.finish_reason, seconds, tariff.cost(usage))
 
 
 class Asked(NamedTuple):
@@ -186,10 +201,8 @@ class ModelCaller:
 
     def _reply(self, asked: Asked) -> Reply:
         call, completion, seconds, _ = asked
-        usage = completion.usage or Usage()
-        money = self._tariff(call.model).cost(usage)
-        about = (call.key, self._models[call.model].identity, call.prompt.step)
-        return Reply(*about, completion.text, usage, completion.finish_reason, seconds, money)
+        identity = self._models[call.model].identity
+        return reply_of(call.key, identity, call.prompt.step, completion, seconds, self._tariff(call.model))
 
     def _tariff(self, model: str) -> Tariff:
         return Tariff(self._prices.get(model), self._longest.get(model), self._count)

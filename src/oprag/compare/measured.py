@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from oprag.checks import check_count
+from oprag.compare.answer_tables import Spent
+from oprag.compare.calls import Call, Made
 from oprag.compare.cell import Cell
 from oprag.compare.error_text import message_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.measured_cell import CellPart, Ended, measure_cell, sent
 from oprag.compare.measuring import check_installed, in_fresh_process
+from oprag.compare.money import Limits, Meter
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Progress, Watch
 from oprag.compare.records import FailedMeasurement
@@ -21,7 +25,8 @@ from oprag.compare.report import Report
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.sendable import check_sendable
 from oprag.compare.started import started
-from oprag.compare.work import Unit
+from oprag.compare.work import Outcome, Unit
+from oprag.compare.workshop import make_engine, make_library, make_recorder
 from oprag.errors import MeasuringError, OpragError
 
 __all__ = ["measure_cells"]
@@ -42,6 +47,9 @@ def measure_cells(
     Nothing is shared: each cell has a process of its own, makes its own indexes, and asks the model again for what was
     asked before. What was measured before, by this run or an earlier one, is not measured again. Each question is
     written down when it is measured, with the calls that it took, so a run can end in any way.
+
+    The first reply to each prompt is kept, as a run keeps it. After each cell its answers are made from the replies that
+    are kept, and scored, in this process: so `run` asks nothing again that was measured.
 
     A process begins with imports, and with loading the embedder and the model of its cell: a second or more for each
     cell, which is in no figure. Nor is the work of the method itself between two requests, such as putting a prompt
@@ -80,6 +88,8 @@ def measure_cells(
             going.outcome = measuring.run(watch)
         except KeyboardInterrupt:
             measuring.look()
+        finally:
+            measuring.close()
     return Report(
         outcome=going.outcome,
         total=measuring.total,
@@ -96,7 +106,11 @@ class _Measuring:
     """Cells, one after the other."""
 
     def __init__(self, opened: Opened, file: ResultsFile, warmup: int, repeats: int) -> None:
+        self._opened = opened
         self._experiment = opened.experiment
+        self._library = make_library(opened, file)
+        self._recorder = make_recorder(opened, self._library, file)
+        self._answered = file.found(self._experiment.name).answered
         self._cells = {key: cell for cell, key in opened.keys.items()}
         self._file = file
         self._warmup = warmup
@@ -125,8 +139,11 @@ class _Measuring:
         for key in self._units:
             missing = self._missing(key)
             if not missing:
+                # Its process may have been the last thing that an earlier start did.
+                self._answer(key)
                 continue
             stopped, failures = self._measure(key, missing, failures)
+            self._answer(key)
             if watch is not None:
                 watch(self._progress(stopped))
             if stopped is not None:
@@ -156,6 +173,29 @@ class _Measuring:
         self._deaths = 0
         self.look()
         return ended
+
+    def _answer(self, key: str) -> None:
+        """Make the answers of a cell that were measured from the replies that are kept, and score them, as a run would.
+
+        Not in the process that measures, whose memory the embedder of the scores would fill.
+        """
+        measured = {question for cell, question, _ in self._known.attempts if cell == key}
+        outcomes: list[Outcome] = []
+        # Another one than the run's, which would not look again for replies that another process has written.
+        with closing(ResultsFile(self._file.path)) as replies:
+            for unit in self._units[key]:
+                if unit.question_key not in measured or (key, unit.question_key) in self._answered:
+                    continue
+                # It stops at the first call that it would have to make: the model gave several replies to one prompt.
+                meter = Meter(Limits(calls=0), Spent())
+                engine = make_engine(self._opened, self._library, _NoCalls(), replies, meter)
+                outcomes += [outcome for outcome in engine.run([unit]) if outcome.answer is not None]
+        self._file.keep_answers(self._recorder.records(outcomes))
+        self._answered |= {(key, outcome.unit.question_key) for outcome in outcomes}
+
+    def close(self) -> None:
+        """Give back what stores hold."""
+        self._library.close()
 
     def _buried(self, key: str, error: MeasuringError) -> str | None:
         """Write down that a process died, and say whether to go on: what killed it may kill the next one, or not."""
@@ -193,6 +233,21 @@ class _Measuring:
             running=0,
             stopping=stopping,
         )
+
+
+class _NoCalls:
+    """Makes no calls; a `Caller` of an engine that may make none."""
+
+    running = 0
+
+    def begin(self, call: Call) -> None:
+        raise AssertionError(f"the call {call.key} was not allowed")
+
+    def take(self) -> Sequence[Made]:
+        return ()
+
+    def at_most(self, call: Call) -> Spent:  # noqa: ARG002
+        return Spent(1)
 
 
 def _narrowed(experiment: Experiment, cell: Cell) -> Experiment:

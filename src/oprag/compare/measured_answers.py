@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from oprag.compare.answer_tables import Spent
-from oprag.compare.calling import Tariff, ask
+from oprag.compare.calling import Tariff, ask, reply_of
+from oprag.compare.content import prompt_address
 from oprag.compare.context_library import Library
 from oprag.compare.measuring import Measured, measure
 from oprag.compare.models import Model
 from oprag.compare.money import Meter
-from oprag.compare.records import Measurement, Phase
+from oprag.compare.records import Measurement, Phase, Reply
 from oprag.compare.work import Unit, Work
 from oprag.errors import MissingExtraError
 from oprag.methods.completion import Completion
@@ -40,6 +43,7 @@ class MeasuredAnswers:
     Attributes:
         failures: How many have now.
         last_error: The error of the last of them here.
+        replies: The replies that came, until `take_replies` takes them.
     """
 
     def __init__(
@@ -52,6 +56,12 @@ class MeasuredAnswers:
         self._limit = limit
         self.failures = failures
         self.last_error: Exception | None = None
+        self.replies: list[Reply] = []
+
+    def take_replies(self) -> list[Reply]:
+        """The replies that have come since the last time."""
+        taken, self.replies = self.replies, []
+        return taken
 
     def answer(self, unit: Unit) -> dict[Phase, list[Measured[Any]]]:
         """Answer a question as if it were the first, and tell what the steps of each phase took.
@@ -73,7 +83,8 @@ class MeasuredAnswers:
             taken = measure(self._step(unit, request))
             phases.setdefault("retrieval" if isinstance(request, Retrieve) else "generation", []).append(taken)
             reply = taken.value
-            self._settle(reserved, reply)
+            if isinstance(request, Generate):
+                self._settle(unit, request.prompts, reserved, reply)
 
     def _step(self, unit: Unit, request: Request) -> Callable[[], Any]:
         """What is to be done, as a function to be measured."""
@@ -88,7 +99,9 @@ class MeasuredAnswers:
 
     def _ask(self, prompt: Prompt) -> Completion:
         assert self._model is not None  # noqa: S101 - a cell without a model asks nothing
-        return ask(self._model, prompt, self._tariff.count_tokens)
+        started = time.perf_counter()
+        completion = ask(self._model, prompt, self._tariff.count_tokens)
+        return completion if completion.seconds else replace(completion, seconds=time.perf_counter() - started)
 
     def _reserve(self, request: Request) -> list[Spent]:
         """See that all calls of a request may be made: half of them would be spent in vain."""
@@ -101,15 +114,24 @@ class MeasuredAnswers:
             self._meter.reserve(one)
         return at_most
 
-    def _settle(self, reserved: Sequence[Spent], replies: Sequence[Completion | None]) -> None:
+    def _settle(
+        self, unit: Unit, prompts: Sequence[Prompt], reserved: Sequence[Spent], replies: Sequence[Completion | None]
+    ) -> None:
         """Count what calls took; those that were not begun, since another one had failed, took nothing."""
-        for at_most, completion in zip(reserved, replies if reserved else (), strict=True):
+        for prompt, at_most, completion in zip(prompts, reserved, replies, strict=True):
             self._meter.settle(at_most, Spent() if completion is None else self._tariff.spent(completion))
-            if completion is not None and isinstance(completion.error, MissingExtraError):
+            if completion is None:
+                continue
+            if isinstance(completion.error, MissingExtraError):
                 raise completion.error
-            if completion is not None:
-                self.failures = 0 if completion.error is None else self.failures + 1
-                self.last_error = completion.error or self.last_error
+            self.failures = 0 if completion.error is None else self.failures + 1
+            self.last_error = completion.error or self.last_error
+            if completion.error is None and self._model is not None:
+                identity = self._model.identity
+                key = prompt_address(identity, prompt, unit.cell.repeat)
+                self.replies.append(
+                    reply_of(key, identity, prompt.step, completion, completion.seconds, self._tariff)
+                )
 
 
 def _failed(completion: Completion) -> bool:

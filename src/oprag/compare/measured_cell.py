@@ -179,7 +179,8 @@ class _MeasuringCell:
                 self._file.keep_failed_measurements([failure])
         finally:
             calls, tokens, money = (now - then for now, then in zip(self._meter.spent, before, strict=True))
-            self._file.keep_measurements(self._part.key, measurements, Spent(int(calls), int(tokens), money))
+            spent = Spent(int(calls), int(tokens), money)
+            self._file.keep_measurements(self._part.key, measurements, spent, self._answers.take_replies())
         if self.failures >= self._part.experiment.give_up_after:
             told = named_message(self._answers.last_error, _LONGEST)
             raise Stopped(f"the last {self.failures} calls failed, the last one with {told}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from math import fsum
 from typing import NamedTuple
 
+from oprag.compare import work_tables
 from oprag.compare.answer_tables import Spent
 from oprag.compare.error_text import without_keys
-from oprag.compare.records import FailedMeasurement, Measurement
+from oprag.compare.records import FailedMeasurement, Measurement, Reply
 from oprag.compare.storable import storable
 
 __all__ = ["FoundMeasurements", "found_measurements", "write_failed_measurements", "write_measurements"]
@@ -49,17 +51,28 @@ def found_measurements(connection: sqlite3.Connection, run: int) -> FoundMeasure
 
 
 def write_measurements(
-    connection: sqlite3.Connection, cell: str, measurements: Sequence[Measurement], spent: Spent, run: int
+    connection: sqlite3.Connection,
+    cell: str,
+    measurements: Sequence[Measurement],
+    spent: Spent,
+    replies: Sequence[Reply],
+    run: int,
 ) -> None:
-    """Write what answers took, and what measuring them has spent."""
+    """Write what answers took, the replies that are new, and what the other calls have spent: each call counts once."""
     connection.executemany(
         "INSERT OR REPLACE INTO measurements SELECT NULL, cells.id, questions.id, ?, ?, ?, ?, ?, ?, ? "
         "FROM cells, questions WHERE cells.key = ? AND questions.key = ?",
         ((*measurement[2:], run, *measurement[:2]) for measurement in measurements),
     )
-    if spent != Spent():
+    new = work_tables.unknown_replies(connection, replies)
+    work_tables.write_replies(connection, new, run)
+    calls = spent.calls - len(new)
+    if calls:
+        tokens = spent.tokens - sum(reply.usage.input_tokens + reply.usage.output_tokens for reply in new)
+        money = max(0.0, spent.money - fsum(reply.money or 0.0 for reply in new))
         connection.execute(
-            "INSERT INTO measured_calls SELECT ?, id, ?, ?, ? FROM cells WHERE key = ?", [run, *spent, cell]
+            "INSERT INTO measured_calls SELECT ?, id, ?, ?, ? FROM cells WHERE key = ?",
+            [run, calls, tokens, money, cell],
         )
 
 

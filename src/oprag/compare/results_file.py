@@ -148,11 +148,16 @@ class ResultsFile:
         with self._database.reading() as connection:
             return measurement_tables.found_measurements(connection, self._run)
 
-    def keep_measurements(self, cell: str, measurements: Sequence[Measurement], spent: answer_tables.Spent) -> None:
-        """Write what answers of a cell took, and what measuring them has spent on models."""
+    def keep_measurements(
+        self, cell: str, measurements: Sequence[Measurement], spent: answer_tables.Spent, replies: Sequence[Reply] = ()
+    ) -> None:
+        """Write what answers of a cell took, what measuring them has spent on models, and the replies.
+
+        A reply that is there stays, so that answers that were made of it hold.
+        """
         with self._database.writing() as connection:
             self._check_run(connection)
-            measurement_tables.write_measurements(connection, cell, measurements, spent, self._run)
+            measurement_tables.write_measurements(connection, cell, measurements, spent, replies, self._run)
 
     def keep_failed_measurements(self, failures: Sequence[FailedMeasurement]) -> None:
         """Write what could not be measured, and why."""

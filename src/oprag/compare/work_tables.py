@@ -20,6 +20,7 @@ __all__ = [
     "read_index",
     "read_reply",
     "reply_keys",
+    "unknown_replies",
     "write_failed_call",
     "write_hits",
     "write_index",
@@ -46,6 +47,18 @@ def read_reply(connection: sqlite3.Connection, key: str) -> Completion | None:
 def reply_keys(connection: sqlite3.Connection) -> set[str]:
     """The addresses of all replies."""
     return {key for (key,) in connection.execute("SELECT key FROM replies")}
+
+
+def unknown_replies(connection: sqlite3.Connection, replies: Sequence[Reply]) -> list[Reply]:
+    """The replies that are not there, the first one of each address."""
+    first: dict[str, Reply] = {}
+    for reply in replies:
+        first.setdefault(reply.key, reply)
+    return [
+        reply
+        for key, reply in first.items()
+        if connection.execute("SELECT 1 FROM replies WHERE key = ?", [key]).fetchone() is None
+    ]
 
 
 def write_replies(connection: sqlite3.Connection, replies: Sequence[Reply], run: int) -> list[Completion]:
