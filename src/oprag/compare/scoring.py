@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from oprag.compare.cell import ALONE, LIKELIHOODS
-from oprag.compare.data.data_set import Question, page_starts
+from oprag.compare.cell import ALONE, CLOSED, LIKELIHOODS, Cell
+from oprag.compare.data.data_set import DataSet, Question, page_starts
 from oprag.compare.index import Index
 from oprag.compare.metrics import (
     answer_cosine,
@@ -24,7 +24,20 @@ from oprag.context import Context
 from oprag.embed import Embedder
 from oprag.errors import OptionError
 
-__all__ = ["COSINE", "METRICS", "Scored", "check_metrics", "cosines", "load_metrics", "scores_of", "spans_of"]
+__all__ = [
+    "COSINE",
+    "METRICS",
+    "Scorable",
+    "Scored",
+    "check_metrics",
+    "cosines",
+    "load_metrics",
+    "needs_gold",
+    "of_answers",
+    "scorable",
+    "scores_of",
+    "spans_of",
+]
 
 COSINE = "answer_cosine"
 
@@ -124,6 +137,90 @@ METRICS: dict[str, Metric | None] = {
     "long_context_share": _share,
 }
 """All metrics; those without a function are computed for many answers at a time."""
+
+
+class _Need(NamedTuple):
+    """What a metric needs.
+
+    Attributes:
+        what: What a question must have, in words; empty where it need not have anything.
+        question: Whether a question has it.
+        method: Whether a method gives what is scored.
+        given: What that is, in words.
+    """
+
+    what: str
+    question: Callable[[Question], bool]
+    method: Callable[[str], bool]
+    given: str
+
+
+def _writes(method: str) -> bool:
+    return method not in _SILENT
+
+
+def _reads(method: str) -> bool:
+    return method not in CLOSED
+
+
+_GOLD = _Need("gold answers", lambda question: bool(question.answers), _writes, "an answer")
+_ANY_ANSWER = _Need("", lambda _: True, _writes, "an answer")
+_NEEDS = {
+    "token_f1": _GOLD,
+    "exact_match": _GOLD,
+    "choice_accuracy": _Need("a right choice", lambda question: question.labels is not None, _writes, "an answer"),
+    "rouge_l": _GOLD,
+    COSINE: _GOLD,
+    "answer_likelihood": _GOLD._replace(method=lambda method: method in LIKELIHOODS, given="a likelihood"),
+    "evidence_coverage": _Need("evidence", lambda question: bool(question.evidence), _reads, "a context"),
+    "inverted_pairs": _Need("", lambda _: True, _reads, "a context"),
+    "paper_token_usage": _ANY_ANSWER,
+    "long_context_share": _ANY_ANSWER,
+}
+"""What each metric needs."""
+
+
+def of_answers(metric: str) -> bool:
+    """Whether a metric is about what a model has written."""
+    return _NEEDS[metric].method is _writes
+
+
+def needs_gold(metric: str) -> bool:
+    """Whether a question must have something that answers or contexts are held against."""
+    return bool(_NEEDS[metric].what)
+
+
+class Scorable(NamedTuple):
+    """What a metric can score.
+
+    Attributes:
+        questions: How many questions.
+        why: Why it is not all of them, in words.
+    """
+
+    questions: int
+    why: str
+
+
+def scorable(metrics: Sequence[str], cells: Iterable[Cell], data: Mapping[str, DataSet]) -> dict[str, Scorable]:
+    """How many questions have what each metric needs, in a cell whose method gives what it scores.
+
+    Args:
+        metrics: The names of the metrics.
+        cells: The cells.
+        data: The data sets by their names.
+    """
+    methods: dict[str, set[str]] = {}
+    for cell in cells:
+        methods.setdefault(cell.data, set()).add(cell.method)
+    found: dict[str, Scorable] = {}
+    for metric in metrics:
+        need = _NEEDS[metric]
+        sets = [data[name] for name, there in methods.items() if any(map(need.method, there))]
+        count = sum(need.question(question) for data_set in sets for question in data_set.questions)
+        why = f"the others do not have {need.what}" if count else f"no question has {need.what}"
+        found[metric] = Scorable(count, why if sets else f"no method gives {need.given}")
+    return found
 
 
 def check_metrics(names: Sequence[str]) -> tuple[str, ...]:

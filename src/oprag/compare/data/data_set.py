@@ -12,7 +12,7 @@ from typing import NamedTuple
 from oprag.checks import check_count
 from oprag.errors import OptionError
 
-__all__ = ["DataSet", "Evidence", "Question", "files_of", "page_starts", "whole_text"]
+__all__ = ["DataSet", "Evidence", "Question", "fields_text", "files_of", "page_starts", "whole_text"]
 
 _BETWEEN_PAGES = "\n\n"
 
@@ -85,12 +85,15 @@ class DataSet:
         documents: The text of each document by its name; the pages where it has some.
         questions: The questions.
         files: The files that it was read from; none where it was made in Python.
+        other_fields: The fields of its records that our own format does not know, which are in `about`; each with the
+            field that was probably meant, or an empty text.
     """
 
     name: str
     documents: Mapping[str, str | Sequence[str]] = field(repr=False)
     questions: Sequence[Question] = field(repr=False)
     files: Sequence[Path] = field(default=(), repr=False, compare=False)
+    other_fields: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def sample(self, count: int | None, seed: int = 0) -> DataSet:
         """The set with so many of its questions, drawn at random, in their order; all where there are no more.
@@ -109,6 +112,11 @@ class DataSet:
             return self
         drawn = sorted(random.Random(seed).sample(range(len(self.questions)), count))
         return replace(self, questions=tuple(self.questions[number] for number in drawn))
+
+
+def fields_text(other_fields: Mapping[str, str]) -> str:
+    """The unknown fields of a data set, in a line."""
+    return ", ".join(name + (f" (did you mean {meant!r}?)" if meant else "") for name, meant in other_fields.items())
 
 
 def files_of(data: Mapping[str, DataSet]) -> list[Path]:

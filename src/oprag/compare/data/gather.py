@@ -26,11 +26,13 @@ class Gathered:
     Attributes:
         path: The same.
         problems: Where what is wrong is noted.
+        other_fields: As the data set has them.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problems = Problems(str(path))
+        self.other_fields: dict[str, str] = {}
         self._documents: dict[str, str | Sequence[str]] = {}
         self._lengths: dict[str, int] = {}
         self._origins: dict[str, str] = {}
@@ -185,4 +187,5 @@ class Gathered:
             documents=self._documents,
             questions=tuple(self._questions.values()),
             files=tuple(self._files),
+            other_fields=self.other_fields,
         )

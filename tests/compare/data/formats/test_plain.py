@@ -475,3 +475,25 @@ def test_a_file_without_permission(tmp_path):
     path.chmod(0)
     with pytest.raises(InputFileError, match="Permission denied"):
         read_data(path)
+
+
+@pytest.mark.parametrize(
+    ("records", "others"),
+    [
+        ([row(anwsers=["nine"])], {"anwsers": "answers"}),
+        ([row(gold_answer="nine", category="numbers")], {"gold_answer": "", "category": ""}),
+        ([row(evidnce=None), row(difficulty=3)], {"evidnce": "evidence", "difficulty": ""}),
+        # What some record has is known, whatever it is called there.
+        ([row(answer="nine", answer_type="number"), row(answers=[])], {"answer_type": ""}),
+        ([row(answers=["nine"], choices=["one", "nine"], answer_index=1)], {}),
+    ],
+)
+def test_unknown_fields_are_named_once_with_what_was_probably_meant(records, others, tmp_path, recwarn):
+    data = read_data(write_lines(tmp_path / "q.jsonl", *records))
+    assert data.other_fields == others
+    warned = [str(one.message) for one in recwarn]
+    meant = {name: meant for name, meant in others.items() if meant}
+    assert len(warned) == len(meant)
+    for message, (name, known) in zip(warned, meant.items(), strict=True):
+        assert f"there is no field {name!r}; did you mean {known!r}?" in message
+    assert data.sample(1).other_fields == others

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,19 @@ from oprag.compare.data.files import companion, inside, stem
 from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import Record, json_lines
-from oprag.errors import InputFileError
+from oprag.errors import InputFileError, OpragWarning
+from oprag.warn import warn
 
 __all__ = ["read"]
 
 _ALL = "*"
 _WHERE = ("document", "document_id", "path", "text")
-_FIELDS = (*_WHERE, "id", "question", "answer", "answers", "choices", "right_choice", "answer_index", "evidence")
+_SAME = (_WHERE, ("answer", "answers"), ("right_choice", "answer_index"), ("choices",), ("evidence",), ("id",))
+"""The fields, those together that say the same."""
+
+_CLOSE = 0.75  # how like a field must be to one that is missing; answer_type is 0.7 like answer_index
+
+_FIELDS = ("question", *(name for names in _SAME for name in names))
 
 
 def read(gathered: Gathered, *, documents: Path | None = None) -> None:
@@ -59,9 +66,22 @@ def read(gathered: Gathered, *, documents: Path | None = None) -> None:
         alone = gathered.document_once(name, "a path", lambda: whole)
         documents = None
     library = _library(documents, path, gathered)
+    seen: dict[str, None] = {}
     for record in json_lines(gathered.reads(path), gathered.problems):
+        seen |= dict.fromkeys(record.fields)
         with gathered.problems.at(record.place):
             _question(gathered, record, path, library, alone)
+    gathered.other_fields |= _other_fields(seen)
+    for name, meant in gathered.other_fields.items():
+        if meant:
+            warn(f"{path}: there is no field {name!r}; did you mean {meant!r}? It is kept in `about`", OpragWarning)
+
+
+def _other_fields(seen: Collection[str]) -> dict[str, str]:
+    """The fields that are unknown, each with one that no record has, and that it may be a misspelling of."""
+    lacking = [name for names in _SAME if not any(name in seen for name in names) for name in names]
+    unknown = [name for name in seen if name not in (*_FIELDS, "source_documents")]
+    return {name: next(iter(get_close_matches(name, lacking, n=1, cutoff=_CLOSE)), "") for name in unknown}
 
 
 def _has_lines(path: Path) -> bool:
