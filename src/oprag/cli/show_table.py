@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rich import box
@@ -13,10 +13,11 @@ from rich.table import Table
 from oprag.cli.show import console, safe
 from oprag.compare.measurements import MeasuredSetting
 from oprag.compare.pairs import CellDifference
+from oprag.compare.scoring import of_answers
 from oprag.compare.setting import HasValues, varying_axes
 from oprag.compare.statistics import Summary
 from oprag.compare.statistics.difference import FEW_UNITS
-from oprag.compare.table import CellSummary
+from oprag.compare.table import MANY, CellSummary, faults
 
 __all__ = ["show_differences", "show_measured", "show_table"]
 
@@ -70,9 +71,11 @@ def show_table(rows: Sequence[CellSummary], *, most: int) -> None:
         out.print("The scores of a question are averaged over seeds and repeats first.")
     if any("n=" in cell for column in scores for cell in column.cells):
         out.print(
-            "(n=…) is a mean over so many questions, where others have more: it may differ for that alone. The "
-            "differences below are over the questions that both have."
+            "(n=…) is a mean over so many questions, where there are more answers, or others have more: it may differ "
+            "for that alone. The differences below are over the questions that both have."
         )
+    if any(row.doubtful for row in shown):
+        out.print(f"! more than {MANY:.0%} of the answers: such scores say more about that than about the setting.")
     if any(score.low is not None and score.units < FEW_UNITS for row in shown for score in row.scores.values()):
         out.print(f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow.")
 
@@ -94,7 +97,8 @@ def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary
         family = [pair for pair in compared if pair.metric == metric]
         told = [pair for pair in family if not _none_at_all(pair)]
         if not told:
-            out.print(f"{metric}: no difference between the values of {family[0].axis}.")
+            doubt = f" {faulty}: that may be why." if of_answers(metric) and (faulty := _doubt(rows)) else ""
+            out.print(f"{metric}: no difference between the values of {family[0].axis}.{doubt}")
             continue
         intervals = True
         out.print(f"{metric}: {family[0].axis} against {safe(_value(family[0].baseline))}", style="bold")
@@ -115,6 +119,24 @@ def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary
         out.print(
             "Paired, question by question, with 95 % intervals; p by sign flips, with Holm's correction in each metric."
         )
+
+
+def _faulty(rows: Sequence[CellSummary]) -> Iterator[tuple[str, list[str]]]:
+    """How many answers of each setting are cut short or empty, where any is."""
+    for title, name in (("cut\nshort", "cut_short"), ("empty", "empty")):
+        counts = [getattr(row, name) for row in rows]
+        if any(counts):
+            yield title, [_marked(count, row.answered) for row, count in zip(rows, counts, strict=True)]
+
+
+def _doubt(rows: Sequence[CellSummary]) -> str:
+    """How many answers are empty or cut short, where they are many."""
+    told = faults(rows) if any(row.doubtful for row in rows) else ""
+    return told and f"{told[0].upper()}{told[1:]}"
+
+
+def _marked(count: int, answered: int) -> str:
+    return f"{count:,}{'!' if count > MANY * answered else ''}"
 
 
 def _where(values: Mapping[str, Any], differ: Sequence[str]) -> str:
@@ -175,6 +197,7 @@ def _taken(rows: Sequence[CellSummary]) -> list[_Column]:
     return [
         _Column("answers", [_of(row.answered, row.asked) for row in rows]),
         _Column("failed", [f"{row.failed:,}" for row in rows]),
+        *(_Column(title, cells) for title, cells in _faulty(rows)),
         *(_Column(_TAKEN[name], [_number(row.per_answer.get(name)) for row in rows]) for name in names),
     ]
 
@@ -223,7 +246,7 @@ def _score(row: CellSummary, metric: str, all_of: int) -> str:
     if summary is None or summary.mean is None:
         return "–"
     mean = f"{summary.mean:.3f}"
-    if row.answered < row.asked or summary.n < all_of:
+    if row.answered < row.asked or summary.n < all_of or row.lacks(metric):
         mean = f"(n={summary.n:,}) {mean}"
     return mean if summary.low is None or summary.high is None else f"{mean}\n[{summary.low:.3f}, {summary.high:.3f}]"
 

@@ -17,7 +17,8 @@ from oprag.compare.table import metrics_of
 __all__ = ["answer_columns", "answer_rows"]
 
 _QUESTION = ("question_id", "question", "gold_answers", "documents")
-_ANSWER = ("status", "answer", "error", "message", "route", "calls", "input_tokens", "output_tokens", "cached_tokens")
+_ANSWER = ("status", "answer", "error", "message", "notes", "route", "calls")
+_TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "tokens")
 _CONTEXT = ("estimated", "embedded_tokens", "context_tokens", "context_chunks")
 _PHASES = ("indexing", "retrieval", "generation")
 _MEASURED = ("seconds", "cpu_percent", "peak_memory_bytes")
@@ -32,7 +33,7 @@ def answer_columns(results: Results, axes: Sequence[str], *, measured: bool) -> 
         measured: Whether something was measured.
     """
     taken = [f"{phase}_{what}" for phase in _PHASES for what in _MEASURED] if measured else []
-    return [*axes, *_averaged(results), *_QUESTION, *_ANSWER, "tokens", *_CONTEXT, *metrics_of(results), *taken]
+    return [*axes, *_averaged(results), *_QUESTION, *_ANSWER, *_TOKENS, *_CONTEXT, *metrics_of(results), *taken]
 
 
 def answer_rows(
@@ -80,8 +81,9 @@ def _read(connection: sqlite3.Connection, cell: CellAnswers) -> list[tuple[int, 
     cursor = connection.execute(
         "SELECT answers.id, questions.id, questions.key AS question_key, questions.name AS question_id, "
         "questions.question, questions.answers AS gold_answers, questions.documents, status, text AS answer, error, "
-        "message, route, calls, input_tokens, output_tokens, cached_tokens, input_tokens + output_tokens AS tokens, "
-        "estimated, embedded_tokens, context_tokens, context_chunks FROM answers "
+        "message, notes, route, calls, input_tokens, output_tokens, cached_tokens, "
+        "input_tokens + output_tokens AS tokens, estimated, embedded_tokens, context_tokens, context_chunks "
+        "FROM answers "
         "JOIN questions ON questions.id = answers.question "
         "WHERE cell = (SELECT id FROM cells WHERE key = ?) ORDER BY questions.id",
         [cell.key],
@@ -92,6 +94,7 @@ def _read(connection: sqlite3.Connection, cell: CellAnswers) -> list[tuple[int, 
         row = dict(zip(names, values, strict=True))
         row["gold_answers"] = json.loads(row["gold_answers"])
         row["documents"] = json.loads(row["documents"])
+        row["notes"] = json.loads(row["notes"])
         row["estimated"] = bool(row["estimated"])
         found.append((answer, question, row))
     return found

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from oprag.compare.setting import varying_axes
-from oprag.compare.table import CellSummary
+from oprag.compare.table import CellSummary, faults
 from oprag.compare.text_table import shown, text_table
 
 __all__ = ["as_html", "as_text", "caption", "named"]
@@ -23,6 +23,8 @@ def caption(experiment: str, rows: Sequence[CellSummary]) -> str:
         parts.append(f"{failed:,} failed")
     if left:
         parts.append(f"{left:,} not tried")
+    if told := faults(rows):
+        parts.append(told)
     return f"Comparison {shown(experiment)!r}: {', '.join(parts)}"
 
 
@@ -68,7 +70,9 @@ def _table(rows: Sequence[CellSummary]) -> tuple[list[str], list[list[str]]]:
 
 def _score(row: CellSummary, metric: str) -> str:
     summary = row.scores.get(metric)
-    return "–" if summary is None else summary.describe()
+    if summary is None:
+        return "–"
+    return f"{summary.describe()} (n={summary.n:,})" if row.lacks(metric) else summary.describe()
 
 
 def _tokens(value: float | None) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "Results",
     "as_results",
     "read_failures",
+    "read_notes",
     "read_results",
 ]
 
@@ -43,6 +44,7 @@ class KeptAnswer(NamedTuple):
         context_tokens: The tokens of the context; None without one.
         scores: The value of each metric that applies.
         error: The class of the error where it failed.
+        notes: What a reader should know, such as that the reply was empty.
     """
 
     failed: bool
@@ -54,6 +56,7 @@ class KeptAnswer(NamedTuple):
     context_tokens: int | None
     scores: dict[str, float]
     error: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,17 @@ def read_failures(file: ResultsFile | str | os.PathLike[str], experiment: str) -
     return [Failure(error, messages[error], count) for error, count in counts.most_common()]
 
 
+def read_notes(file: ResultsFile | str | os.PathLike[str], experiment: str) -> Counter[str]:
+    """How many answers of an experiment have each note.
+
+    Raises:
+        ExperimentError: There is no such experiment in the file.
+        ResultsFileError: There is no such file, or it is damaged or another one.
+    """
+    rows = rows_of_answers(file, experiment, "notes", "WHERE status = 'answered' AND notes <> '[]'")
+    return Counter(note for (notes,) in rows for note in set(json.loads(notes)))
+
+
 def _answers(
     connection: sqlite3.Connection, number: int, questions: Mapping[int, str]
 ) -> dict[int, dict[str, KeptAnswer]]:
@@ -173,10 +187,10 @@ def _answers(
     by_id: dict[int, KeptAnswer] = {}
     for row in connection.execute(
         "SELECT answers.id, answers.cell, answers.question, status = 'failed', calls, input_tokens, output_tokens, "
-        f"cached_tokens, embedded_tokens, context_tokens, error FROM answers {OF_EXPERIMENT}",
+        f"cached_tokens, embedded_tokens, context_tokens, error, notes FROM answers {OF_EXPERIMENT}",
         [number],
     ):
-        by_id[row[0]] = KeptAnswer._make((bool(row[3]), *row[4:-1], {}, row[-1]))
+        by_id[row[0]] = KeptAnswer._make((bool(row[3]), *row[4:-2], {}, row[-2], tuple(json.loads(row[-1]))))
         found.setdefault(row[1], {})[questions[row[2]]] = by_id[row[0]]
     for answer, metric, value in connection.execute(
         f"SELECT scores.answer, metric, value FROM answers {OF_EXPERIMENT} JOIN scores ON answer = answers.id",

@@ -94,8 +94,8 @@ CREATE TABLE measured_calls (run INTEGER NOT NULL REFERENCES runs, cell INTEGER 
 {VECTOR_SCHEMA};
 CREATE VIEW results AS SELECT experiments.name AS experiment, {", ".join(f'cells."{name}"' for name in CELL_COLUMNS)},
     cells.options, questions.name AS question_id, questions.question, answers.status, answers.text AS answer,
-    answers.error, answers.message, answers.route, answers.calls, answers.input_tokens, answers.output_tokens,
-    answers.cached_tokens, answers.estimated, answers.embedded_tokens, answers.context_tokens,
+    answers.error, answers.message, answers.notes, answers.route, answers.calls, answers.input_tokens,
+    answers.output_tokens, answers.cached_tokens, answers.estimated, answers.embedded_tokens, answers.context_tokens,
     answers.context_embedder_tokens, answers.context_chunks,
     (SELECT json_group_object(metric, value) FROM scores WHERE scores.answer = answers.id) AS scores,
     {_MEASURED}

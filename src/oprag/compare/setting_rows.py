@@ -60,7 +60,7 @@ def _plain(row: CellSummary, names: Sequence[str], metrics: Sequence[str]) -> di
             f"{metric}_sd": summary and summary.standard_deviation,
             f"{metric}_n": summary.n if summary else 0,
         }
-    counts = ("cells", "asked", "answered", "failed", "left")
+    counts = ("cells", "asked", "answered", "failed", "left", "cut_short", "empty")
     plain |= {name: getattr(row, name) for name in counts}
     plain |= {name: row.per_answer.get(name) for name in TAKEN}
     read, written = plain["input_tokens"], plain["output_tokens"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
 
@@ -14,8 +15,18 @@ from oprag.compare.scoring import METRICS
 from oprag.compare.setting import Setting, asks_model, settings_of
 from oprag.compare.statistics import Summary, summarise
 from oprag.errors import OptionError
+from oprag.methods.answering import CUT_SHORT, EMPTY
 
-__all__ = ["OF_MODELS", "TAKEN", "CellSummary", "cell_table", "check_known_metric", "metrics_of"]
+__all__ = [
+    "MANY",
+    "OF_MODELS",
+    "TAKEN",
+    "CellSummary",
+    "cell_table",
+    "check_known_metric",
+    "faults",
+    "metrics_of",
+]
 
 OF_MODELS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
 """What answers take of models; there is none of it where no model is asked."""
@@ -23,6 +34,9 @@ OF_MODELS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
 _OF_ALL = ("embedded_tokens", "context_tokens")
 TAKEN = (*OF_MODELS, *_OF_ALL)
 """What answers take."""
+
+MANY = 0.1
+"""The share of answers that may be empty, or cut short, before a setting is marked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +53,7 @@ class CellSummary:
             question is the mean over them, and one that lacks in any of them is left out.
         per_answer: The mean of calls and of tokens of the answers, as if each cell were alone: calls, input_tokens,
             output_tokens, cached_tokens, embedded_tokens and context_tokens. Those of models lack where none is asked.
+        notes: How many answers have each note, such as that the reply was empty.
     """
 
     values: Mapping[str, Any]
@@ -48,6 +63,27 @@ class CellSummary:
     failed: int
     scores: Mapping[str, Summary]
     per_answer: Mapping[str, float]
+    notes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def cut_short(self) -> int:
+        """How many answers have a reply that was cut at the model's limit of output tokens."""
+        return self.notes.get(CUT_SHORT, 0)
+
+    @property
+    def empty(self) -> int:
+        """How many answers are empty since the model's reply was."""
+        return self.notes.get(EMPTY, 0)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether so many answers are empty or cut short that its scores are about that."""
+        return max(self.cut_short, self.empty) > MANY * self.answered
+
+    def lacks(self, metric: str) -> bool:
+        """Whether a metric has a score of fewer questions than have an answer."""
+        summary = self.scores.get(metric)
+        return summary is not None and summary.n * self.cells < self.answered
 
     @property
     def left(self) -> int:
@@ -91,6 +127,14 @@ def cell_table(
     return rows
 
 
+def faults(rows: Collection[CellSummary]) -> str:
+    """How many answers of settings are cut short or empty, in words; nothing where none is."""
+    answered = sum(row.answered for row in rows)
+    counts = {"cut short": sum(row.cut_short for row in rows), "empty": sum(row.empty for row in rows)}
+    told = " and ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return f"of {answered:,} answers {told}" if told else ""
+
+
 def metrics_of(results: Results) -> list[str]:
     """The metrics that some answer has a score of, in our sequence."""
     there = {name for cell in results.cells for answer in cell.answers.values() for name in answer.scores}
@@ -129,6 +173,7 @@ def _summary(
         answered=len(answered),
         failed=len(answers) - len(answered),
         scores=scores,
+        notes=dict(Counter(note for answer in answered for note in dict.fromkeys(answer.notes))),
         per_answer=_per_answer(answered, TAKEN if asks_model(setting) else _OF_ALL),
     )
 

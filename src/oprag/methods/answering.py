@@ -20,10 +20,14 @@ from oprag.methods.together import Flat, flattened
 from oprag.methods.window import cut_note
 from oprag.warn import warn
 
-__all__ = ["Answering", "answering", "standalone_in"]
+__all__ = ["CUT_SHORT", "EMPTY", "Answering", "answering", "standalone_in"]
 
 Answering = Generator[Request, Any, Answer]
 """Yields what a driver has to do, and returns the answer."""
+
+CUT_SHORT = "a reply was cut short at the model's limit of output tokens"
+EMPTY = "the model's reply was empty"
+"""Notes of answers, which the harness counts."""
 
 _CUT_SHORT = {"length", "max_tokens", "max_output_tokens"}
 
@@ -74,9 +78,9 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
         notes.append(f"{number} and were skipped")
         warn(f"{notes[-1]}; {first}", ModelWarning)
     if any((call.completion.finish_reason or "").casefold() in _CUT_SHORT for call in calls):
-        notes.append("a reply was cut short at the model's limit of output tokens")
+        notes.append(CUT_SHORT)
     if calls and not calls[-1].reply.strip() and not result.text.strip() and not failed:
-        notes.append("the model's reply was empty")
+        notes.append(EMPTY)
     return Answer(
         question=task.question,
         text=result.text,

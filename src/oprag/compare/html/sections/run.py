@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,10 +13,12 @@ from oprag.compare.html.parts import Heading, Part, Points, Section, Table, Text
 from oprag.compare.html.words import amount, counted, value_text
 from oprag.compare.reading import read_failures
 from oprag.compare.results_access import opened_database
+from oprag.compare.table import faults
 
 __all__ = ["section"]
 
 _RUNS = 50
+_NOTES = 20
 
 
 def section(material: Material) -> Section:
@@ -83,7 +86,10 @@ def _missing(material: Material) -> Iterator[Part]:
     failed = sum(row.failed for row in material.table)
     left = sum(row.left for row in material.table)
     if not failed and not left:
-        yield Text("Nothing is missing: every question has an answer in every cell.")
+        faulty = faults(material.table)
+        but = f"; but {faulty}" if faulty else ""
+        yield Text(f"Nothing is missing: every question has an answer in every cell{but}.")
+        yield from _notes(material)
         return
     yield Heading("What is missing")
     told: list[str] = []
@@ -101,6 +107,16 @@ def _missing(material: Material) -> Iterator[Part]:
             for failure in read_failures(material.path, material.results.experiment)
         ]
         yield Table("Failures, by their cause", ("Error", "What it says", "Answers"), rows, words=(1,))
+    yield from _notes(material)
+
+
+def _notes(material: Material) -> Iterator[Part]:
+    notes: Counter[str] = Counter()
+    for row in material.table:
+        notes.update(row.notes)
+    if notes:
+        rows = [(note, f"{count:,}") for note, count in notes.most_common(_NOTES)]
+        yield Table("Notes on answers", ("Note", "Answers"), rows, more=len(notes) - len(rows))
 
 
 def _runs(material: Material) -> Iterator[Part]:

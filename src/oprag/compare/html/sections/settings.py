@@ -9,7 +9,7 @@ from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Part, Section, Table, Text
 from oprag.compare.html.words import amount, interval, value_text
 from oprag.compare.statistics.difference import FEW_UNITS
-from oprag.compare.table import CellSummary
+from oprag.compare.table import MANY, CellSummary
 
 __all__ = ["section"]
 
@@ -28,6 +28,7 @@ def section(material: Material) -> Section | None:
     if not any(row.answered or row.failed for row in rows):
         return None
     taken = [name for name in _TAKEN if any(row.per_answer.get(name) for row in rows)]
+    faulty = [name for name in ("cut_short", "empty") if any(getattr(row, name) for row in rows)]
     axes = material.differ or ["method"]
     most = _most_questions(rows)
     shown = [
@@ -35,11 +36,18 @@ def section(material: Material) -> Section | None:
             *(value_text(row.values[name]) if name in row.values else "–" for name in axes),
             *(_score(row, metric, most) for metric in material.metrics),
             f"{row.answered:,} of {row.asked:,}",
+            *(_marked(getattr(row, name), row) for name in faulty),
             *(amount(row.per_answer.get(name)) for name in taken),
         ]
         for row in rows[:_MOST]
     ]
-    head = [*axes, *material.metrics, "answers", *(_TAKEN[name] for name in taken)]
+    head = [
+        *axes,
+        *material.metrics,
+        "answers",
+        *(name.replace("_", " ") for name in faulty),
+        *(_TAKEN[name] for name in taken),
+    ]
     caption = "Means with 95 % intervals in brackets; calls and tokens are means of an answer"
     table = Table(caption, head, shown, names=len(axes), more=len(rows) - len(shown), marked=_highest(material))
     return Section("settings", "All settings", [table, *_notes(material)])
@@ -58,8 +66,12 @@ def _most_questions(rows: Sequence[CellSummary]) -> dict[tuple[str, Any], int]:
 def _score(row: CellSummary, metric: str, most: Mapping[tuple[str, Any], int]) -> str:
     """The mean with its interval, and over how many questions it is where others have more."""
     summary = row.scores.get(metric)
-    fewer = summary is not None and summary.n < most[metric, row.values.get("data")]
+    fewer = summary is not None and (summary.n < most[metric, row.values.get("data")] or row.lacks(metric))
     return f"{interval(summary)} (n = {summary.n:,})" if summary is not None and fewer else interval(summary)
+
+
+def _marked(count: int, row: CellSummary) -> str:
+    return f"{count:,}{' !' if count > MANY * row.answered else ''}"
 
 
 def _highest(material: Material) -> list[int]:
@@ -84,6 +96,13 @@ def _notes(material: Material) -> list[Part]:
                 f"A marked row has the highest mean {material.metric} of its data set. Of many settings one is the "
                 "highest by chance, too: the differences below say what can be claimed.",
                 quiet=True,
+            )
+        )
+    if any(row.doubtful for row in rows):
+        notes.append(
+            Text(
+                f"! More than {MANY:.0%} of the answers of a setting: its scores say more about that than about the "
+                "setting. A higher max_tokens of the model helps where replies are cut short.",
             )
         )
     if any(row.cells > 1 for row in rows):

@@ -11,6 +11,7 @@ from oprag.compare.html.parts import Points, Section
 from oprag.compare.html.words import counted, value_text
 from oprag.compare.pairs import CellDifference
 from oprag.compare.sweet_spot import SweetSpot
+from oprag.compare.table import faults
 
 __all__ = ["section"]
 
@@ -30,6 +31,8 @@ def _sentences(material: Material, comparisons: Comparisons, spots: Sequence[Swe
     missing += f", {left:,} not tried" if left else ""
     questions = counted(len(material.results.clusters), "question")
     yield f"{questions} in {counted(len(material.table), 'setting')}: {counted(answered, 'answer')}{missing}."
+    if faulty := faults(material.table):
+        yield f"{faulty[0].upper()}{faulty[1:]}. They are scored as they are, so what follows is about that as well."
     metric = material.metric
     if metric is None:
         yield "Nothing is scored."
