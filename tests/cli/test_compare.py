@@ -1,5 +1,7 @@
 """`oprag compare`, run as a user runs it; in processes of its own where it is interrupted or has no terminal."""
 
+import csv
+import html
 import json
 import os
 import pty
@@ -18,8 +20,9 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
+from oprag.compare import Comparison
 from tests.compare.answering import LEAKED
-from tests.compare.folders import model, write_experiment
+from tests.compare.folders import model, write_data, write_experiment
 from tests.compare.helpers import rows
 
 ROOT = Path(__file__).parent.parent.parent
@@ -71,6 +74,174 @@ def check_refusal(result, *words, code=1):
     assert "Traceback" not in result.stderr
     for word in words:
         assert word in result.stderr
+
+
+# Plans
+
+
+KEYLESS = '[models.m]\nuse = "openai:gpt-5-mini"'
+
+
+def test_a_plan_needs_no_key_and_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    path = write_experiment(tmp_path, ORDERS, KEYLESS)
+    planned = json.loads(done(path, "--plan", "--json").stdout)
+    quick = json.loads(done(write_experiment(tmp_path, ORDERS, model()), "--plan", "--json").stdout)
+    assert planned["calls"] == quick["calls"] > 0
+    assert not [*tmp_path.glob("*.db*")]
+
+
+def test_a_run_that_is_not_agreed_to_leaves_no_file(tmp_path):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log)), PRICE)
+    check_refusal(compare(path), "cost about", code=2)
+    assert not [*tmp_path.glob("*.db*")]
+    done(path, "--yes")
+    made = len(calls_in(log))
+    # One that is there stays.
+    more = write_experiment(tmp_path, ORDERS.replace("[2, 4]", "[2, 3, 4]"), model(log=str(log)), PRICE)
+    check_refusal(compare(more), "cost about", code=2)
+    assert len(calls_in(log)) == made
+    assert rows(tmp_path / "harbour.db", "SELECT count(*) FROM replies") == [(made,)]
+
+
+def test_the_money_of_measuring_is_asked_for(tmp_path):
+    pytest.importorskip("psutil")
+    log = tmp_path / "log"
+    grid = 'method = "stuff"\norder = ["source", "rank"]\nk = 4'
+    path = write_experiment(tmp_path, grid, model(log=str(log)), PRICE, data="questions = 2")
+    (once,), (measured,) = (
+        re.findall(r"cost about ([\d,.]+)", compare(path, *more).stderr) for more in ([], ["--measure"])
+    )
+    plans = [json.loads(done(path, "--plan", "--json", *more).stdout) for more in ([], ["--measure"])]
+    assert [plan["calls"] for plan in plans] == [4, 4 * 3 + 2]
+    assert [float(once.replace(",", "")), float(measured.replace(",", ""))] == pytest.approx(
+        [plan["money"] for plan in plans], abs=0.01
+    )
+    assert not log.exists()
+    # Its answers are scored, and a run has nothing to ask.
+    shown = done(path, "--measure", "--yes").stdout
+    assert len(calls_in(log)) == 14
+    assert re.search(r"^ source +0\.\d{3}", shown, re.MULTILINE)
+    done(path)
+    assert len(calls_in(log)) == 14
+
+
+def misspelt(folder, grid, *others, **options):
+    path = write_experiment(folder, grid, *others, **options)
+    questions = folder / "data" / "questions.jsonl"
+    lines = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
+    renamed = [{"anwsers" if name == "answers" else name: value for name, value in line.items()} for line in lines]
+    for line in renamed:
+        line |= {"category": "harbour"}
+        line.pop("evidence")
+    questions.write_text("".join(f"{json.dumps(line)}\n" for line in renamed), encoding="utf-8")
+    return path
+
+
+def test_questions_that_no_metric_can_score_cost_nothing(tmp_path):
+    log = tmp_path / "log"
+    path = misspelt(tmp_path, ORDERS, model(log=str(log)))
+    plan = done(path, "--plan").stdout
+    assert "0 of 4 questions can be scored, since no question has gold answers: token_f1, exact_match" in plan
+    assert "0 of 4 questions can be scored, since no question has evidence: evidence_coverage" in plan
+    assert "4 of 4 questions can be scored: inverted_pairs, paper_token_usage, long_context_share" in plan
+    assert "unknown fields of the records of book, kept in `about`: anwsers (did you mean 'answers'?), category" in plan
+    assert "a run is refused: nothing could be scored" in plan
+    result = compare(path, "--yes")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert re.search(r"^Error: nothing could be scored.*anwsers \(did you mean 'answers", result.stderr, re.MULTILINE)
+    assert not log.exists()
+    assert not [*tmp_path.glob("*.db*")]
+    # Who wants no scores says so.
+    done(misspelt(tmp_path, ORDERS, model(log=str(log)), metrics='["paper_token_usage"]'))
+    assert calls_in(log)
+
+
+def test_a_metric_that_some_questions_lack_says_over_how_many_it_is(tmp_path):
+    path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = [2, 4]', model())
+    questions = tmp_path / "data" / "questions.jsonl"
+    lines = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
+    lines[0].pop("evidence")
+    questions.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    assert (
+        "3 of 4 questions can be scored, since the others do not have evidence: evidence_coverage"
+        in done(path, "--plan").stdout
+    )
+    shown = done(path).stdout
+    assert shown.count("(n=3) ") == 4
+    assert "(n=…) is a mean over so many questions" in shown
+    page = tmp_path / "harbour.html"
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
+    assert page.read_text(encoding="utf-8").count("(n = 3)") == 4
+
+
+# Replies that are no answers
+
+
+def shortened(**settings):
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    return "\n".join(["[models.m]", 'use = "tests.compare.answering:short"', *lines])
+
+
+def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp_path):
+    grid = 'method = "stuff"\norder = ["source", "rank"]\nk = [1, 4]'
+    # No document asks a question.
+    path = write_experiment(tmp_path, grid, shortened(cut="crane lift?", empty="bread rise?"))
+    result = done(path)
+    counted = [line.split() for line in result.stdout.splitlines() if re.match(r" (source|rank) +[14] +4 +0 ", line)]
+    assert [line[2:6] for line in counted] == [["4", "0", "1!", "1!"]] * 4
+    assert "! more than 10% of the answers" in result.stdout
+    assert "4 answers: a reply was cut short at the model's limit of output tokens" in result.stderr
+    assert "4 answers: the model's reply was empty" in result.stderr
+    data = json.loads(done(path, "--json").stdout)
+    assert [sum(row["notes"].values()) for row in data["cells"]] == [2] * 4
+    assert "4 of them: the model's reply was empty" in done(path, "--plan").stdout
+    settings, answers = tmp_path / "settings.csv", tmp_path / "answers.csv"
+    done(path, "--csv", settings)
+    done(path, "--csv", answers, "--answers")
+    with settings.open(encoding="utf-8-sig", newline="") as file:
+        assert [(row["cut_short"], row["empty"]) for row in csv.DictReader(file)] == [("1", "1")] * 4
+    with answers.open(encoding="utf-8-sig", newline="") as file:
+        assert sum("cut short" in row["notes"] for row in csv.DictReader(file)) == 4
+    assert "of 16 answers 4 cut short and 4 empty" in repr(Comparison.open(tmp_path / "harbour.db"))
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
+    page = html.unescape((tmp_path / "harbour.html").read_text(encoding="utf-8"))
+    assert "Of 16 answers 4 cut short and 4 empty." in page
+    assert "every question has an answer in every cell; but of 16 answers 4 cut short and 4 empty" in page
+    assert page.count("1 !") == 8
+    assert "Notes on answers" in page
+
+
+def test_one_of_many_answers_marks_nothing(tmp_path):
+    path = write_experiment(tmp_path, 'method = "stuff"\nk = 1', shortened(cut="in the book of cranes?"))
+    documents = write_data(tmp_path / "data", documents=3)
+    questions = documents / "questions.jsonl"
+    first, *others = questions.read_text(encoding="utf-8").splitlines()
+    first = json.dumps({**json.loads(first), "question": "How much does a crane lift in the book of cranes?"})
+    questions.write_text("\n".join([first, *others]), encoding="utf-8")
+    shown = done(path).stdout
+    assert re.search(r"^ +12 +0 +1 ", shown, re.MULTILINE)
+    assert "1!" not in shown
+    assert "! more than" not in shown
+
+
+def test_empty_replies_are_no_finding_about_the_order(tmp_path):
+    path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = 4', shortened(empty="?"))
+    shown = done(path).stdout
+    for metric in ("token_f1", "rouge_l"):
+        assert f"{metric}: no difference between the values of order. Of 8 answers 8 empty: that may be why." in shown
+    assert re.search(r"^evidence_coverage: no difference between the values of order.$", shown, re.MULTILINE)
+
+
+def test_whole_replies_are_not_spoken_of(tmp_path):
+    result = done(write_experiment(tmp_path, ORDERS, model()))
+    for word in ("cut short", "empty", "!"):
+        assert word not in result.output
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
+    page = (tmp_path / "harbour.html").read_text(encoding="utf-8")
+    assert "Nothing is missing: every question has an answer in every cell." in page
+    assert "Notes on answers" not in page
 
 
 # Results
@@ -135,7 +306,8 @@ def test_what_a_model_prints_is_no_part_of_it(tmp_path):
         process = started(path, "--json", option)
         out, err = process.communicate(timeout=120)
         assert json.loads(out)
-        assert "loading weights" in err
+        # A plan loads no model, and a run loads it once.
+        assert err.count("loading weights") == (option == "--yes")
     assert "asked" in err
 
 
@@ -374,7 +546,8 @@ def test_a_damaged_results_file_is_one_line(tmp_path):
 def test_a_full_disk_is_one_line_and_the_next_run_goes_on(tmp_path):
     log = tmp_path / "log"
     path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
-    done(path, "--plan")
+    # All but the calls is done.
+    done(path, "--limit-calls", 0, "--yes", code=1)
     most = max(file.stat().st_size for file in tmp_path.glob("harbour.db*")) + 20_000
 
     def limited():
@@ -453,7 +626,9 @@ def test_measuring_prints_what_each_phase_took(tmp_path):
 def test_a_key_in_the_error_of_a_measured_model_is_nowhere(tmp_path, function, give_up_after):
     pytest.importorskip("psutil")
     table = f'[models.m]\nuse = "tests.compare.answering:{function}"'
-    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', table, give_up_after=give_up_after, data="questions = 2")
+    path = write_experiment(
+        tmp_path, 'method = "stuff"\nk = 2', table, give_up_after=give_up_after, data="questions = 2"
+    )
     told = [compare(path, "--measure", *more) for more in ([], ["--json"])]
     report = CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")])
     assert [one.exit_code for one in (*told, report)] == [1, 1, 0]

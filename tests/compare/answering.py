@@ -7,6 +7,9 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from oprag.methods.completion import Completion, Usage
 
 _LOCK = threading.Lock()
 LEAKED = "sk-proj-" + "0123456789abcdefXYZ" * 2
@@ -39,6 +42,32 @@ def quick(
             raise ValueError(f"no answer about {failing}\nand a second line")
         return f"forty tons {hash_of(prompt)}"
 
+    return reply
+
+
+def short(cut: str = "", empty: str = "", limit: int = 3) -> Callable[[str], Any]:
+    """A model that is cut at its limit, or says nothing, where a prompt has a word."""
+
+    def reply(prompt: str) -> Any:
+        if empty and empty in prompt:
+            return Completion("", usage=Usage(len(prompt) // 4, limit), finish_reason="stop")
+        reason = "length" if cut and cut in prompt else "stop"
+        return Completion(f"forty tons {hash_of(prompt)}", usage=Usage(len(prompt) // 4, limit), finish_reason=reason)
+
+    return reply
+
+
+made: list[Callable[[str], str]] = []
+"""The models that `counted` has made."""
+
+
+def counted(version: int = 1) -> Callable[[str], str]:
+    """A model that is on record when it is made."""
+
+    def reply(prompt: str) -> str:
+        return f"forty tons {hash_of(f'{version} {prompt}')}"
+
+    made.append(reply)
     return reply
 
 

@@ -461,7 +461,8 @@ def test_measured_answers_are_kept_with_their_scores(method, tmp_path, path, log
 
     def answers(file):
         scores = rows(
-            file, "SELECT cell, question, metric, value FROM scores JOIN answers ON answers.id = answer ORDER BY 1, 2, 3"
+            file,
+            "SELECT cell, question, metric, value FROM scores JOIN answers ON answers.id = answer ORDER BY 1, 2, 3",
         )
         return rows(file, "SELECT cell, question, status, text, notes, calls FROM answers ORDER BY 1, 2"), scores
 

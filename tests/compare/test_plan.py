@@ -1,9 +1,17 @@
+from typing import Any
+
 import pytest
 
 from oprag.compare.embedders import EmbedderSpec
+from oprag.compare.measured import measure_cells
+from oprag.compare.models import ModelSpec
+from oprag.compare.opened import Opened
 from oprag.compare.plan import make_plan
+from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run
+from tests.compare import answering
 from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows
+from tests.compare.measurable import measurable
 
 ALL = {
     "k": [3, 6],
@@ -85,16 +93,80 @@ def test_failed_ones_are_planned_on_request(tmp_path):
     assert "6 failed before" in plan.describe()
 
 
-def test_a_plan_without_a_file_writes_nothing(tmp_path, monkeypatch):
+def test_a_plan_writes_nothing_unless_it_is_told_to(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make_plan(experiment(refuses, grid=ALL))
+    make_plan(experiment(refuses, grid=ALL), "results.db")
     assert not list(tmp_path.iterdir())
+    run(experiment(RecordingModel(), grid={"k": 4, "chunk_size": 32}), "results.db")
+    before = {table: rows("results.db", f"SELECT * FROM {table}") for table in ("indexes", "retrievals", "vectors")}
+    make_plan(experiment(refuses, grid=ALL), "results.db")
+    assert {table: rows("results.db", f"SELECT * FROM {table}") for table in before} == before
+
+
+NAMED: dict[str, dict[str, Any]] = {
+    "function": {"models": {"m": ModelSpec("tests.compare.answering:counted", "m")}},
+    "provider": {"models": {"m": ModelSpec("openai:gpt-5-mini")}},
+    "gguf": {"models": {"m": ModelSpec("gguf:no/such/file.gguf")}, "method": "answer_likelihood"},
+    "transformers": {"models": {"m": ModelSpec("transformers:no/such/folder")}, "method": "answer_likelihood"},
+    "embedder": {"embedders": {"e": "openai:text-embedding-3-small"}, "method": "context_only"},
+    "score embedder": {"score_embedder": "openai:text-embedding-3-small", "method": "closed_book"},
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_a_plan_opens_nothing_that_is_loaded_or_needs_a_key(case, tmp_path, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_API_BASE", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("tests.compare.answering.made", [])
+    options = dict(NAMED[case])
+    grid = {"k": 4, "chunk_size": 32, "method": options.pop("method", "stuff")}
+    model = None if "models" in options or grid["method"] == "context_only" else refuses
+    plan = make_plan(experiment(model, grid=grid, **options), tmp_path / "results.db")
+    assert plan.calls == (0 if case == "embedder" else 6)
+    assert plan.stand_in == (("e",) if case == "embedder" else ())
+    assert answering.made == []
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_named_model_has_done_is_known_without_opening_it(tmp_path, monkeypatch):
+    path = tmp_path / "results.db"
+
+    def named(function="counted", **settings):
+        models = {"m": ModelSpec(f"tests.compare.answering:{function}", "m", settings)}
+        return experiment(None, models=models, grid={"k": [2, 4], "chunk_size": 32})
+
+    assert run(named(), path).complete
+    monkeypatch.setattr("tests.compare.answering.made", [])
+    plan = make_plan(named(), path)
+    assert (plan.done, plan.calls) == (12, 0)
+    # Whatever is said otherwise is another model.
+    assert (make_plan(named(version=2), path).done, make_plan(named(version=2), path).calls) == (0, 12)
+    assert make_plan(named("quick"), path).calls == 12
+    assert answering.made == []
+
+
+def test_a_model_is_opened_once_for_a_plan_and_its_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.compare.answering.made", [])
+    models = {"m": ModelSpec("tests.compare.answering:counted", "m")}
+    opened = Opened(experiment(None, models=models))
+    plan = make_plan(opened, tmp_path / "results.db", keep=True)
+    report = run(opened, tmp_path / "results.db")
+    assert (report.complete, report.spent.calls) == (True, plan.calls)
+    assert len(answering.made) == 1
+
+
+def test_two_names_of_one_model_share_their_calls_in_a_plan_too(tmp_path):
+    models = {name: ModelSpec("openai:gpt-5-mini", settings={"temperature": 0}) for name in ("a", "b")}
+    grid = {"k": 4, "chunk_size": 32, "model": ["a", "b"]}
+    plan = make_plan(experiment(None, models=models, grid=grid))
+    assert (plan.calls, plan.calls_unshared) == (6, 12)
 
 
 def test_what_is_found_for_a_plan_is_not_done_again(tmp_path):
     path = tmp_path / "results.db"
     planned = experiment(refuses, grid=ALL)
-    make_plan(planned, path)
+    make_plan(planned, path, keep=True)
     tables = ["indexes", "chunks", "retrievals", "vectors"]
     before = {table: rows(path, f"SELECT * FROM {table}") for table in tables}
     # The questions of the set, at one depth, and nothing that stands in the place of a reply.
@@ -146,6 +218,52 @@ def test_the_description_has_everything(tmp_path):
     assert lines[4] == "12 calls of models, of 12 that the cells need"
     assert lines[5].startswith("  m: 12 calls, ")
     assert lines[6] == "limits: 100 calls (0 spent), 5 money (0 spent)"
+
+
+MEASURED = ["stuff", "map_reduce", "context_only"]
+
+
+@pytest.mark.parametrize(("warmup", "repeats"), [(2, 2), (0, 1)])
+def test_the_calls_of_measuring_are_those_that_are_made(warmup, repeats, tmp_path):
+    pytest.importorskip("psutil")
+    path = tmp_path / "results.db"
+    grid = {"method": MEASURED, "passage_tokens": 60}
+    prices = {"m": {"input": 1_000_000, "output": 0}}
+
+    def planned(number):
+        small = measurable(grid, questions=2, prices=prices)
+        return make_plan(small, path, measure=True, warmup=warmup, repeats=number)
+
+    small = measurable(grid, questions=2, prices=prices)
+    # What is kept of a run is asked again all the same.
+    run(measurable({"method": "stuff"}, questions=2), path)
+    before = ResultsFile(path).spent("small")
+    plan = planned(repeats)
+    report = measure_cells(small, path, warmup=warmup, repeats=repeats)
+    assert report.complete
+    assert report.spent.calls - before.calls == plan.calls
+    # Prompts of refine and map_reduce hold replies, whose length nobody knows beforehand.
+    assert plan.money is not None
+    assert plan.money > 0
+    assert f"{plan.calls:,} calls of models: each answer is measured {repeats:,} times" in plan.describe()
+    done = planned(repeats)
+    assert (done.calls, done.done, done.units) == (0, plan.units, plan.units)
+    assert "are measured already" in done.describe()
+    # What is missing is planned with its warm-up.
+    more = planned(repeats + 1)
+    again = measure_cells(small, path, warmup=warmup, repeats=repeats + 1)
+    assert again.spent.calls - report.spent.calls == more.calls > 0
+
+
+def test_the_money_of_measuring_is_that_of_all_its_calls(tmp_path):
+    pytest.importorskip("psutil")
+    prices = {"m": {"input": 1_000_000, "output": 0}}
+    small = measurable({"method": "stuff", "order": ["source", "rank"]}, questions=2, prices=prices)
+    plan = make_plan(small, measure=True)
+    report = measure_cells(small, tmp_path / "results.db")
+    assert (plan.calls, plan.money) == (report.spent.calls, report.spent.money)
+    once = make_plan(small)
+    assert (once.calls, plan.calls) == (4, 4 * 3 + 2)
 
 
 def test_progress_of_a_plan_is_told():

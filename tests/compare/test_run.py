@@ -2,6 +2,7 @@ import json
 import threading
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,10 @@ from oprag.compare.opened import Opened
 from oprag.compare.plan import make_plan
 from oprag.compare.progress import Progress
 from oprag.compare.running import run
-from oprag.errors import OptionError
+from oprag.compare.scoring import METRICS
+from oprag.errors import ExperimentError, OptionError
 from tests.compare.alone import answer_alone
-from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
+from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
 from tests.meeting import Meeting
 
 ANSWERED = [*METHODS, "closed_book", "context_only"]
@@ -346,3 +348,55 @@ def test_progress_counts_what_was_there(tmp_path):
     run(experiment(RecordingModel(), grid=grid), tmp_path / "results.db", watch=seen.append)
     assert all(progress.done >= 6 and progress.cells >= 1 for progress in seen)
     assert (seen[-1].done, seen[-1].cells, seen[-1].all_cells, seen[-1].spent.calls) == (12, 2, 2, 12)
+
+
+def test_questions_that_no_metric_can_score_are_not_asked(tmp_path):
+    path = tmp_path / "results.db"
+    books = keepers()
+    bare = replace(
+        books,
+        questions=tuple(replace(question, answers=(), evidence=()) for question in books.questions),
+        other_fields={"anwsers": "answers", "category": ""},
+    )
+    model = RecordingModel()
+    with pytest.raises(ExperimentError) as raised:
+        run(experiment(model, data=bare), path)
+    for words in (
+        "no question has gold answers (for token_f1, exact_match, rouge_l, answer_cosine)",
+        "no question has evidence (for evidence_coverage)",
+        "anwsers (did you mean 'answers'?), category",
+        'metrics = ["paper_token_usage"]',
+    ):
+        assert words in str(raised.value)
+    assert (model.calls, path.exists()) == ([], False)
+    # Where a method gives nothing that the metrics are about, it is the same.
+    likely: dict[str, Any] = {
+        "models": {"likely": Likely()},
+        "grid": {"k": 4, "chunk_size": 32, "method": "answer_likelihood"},
+    }
+    with pytest.raises(ExperimentError, match="no method gives an answer"):
+        run(experiment(None, **likely, metrics=["token_f1"]), path)
+    assert run(experiment(None, **likely, metrics=["answer_likelihood"]), path).complete
+    assert run(experiment(model, data=bare, metrics=["inverted_pairs"]), path).complete
+    # Nobody is asked for a context alone.
+    assert run(experiment(None, data=bare, grid={"k": 4, "method": "context_only"}), path).complete
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_what_can_be_scored_is_what_is_scored(metric, tmp_path):
+    path = tmp_path / "results.db"
+    methods = ["stuff", "closed_book", "context_only", "answer_likelihood"]
+    grid = [{"k": 4, "chunk_size": 32, "method": method} for method in methods]
+    grid[-1]["model"] = "likely"
+    books = keepers()
+    kept = [
+        replace(books.questions[0], choices=("Ada", "Ben"), right_choice=0),
+        replace(books.questions[1], answers=()),
+        replace(books.questions[2], evidence=()),
+    ]
+    models = {"m": ModelSpec(RecordingModel(), "model", retries=0), "likely": Likely()}
+    small = experiment(None, models=models, grid=grid, data=replace(books, questions=tuple(kept)), metrics=[metric])
+    plan = make_plan(small)
+    assert run(small, path).complete
+    scored = rows(path, "SELECT count(DISTINCT question) FROM scores JOIN answers ON answers.id = answer")
+    assert scored == [(plan.scorable[metric].questions,)]

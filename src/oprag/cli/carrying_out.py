@@ -15,10 +15,11 @@ import typer
 from oprag.cli.late_progress import LateProgress
 from oprag.cli.show import money
 from oprag.cli.telling import tell
-from oprag.errors import OptionError
+from oprag.errors import ExperimentError, OptionError
 
 if TYPE_CHECKING:
     from oprag.compare.experiment import Experiment
+    from oprag.compare.opened import Opened
     from oprag.compare.plan import Plan
     from oprag.compare.progress import Watch
     from oprag.compare.report import Report
@@ -29,6 +30,7 @@ __all__ = [
     "chatter_apart",
     "interruptible",
     "leave",
+    "nothing_left_behind",
     "plan_as_json",
     "plan_of",
     "ran",
@@ -54,7 +56,7 @@ class HowToRun:
     measure: bool = False
     ray: str | None = None
 
-    def __call__(self, experiment: Experiment, watch: Watch) -> Report:
+    def __call__(self, experiment: Opened, watch: Watch) -> Report:
         """Run it."""
         run: Callable[..., Report]
         if self.measure:
@@ -97,12 +99,25 @@ def chatter_apart() -> AbstractContextManager[Any]:
     return redirect_stdout(sys.stderr)
 
 
-def plan_of(experiment: Experiment, path: Path, *, retry_failed: bool = False) -> Plan:
-    """What the run would do."""
+def plan_of(experiment: Experiment | Opened, path: Path, **options: Any) -> Plan:
+    """What the run would do; see `make_plan`."""
     from oprag.compare.plan import make_plan
 
     with LateProgress("planning", "answers") as progress:
-        return make_plan(experiment, path, retry_failed=retry_failed, watch=progress.update)
+        return make_plan(experiment, path, watch=progress.update, **options)
+
+
+@contextmanager
+def nothing_left_behind(path: Path) -> Iterator[None]:
+    """Remove the results file that a plan has made, where no run follows it."""
+    there = path.exists()
+    try:
+        yield
+    except BaseException:
+        if not there:
+            for ending in ("", "-wal", "-shm"):
+                Path(f"{path}{ending}").unlink(missing_ok=True)
+        raise
 
 
 def plan_as_json(plan: Plan) -> dict[str, Any]:
@@ -119,9 +134,12 @@ def agree(plan: Plan, *, yes: bool, unpriced: Iterable[str] = ()) -> None:
         unpriced: Models that may cost money, nobody knows how much.
 
     Raises:
+        ExperimentError: No answer could be scored.
         OptionError: There is nobody to ask.
         typer.Exit: The answer is no.
     """
+    if plan.unscored is not None:
+        raise ExperimentError(plan.unscored, plan)
     reasons = [*_unpriced(plan, unpriced), *_reasons(plan)]
     if yes or not reasons:
         return
@@ -159,17 +177,18 @@ def _reasons(plan: Plan) -> Iterator[str]:
             )
 
 
-def ran(run: HowToRun, experiment: Experiment) -> Report:
+def ran(run: HowToRun, experiment: Opened) -> Report:
     """Run it with a progress bar."""
     from oprag.cli.run_progress import RunProgress
 
-    with RunProgress(priced=bool(experiment.prices)) as progress:
+    with RunProgress(priced=bool(experiment.experiment.prices)) as progress:
         return run(experiment, progress.update)
 
 
 def tell_what_next(name: str, path: Path, report: Report, *, measure: bool = False) -> None:
     """Say what failed, what is left, and how to go on."""
-    from oprag.compare.reading import read_failures
+    from oprag.compare.reading import read_failures, read_notes
+    from oprag.methods.answering import CUT_SHORT, EMPTY
 
     if report.broken:
         tell(f"{report.broken:,} answers of earlier runs did not hold, and were made again.", "yellow")
@@ -180,6 +199,13 @@ def tell_what_next(name: str, path: Path, report: Report, *, measure: bool = Fal
             tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
         again = "The same command tries them again" if measure else "Try them again with --retry-failed"
         tell(f"They have no part in any mean. {again}.", "yellow")
+    notes = read_notes(path, name)
+    for note, advice in (
+        (CUT_SHORT, "raise the max_tokens of the model, which is asked anew then"),
+        (EMPTY, "a reasoning model may need a higher max_tokens"),
+    ):
+        if notes[note]:
+            tell(f"{notes[note]:,} answers: {note}. They are scored as they are; {advice}.", "yellow")
     if report.outcome != "complete":
         limit = " with a higher one" if "the limit of" in report.outcome else ""
         tell(

@@ -14,6 +14,7 @@ from oprag.cli.carrying_out import (
     chatter_apart,
     interruptible,
     leave,
+    nothing_left_behind,
     plan_as_json,
     plan_of,
     ran,
@@ -90,20 +91,26 @@ def compare(
         _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
         from oprag.compare.data.data_set import files_of
         from oprag.compare.experiment_file import read_experiment
+        from oprag.compare.opened import Opened
 
         with chatter_apart():
             experiment = read_experiment(file, changes=changes)
             path = Path(results) if results is not None else Path(file).with_suffix(".db")
             files = TableFiles(csv=csv, parquet=parquet, answers=answers)
             files.check(file, path, *files_of(experiment.data), plan=plan)
-            planned = plan_of(experiment, path, retry_failed=retry_failed)
+            if plan:
+                planned = plan_of(experiment, path, retry_failed=retry_failed, measure=measure)
         if plan:
             _show_plan(planned, as_json=as_json)
             return
-        tell(f"{planned.describe()}\nresults file: {path}")
-        agree(planned, yes=yes)
+        opened = Opened(experiment)
+        with nothing_left_behind(path):
+            with chatter_apart():
+                planned = plan_of(opened, path, retry_failed=retry_failed, keep=True, measure=measure)
+            tell(f"{planned.describe()}\nresults file: {path}")
+            agree(planned, yes=yes)
         with chatter_apart():
-            report = ran(HowToRun(path, retry_failed, measure, ray), experiment)
+            report = ran(HowToRun(path, retry_failed, measure, ray), opened)
         _show(experiment, path, planned, report, compare_axis, files, as_json=as_json)
         tell_what_next(experiment.name, path, report, measure=measure)
     leave(report)
@@ -138,7 +145,8 @@ def _show(
     results = read_results(path, experiment.name)
     with LateProgress("computing intervals", "settings") as progress:
         table = cell_table(results, watch=progress.update)
-    many = count_pairs(results, axis=axis) > _MOST_COMPUTED
+    number = count_pairs(results, axis=axis)
+    many = number > _MOST_COMPUTED
     with LateProgress("computing intervals", "differences") as progress:
         pairs = [] if many else differences(results, axis=axis, watch=progress.update)
     measured = measured_table(results, path)
@@ -161,7 +169,9 @@ def _show(
         return
     if any(row.answered or row.failed for row in table):
         show_table(table, most=_MOST_SHOWN)
-    if not many and not pairs and (others := [name for name in varying_axes(table)[0] if name != axis]):
+    if number and not many and not pairs:
+        tell(f"There are no scores of settings that differ in {axis} alone, so nothing is compared.")
+    elif not number and (others := [name for name in varying_axes(table)[0] if name != axis]):
         tell(f"No two settings differ in {axis} alone; --compare-axis compares another one: {', '.join(others)}.")
     show_differences(pairs, table, most=_MOST_SHOWN)
     if measured:

@@ -14,6 +14,7 @@ from oprag.cli.carrying_out import (
     chatter_apart,
     interruptible,
     leave,
+    nothing_left_behind,
     plan_of,
     ran,
     tell_what_next,
@@ -90,6 +91,7 @@ def sweep(
     Prints the curve of each order with intervals, says where it peaks or that it is flat, and writes the setting that
     is worth deploying to a profile. Ends as oprag compare does; a budget that has no room for a chunk is no failure.
     """
+    from oprag.compare.opened import Opened
     from oprag.compare.sweep.checks import as_budget
     from oprag.compare.sweep.experiment import sweep_experiment
 
@@ -117,11 +119,14 @@ def sweep(
             )
             scored = experiment.metrics[0]
             path = Path(results)
-            planned = plan_of(experiment, path, retry_failed=retry_failed)
-        tell(f"{planned.describe()}\nresults file: {path}")
-        agree(planned, yes=yes, unpriced=[name for name, spec in experiment.models.items() if spec.may_cost])
+        opened = Opened(experiment)
+        with nothing_left_behind(path):
+            with chatter_apart():
+                planned = plan_of(opened, path, retry_failed=retry_failed, keep=True)
+            tell(f"{planned.describe()}\nresults file: {path}")
+            agree(planned, yes=yes, unpriced=[name for name, spec in experiment.models.items() if spec.may_cost])
         with chatter_apart():
-            report = _settled(ran(HowToRun(path, retry_failed), experiment))
+            report = _settled(ran(HowToRun(path, retry_failed), opened))
         found = _found(path, experiment, scored, report)
         deployed = report.complete and profile != _NONE
         replaced = deployed and Path(profile).is_file()

@@ -79,19 +79,19 @@ class Tariff(NamedTuple):
         return None if self.price is None else self.price.of(usage)
 
 
-def reply_of(key: str, identity: str, step: str, completion: Completion, seconds: float, tariff: Tariff) -> Reply:
+def reply_of(call: Call, identity: str, completion: Completion, seconds: float, tariff: Tariff) -> Reply:
     """A reply as it is kept.
 
     Args:
-        key: Its content address.
+        call: The call.
         identity: The identity of the model.
-        step: The step of the method.
         completion: What came back.
         seconds: How long the call took.
         tariff: What it is charged with.
     """
     usage = completion.usage or Usage()
-    return Reply(key, identity, step, completion.text, usage, completion.finish_reason, seconds, tariff.cost(usage))
+    about = (call.key, identity, call.prompt.step)
+    return Reply(*about, completion.text, usage, completion.finish_reason, seconds, tariff.cost(usage))
 
 
 class Asked(NamedTuple):
@@ -202,7 +202,7 @@ class ModelCaller:
     def _reply(self, asked: Asked) -> Reply:
         call, completion, seconds, _ = asked
         identity = self._models[call.model].identity
-        return reply_of(call.key, identity, call.prompt.step, completion, seconds, self._tariff(call.model))
+        return reply_of(call, identity, completion, seconds, self._tariff(call.model))
 
     def _tariff(self, model: str) -> Tariff:
         return Tariff(self._prices.get(model), self._longest.get(model), self._count)

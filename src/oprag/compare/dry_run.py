@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from oprag.methods.completion import Completion, Usage
 from oprag.providers import LOCAL
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["Asked", "DryRun"]
+__all__ = ["Asked", "DryRun", "Planned"]
 
 _REPLY = 100
 """The tokens that a reply is taken to have, where its model was told no limit."""
@@ -51,24 +51,52 @@ class Asked(NamedTuple):
     calls: int = 0
     usage: Usage = Usage()
 
+    def plus(self, other: Asked) -> Asked:
+        """Both together."""
+        return Asked(self.calls + other.calls, self.usage.plus(other.usage))
+
+    def times(self, number: int) -> Asked:
+        """The same so many times."""
+        read, written, cached, estimated = self.usage
+        return Asked(self.calls * number, Usage(read * number, written * number, cached * number, estimated))
+
+
+class Planned(NamedTuple):
+    """What a unit would ask.
+
+    Attributes:
+        unit: The unit.
+        asked: What it would ask of its model by itself.
+        failure: Why it cannot be answered; None where it can.
+    """
+
+    unit: Unit
+    asked: Asked
+    failure: str | None
+
 
 class DryRun:
     """Finds out what units would ask.
 
     Args:
         opened: The experiment.
-        keeper: What earlier runs have kept; what is split, embedded and found for the questions is kept there as well.
+        keeper: What earlier runs have kept.
         costly: The embedders that cost money, in whose place the packaged one is asked. What it finds is no result, and
             is kept nowhere.
+        keep: Whether what is split, embedded and found for the questions is kept there as well.
+        again: Whether every call is made that a cell needs, though its reply is kept or another cell makes it.
     """
 
-    def __init__(self, opened: Opened, keeper: Keeper | None, costly: Sequence[str]) -> None:
+    def __init__(
+        self, opened: Opened, keeper: Keeper | None, costly: Sequence[str], *, keep: bool, again: bool
+    ) -> None:
         self._opened = opened
         embedders = dict(opened.embedders)
         if costly:
             embedders |= dict.fromkeys(costly, EmbedderSpec(LOCAL).open())
-        passing_on = keeper is not None and not costly
-        self._keeper = _Placeholders(keeper, opened.experiment.fixed.count_tokens, passing_on=passing_on)
+        passing_on = keep and keeper is not None and not costly
+        counter = opened.experiment.fixed.count_tokens
+        self._keeper = _Placeholders(keeper, counter, passing_on=passing_on, no_replies=again)
         self._library = make_library(opened, self._keeper, embedders, kind=_DryLibrary)
         self._caller = _Nobody(self._keeper, longest_replies(opened.experiment))
 
@@ -77,22 +105,25 @@ class DryRun:
         """What would be asked, by model."""
         return self._caller.asked
 
-    def run(self, units: Sequence[Unit], watch: Callable[[int, int], None] | None) -> tuple[int, dict[str, int]]:
-        """The calls that all units together would make by themselves, and why some of them cannot be answered."""
+    def run(self, units: Sequence[Unit], watch: Callable[[int, int], None] | None) -> list[Planned]:
+        """What each unit would ask by itself, in their sequence."""
         meter = Meter(Limits(), Spent())
         engine = make_engine(self._opened, self._library, self._caller, self._keeper, meter, kind=_DryEngine)
-        unshared = 0
-        failures: Counter[str] = Counter()
+        found: dict[tuple[str, str], Planned] = {}
         try:
             for number, outcome in enumerate(engine.run(units), 1):
-                if outcome.error is not None:
-                    failures[named_message(outcome.error)] += 1
-                unshared += len(outcome.calls)
+                unit = outcome.unit
+                asked = Asked()
+                for _, key in outcome.calls:
+                    asked = asked.plus(Asked(1, self._keeper.usage(key)))
+                failure = None if outcome.error is None else named_message(outcome.error)
+                found[unit.cell_key, unit.question_key] = Planned(unit, asked, failure)
                 if watch is not None:
                     watch(number, len(units))
         finally:
             self._library.close()
-        return unshared, dict(failures)
+        places = ((unit.cell_key, unit.question_key) for unit in units)
+        return [found[place] for place in places if place in found]
 
 
 class _DryLibrary(Library):
@@ -131,8 +162,9 @@ class _DryEngine(Engine):
 class _Placeholders(MemoryKeeper):
     """Knows which replies would be there, and writes each when it is asked for, so that it keeps no texts."""
 
-    def __init__(self, below: Keeper | None, count_tokens: TokenCounter, *, passing_on: bool) -> None:
+    def __init__(self, below: Keeper | None, count_tokens: TokenCounter, *, passing_on: bool, no_replies: bool) -> None:
         super().__init__(below, passing_on=passing_on)
+        self._no_replies = no_replies
         self._count = count_tokens
         self._begun: dict[str, tuple[str, int, int]] = {}
 
@@ -141,17 +173,18 @@ class _Placeholders(MemoryKeeper):
         likely = call.prompt.step == LIKELIHOOD
         output = 0 if likely else _REPLY if longest is None else longest
         self._begun[call.key] = call.prompt.step, count(call.prompt.text, self._count), output
-        return self._usage(call.key)
+        return self.usage(call.key)
 
     def reply(self, key: str) -> Completion | None:
         """The reply with this address, or what stands in its place."""
         if key not in self._begun:
-            return super().reply(key)
+            return None if self._no_replies else super().reply(key)
         step, _, output = self._begun[key]
-        return Completion(_placeholder(key, step, output), usage=self._usage(key))
+        return Completion(_placeholder(key, step, output), usage=self.usage(key))
 
-    def _usage(self, key: str) -> Usage:
-        _, read, written = self._begun[key]
+    def usage(self, key: str) -> Usage:
+        """The tokens of a call that was begun; none of one whose reply is there."""
+        _, read, written = self._begun.get(key, ("", 0, 0))
         return Usage(read, written, 0, estimated=True)
 
 
@@ -170,8 +203,7 @@ class _Nobody:
 
     def begin(self, call: Call) -> None:
         usage = self._keeper.begin(call, self._longest.get(call.model))
-        calls, total = self.asked.get(call.model, Asked())
-        self.asked[call.model] = Asked(calls + 1, total.plus(usage))
+        self.asked[call.model] = self.asked.get(call.model, Asked()).plus(Asked(1, usage))
         self._made.append(Made(call, self._keeper.reply(call.key) or Completion(), Spent()))
 
     def take(self) -> list[Made]:

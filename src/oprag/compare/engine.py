@@ -256,7 +256,9 @@ class Engine:
         else:
             self._failures += 1
         if self._failures >= self._give_up_after:
-            self.stop(f"the last {self._failures} calls failed, the last one with {named_message(completion.error, _LONGEST)}")
+            self.stop(
+                f"the last {self._failures} calls failed, the last one with {named_message(completion.error, _LONGEST)}"
+            )
         for work in self._waiting.pop(call.key):
             if work.replies.get(call.key, completion) is not None:
                 continue  # it has ended without this one, since another call had failed

@@ -18,7 +18,7 @@ from oprag.compare.experiment import Experiment
 from oprag.compare.measured_cell import CellPart, Ended, measure_cell, sent
 from oprag.compare.measuring import check_installed, in_fresh_process
 from oprag.compare.money import Limits, Meter
-from oprag.compare.opened import Opened
+from oprag.compare.opened import Opened, as_opened
 from oprag.compare.progress import Progress, Watch
 from oprag.compare.records import FailedMeasurement
 from oprag.compare.report import Report
@@ -35,7 +35,7 @@ _LONGEST = 2_000  # characters of an error message
 
 
 def measure_cells(
-    experiment: Experiment,
+    experiment: Experiment | Opened,
     path: str | os.PathLike[str],
     *,
     warmup: int = 1,
@@ -48,8 +48,8 @@ def measure_cells(
     asked before. What was measured before, by this run or an earlier one, is not measured again. Each question is
     written down when it is measured, with the calls that it took, so a run can end in any way.
 
-    The first reply to each prompt is kept, as a run keeps it. After each cell its answers are made from the replies that
-    are kept, and scored, in this process: so `run` asks nothing again that was measured.
+    The first reply to each prompt is kept, as a run keeps it. After each cell its answers are made from the replies
+    that are kept, and scored, in this process: so `run` asks nothing again that was measured.
 
     A process begins with imports, and with loading the embedder and the model of its cell: a second or more for each
     cell, which is in no figure. Nor is the work of the method itself between two requests, such as putting a prompt
@@ -60,7 +60,8 @@ def measure_cells(
     Ctrl-C kills the process at once, and the next start goes on.
 
     Args:
-        experiment: The experiment; its models, embedders and stores are given by their names, or can be pickled.
+        experiment: The experiment; its models, embedders and stores are given by their names, or can be pickled. Where
+            it is opened already, nothing of it is opened again in this process.
         path: The results file; made where it is missing.
         warmup: How many times the first question of a cell is answered before anything is measured; unless it is 0,
             the embedder is loaded before an index is made.
@@ -81,8 +82,9 @@ def measure_cells(
     check_count("warmup", warmup, optional=False, least=0)
     check_count("repeats", repeats, optional=False)
     check_installed()
-    check_sendable(experiment)
-    with started(experiment, path) as going:
+    opened = as_opened(experiment)
+    check_sendable(opened.experiment)
+    with started(opened, path) as going:
         measuring = _Measuring(going.opened, going.file, warmup, repeats)
         try:
             going.outcome = measuring.run(watch)

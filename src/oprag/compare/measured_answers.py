@@ -9,6 +9,7 @@ from typing import Any
 
 from oprag.compare.answer_tables import Spent
 from oprag.compare.calling import Tariff, ask, reply_of
+from oprag.compare.calls import Call
 from oprag.compare.content import prompt_address
 from oprag.compare.context_library import Library
 from oprag.compare.measuring import Measured, measure
@@ -128,10 +129,8 @@ class MeasuredAnswers:
             self.last_error = completion.error or self.last_error
             if completion.error is None and self._model is not None:
                 identity = self._model.identity
-                key = prompt_address(identity, prompt, unit.cell.repeat)
-                self.replies.append(
-                    reply_of(key, identity, prompt.step, completion, completion.seconds, self._tariff)
-                )
+                call = Call(prompt_address(identity, prompt, unit.cell.repeat), unit.cell.model or "", prompt)
+                self.replies.append(reply_of(call, identity, completion, completion.seconds, self._tariff))
 
 
 def _failed(completion: Completion) -> bool:

@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from math import fsum
 from typing import NamedTuple
 
-from oprag.compare import work_tables
 from oprag.compare.answer_tables import Spent
 from oprag.compare.error_text import without_keys
 from oprag.compare.records import FailedMeasurement, Measurement, Reply
 from oprag.compare.storable import storable
 
-__all__ = ["FoundMeasurements", "found_measurements", "write_failed_measurements", "write_measurements"]
+__all__ = [
+    "FoundMeasurements",
+    "found_measurements",
+    "write_failed_measurements",
+    "write_measured_calls",
+    "write_measurements",
+]
 
 
 class FoundMeasurements(NamedTuple):
@@ -50,26 +55,23 @@ def found_measurements(connection: sqlite3.Connection, run: int) -> FoundMeasure
     return found
 
 
-def write_measurements(
-    connection: sqlite3.Connection,
-    cell: str,
-    measurements: Sequence[Measurement],
-    spent: Spent,
-    replies: Sequence[Reply],
-    run: int,
-) -> None:
-    """Write what answers took, the replies that are new, and what the other calls have spent: each call counts once."""
+def write_measurements(connection: sqlite3.Connection, measurements: Sequence[Measurement], run: int) -> None:
+    """Write what answers took."""
     connection.executemany(
         "INSERT OR REPLACE INTO measurements SELECT NULL, cells.id, questions.id, ?, ?, ?, ?, ?, ?, ? "
         "FROM cells, questions WHERE cells.key = ? AND questions.key = ?",
         ((*measurement[2:], run, *measurement[:2]) for measurement in measurements),
     )
-    new = work_tables.unknown_replies(connection, replies)
-    work_tables.write_replies(connection, new, run)
-    calls = spent.calls - len(new)
+
+
+def write_measured_calls(
+    connection: sqlite3.Connection, cell: str, spent: Spent, kept: Sequence[Reply], run: int
+) -> None:
+    """Write what measuring a cell has spent, without the calls whose replies are kept, which count there."""
+    calls = spent.calls - len(kept)
     if calls:
-        tokens = spent.tokens - sum(reply.usage.input_tokens + reply.usage.output_tokens for reply in new)
-        money = max(0.0, spent.money - fsum(reply.money or 0.0 for reply in new))
+        tokens = spent.tokens - sum(reply.usage.input_tokens + reply.usage.output_tokens for reply in kept)
+        money = max(0.0, spent.money - fsum(reply.money or 0.0 for reply in kept))
         connection.execute(
             "INSERT INTO measured_calls SELECT ?, id, ?, ?, ? FROM cells WHERE key = ?",
             [run, calls, tokens, money, cell],
@@ -81,5 +83,8 @@ def write_failed_measurements(connection: sqlite3.Connection, failures: Sequence
     connection.executemany(
         "INSERT INTO failed_measurements SELECT NULL, ?, cells.id, questions.id, ?, ? FROM cells, questions "
         "WHERE cells.key = ? AND questions.key = ?",
-        ((run, failure.error, without_keys(storable(failure.message)), failure.cell, failure.question) for failure in failures),
+        (
+            (run, failure.error, without_keys(storable(failure.message)), failure.cell, failure.question)
+            for failure in failures
+        ),
     )

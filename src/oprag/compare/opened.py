@@ -12,21 +12,23 @@ from oprag.compare.answer_tables import CellRow, QuestionRow
 from oprag.compare.axes import axes
 from oprag.compare.cell import Cell
 from oprag.compare.content import address, document_address
-from oprag.compare.data.data_set import Question
-from oprag.compare.embedders import ExperimentEmbedder
+from oprag.compare.data.data_set import Question, fields_text
+from oprag.compare.embedders import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
-from oprag.compare.models import Model
+from oprag.compare.models import Model, ModelSpec
 from oprag.compare.schema import CELL_COLUMNS
-from oprag.compare.scoring import COSINE
+from oprag.compare.scoring import COSINE, Scorable, needs_gold, scorable
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.work import Unit
-from oprag.errors import ExperimentError, OptionError
+from oprag.errors import ExperimentError, ModelError, OptionError
+from oprag.methods.completion import Completion
+from oprag.methods.message import Prompt
 from oprag.methods.prompts import STEPS, Prompts
 from oprag.providers.functions import required_function
 from oprag.providers.tokenizing import counter_of
 
-__all__ = ["Opened"]
+__all__ = ["Opened", "Unopened", "as_opened"]
 
 
 @dataclass
@@ -57,22 +59,75 @@ class Opened:
     @cached_property
     def models(self) -> dict[str, Model]:
         """The models that a cell asks, by their names in the experiment."""
-        asked = dict.fromkeys(cell.model for cell in self.cells.cells if cell.model is not None)
-        return {name: _opened("model", name, self.experiment.models[name].open, self.stop) for name in asked}
+        return {name: self._open_model(name) for name in self._asked}
 
     @cached_property
     def embedders(self) -> dict[str, ExperimentEmbedder]:
         """The embedders that a cell uses, by their names in the experiment."""
-        used = dict.fromkeys(cell.embedder for cell in self.cells.cells if cell.embedder)
-        return {name: _opened("embedder", name, self.experiment.embedders[name].open) for name in used}
+        return {name: _opened("embedder", name, self.experiment.embedders[name].open) for name in self._used}
 
     @cached_property
     def score_embedder(self) -> Any:
         """What embeds answers for their cosine; None where no cosine is wanted, or nothing can have one."""
+        return _opened("score_embedder", "", self.experiment.score_embedder.open) if self._has_cosines else None
+
+    @property
+    def _asked(self) -> list[str]:
+        return list(dict.fromkeys(cell.model for cell in self.cells.cells if cell.model is not None))
+
+    @property
+    def _used(self) -> list[str]:
+        return list(dict.fromkeys(cell.embedder for cell in self.cells.cells if cell.embedder))
+
+    @property
+    def _has_cosines(self) -> bool:
         asked = (question for data_set in self.experiment.data.values() for question in data_set.questions)
-        if COSINE not in self.experiment.metrics or not any(question.answers for question in asked):
+        return COSINE in self.experiment.metrics and any(question.answers for question in asked)
+
+    def _open_model(self, name: str) -> Model:
+        model: Model = _opened("model", name, self.experiment.models[name].open, self.stop)
+        return model
+
+    @cached_property
+    def scorable(self) -> dict[str, Scorable]:
+        """How many questions each metric can score."""
+        return scorable(self.experiment.metrics, self.cells.cells, self.experiment.data)
+
+    @property
+    def unscored(self) -> str | None:
+        """Why models must not be asked: no metric that holds answers against something could score one of them."""
+        wanted = {name: one for name, one in self.scorable.items() if needs_gold(name)}
+        if not wanted or any(one.questions for one in wanted.values()) or not self._asked:
             return None
-        return _opened("score_embedder", "", self.experiment.score_embedder.open)
+        needs: dict[str, list[str]] = {}
+        for name, one in wanted.items():
+            needs.setdefault(one.why, []).append(name)
+        told = ", ".join(f"{why} (for {', '.join(names)})" for why, names in needs.items())
+        return (
+            f"nothing could be scored, so no model is asked: {told}{self._misread}. To ask without such scores, name "
+            'other metrics alone, such as metrics = ["paper_token_usage"]'
+        )
+
+    @property
+    def _misread(self) -> str:
+        fields = [f"{name!r}: {fields_text(one)}" for name, one in self.other_fields.items()]
+        return f". Unknown fields of the records, of {'; '.join(fields)}" if fields else ""
+
+    @property
+    def other_fields(self) -> dict[str, Mapping[str, str]]:
+        """The fields of records that are unknown, by data set; see `DataSet`."""
+        used = {cell.data for cell in self.cells.cells}
+        data = self.experiment.data
+        return {name: one.other_fields for name, one in data.items() if name in used and one.other_fields}
+
+    def check_scorable(self) -> None:
+        """Refuse to ask models for answers of which none could be scored.
+
+        Raises:
+            ExperimentError: No metric could score any answer.
+        """
+        if self.unscored is not None:
+            raise ExperimentError(self.unscored, self.experiment.metrics)
 
     @cached_property
     def keys(self) -> dict[Cell, str]:
@@ -125,12 +180,21 @@ class Opened:
             "data": {name: len(data_set.questions) for name, data_set in experiment.data.items()},
             "models": {name: model.identity for name, model in self.models.items()},
             "embedders": {name: embedder.name for name, embedder in self.embedders.items()},
+            "identities": {told: identity for told, identity in self._identities() if told},
             "metrics": list(experiment.metrics),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
             "count_tokens": counter_of(experiment.count_tokens).name,
             "limits": vars(experiment.limits),
             "prices": {name: vars(price) for name, price in experiment.prices.items()},
         }
+
+    def _identities(self) -> Iterator[tuple[str, str]]:
+        """What is said about models and embedders, and the identity of each, so that a plan need not open it."""
+        experiment = self.experiment
+        yield from ((experiment.models[name].told, model.identity) for name, model in self.models.items())
+        yield from ((experiment.embedders[name].told, embedder.name) for name, embedder in self.embedders.items())
+        if self.score_embedder is not None:
+            yield experiment.score_embedder.told, self.score_embedder.name
 
     @cached_property
     def _common(self) -> dict[str, Any]:
@@ -170,6 +234,63 @@ class Opened:
             name: value for name, value in values.items() if name not in CELL_COLUMNS and value != defaults[name]
         }
         return CellRow(key, values, options, identity)
+
+
+@dataclass
+class Unopened(Opened):
+    """An experiment for a plan: nothing is opened that would be loaded, or may need a key.
+
+    Attributes:
+        identities: The identity that a model or an embedder had when a run opened it, by what is said about it. Another
+            one is told from others by what is said: nothing of it is in the results file.
+    """
+
+    identities: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def models(self) -> dict[str, Model]:
+        """The models, in whose place others stand that cannot be called."""
+        return {name: self._model(name) for name in self._asked}
+
+    @cached_property
+    def embedders(self) -> dict[str, ExperimentEmbedder]:
+        """The embedders; in place of those that may need a key others that embed nothing."""
+        return {name: self._embedder("embedder", name, self.experiment.embedders[name]) for name in self._used}
+
+    @cached_property
+    def score_embedder(self) -> Any:
+        """What would embed answers; None where it is not needed."""
+        return self._embedder("score_embedder", "", self.experiment.score_embedder) if self._has_cosines else None
+
+    def _model(self, name: str) -> Model:
+        spec: ModelSpec = self.experiment.models[name]
+        if told := _opened("model", name, lambda: spec.told):
+            return _Uncallable(spec.label, self.identities.get(told, told))
+        return self._open_model(name)
+
+    def _embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
+        if _opened(what, name, lambda: spec.may_need_key):
+            return spec.unopened(self.identities.get(spec.told, spec.told))
+        opened: ExperimentEmbedder = _opened(what, name, spec.open)
+        return opened
+
+
+@dataclass(frozen=True)
+class _Uncallable:
+    """A model that a plan does not call."""
+
+    name: str
+    identity: str
+    window: int | None = None
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """No reply."""
+        return Completion(error=ModelError(f"{self.name} was not opened, since it is only planned for", prompt))
+
+
+def as_opened(given: Experiment | Opened) -> Opened:
+    """An experiment, opened now unless it is already."""
+    return given if isinstance(given, Opened) else Opened(given)
 
 
 def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) -> Any:

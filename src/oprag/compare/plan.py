@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from oprag.compare.answer_tables import Spent
 from oprag.compare.checking import Found
-from oprag.compare.dry_run import Asked, DryRun
+from oprag.compare.data.data_set import fields_text
+from oprag.compare.dry_run import Asked, DryRun, Planned
 from oprag.compare.experiment import Experiment
 from oprag.compare.money import Limits, Price
-from oprag.compare.opened import Opened
+from oprag.compare.opened import Opened, Unopened
+from oprag.compare.reading import read_notes
 from oprag.compare.results_file import ResultsFile
+from oprag.compare.scoring import Scorable
 from oprag.compare.work import Unit
 
 __all__ = ["Plan", "make_plan"]
@@ -58,6 +64,12 @@ class Plan:
             the contexts themselves.
         limits: The most that may be spent.
         spent: What earlier runs have spent.
+        notes: How many of the answers that are there have each note, such as that the reply was empty.
+        scorable: How many questions have what each metric needs, and what is needed.
+        other_fields: The fields of records that are unknown, by data set; see `DataSet.other_fields`.
+        unscored: Why a run is refused: no answer could be scored; None where some can.
+        measured: How often the first answer of a cell is made to warm up, and how often each is measured; None where
+            nothing is measured. Of what is measured nothing is shared.
     """
 
     cells: int
@@ -74,6 +86,11 @@ class Plan:
     stand_in: tuple[str, ...]
     limits: Limits
     spent: Spent
+    notes: Mapping[str, int] = field(default_factory=dict)
+    scorable: Mapping[str, Scorable] = field(default_factory=dict)
+    other_fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    unscored: str | None = None
+    measured: tuple[int, int] | None = None
 
     @property
     def calls(self) -> int:
@@ -97,20 +114,31 @@ class Plan:
 
 
 def make_plan(
-    experiment: Experiment,
+    experiment: Experiment | Opened,
     path: str | os.PathLike[str] | None = None,
     *,
     retry_failed: bool = False,
+    keep: bool = False,
+    measure: bool = False,
+    warmup: int = 1,
+    repeats: int = 3,
     watch: Callable[[int, int], None] | None = None,
 ) -> Plan:
     """Find out what a run will take, without asking a model or an embedder that costs money.
 
-    What is split, embedded and found for the plan is kept in the results file, if there is one, and not done again.
+    No model is opened that is given by its name, so neither a provider's key nor a model file is needed, and no file is
+    written. What earlier runs have done is told by what they said about their models: where the same words mean another
+    model by now, such as another file, `run` finds that out.
 
     Args:
-        experiment: The experiment.
+        experiment: The experiment; where it is opened already, its models are known for certain.
         path: The results file that the run will go on with; None for one that begins anew.
         retry_failed: Whether questions that failed before will be tried again.
+        keep: Whether what is split, embedded and found for the plan is kept in the results file, which is made where it
+            is missing, so that the run need not do it again.
+        measure: Whether the plan is that of `measure_cells`, in which no call is shared and each is made several times.
+        warmup: As `measure_cells` has it.
+        repeats: As `measure_cells` has it.
         watch: Told how many questions in cells are planned, and how many there are.
 
     Raises:
@@ -119,40 +147,95 @@ def make_plan(
         ResultsFileError: The file is damaged, is another one, or cannot be written.
         MissingExtraError: Something that it needs is not installed.
     """
-    opened = Opened(experiment)
-    file = None if path is None else ResultsFile(path)
-    found = Found(set(), {}, 0) if file is None else file.found(experiment.name)
-    spent = Spent() if file is None else file.spent(experiment.name)
-    units = done = failed = 0
-    left: list[Unit] = []
-    for unit in opened.units():
-        units += 1
-        place = unit.cell_key, unit.question_key
-        done += place in found.answered
-        failed += place in found.failed
-        if place not in found.answered and (retry_failed or place not in found.failed):
-            left.append(unit)
-    costly = tuple(name for name, embedder in opened.embedders.items() if embedder.spends)
-    dry = DryRun(opened, file, costly)
-    calls_unshared, failures = dry.run(left, watch)
-    if file is not None:
-        file.close()
+    with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
+        identities = {} if file is None else file.identities()
+        opened = experiment if isinstance(experiment, Opened) else Unopened(experiment, identities=identities)
+        costly = tuple(name for name, embedder in opened.embedders.items() if embedder.spends)
+        again = _Again(warmup, repeats) if measure else None
+        waiting = _waiting(opened, file, again, retry_failed=retry_failed)
+        dry = DryRun(opened, file, costly, keep=keep, again=measure)
+        planned = dry.run([unit for unit, _ in waiting.units], watch)
+        name = opened.experiment.name
+        spent = Spent() if file is None else file.spent(name)
+        notes = read_notes(file, name) if file is not None and waiting.done and not measure else {}
+    asked = dry.asked if again is None else again.asked(planned, waiting.units)
+    prices = opened.experiment.prices
     return Plan(
         cells=len(opened.cells.cells),
         combinations=opened.cells.combinations,
         impossible=opened.cells.impossible,
         repeated=opened.cells.repeated,
         questions=len(opened.question_rows),
-        units=units,
-        done=done,
-        failed=failed,
-        calls_unshared=calls_unshared,
-        models={name: _model_plan(asked, experiment.prices.get(name)) for name, asked in dry.asked.items()},
-        failures=failures,
+        units=waiting.total,
+        done=waiting.done,
+        failed=waiting.failed,
+        calls_unshared=sum(one.calls for one in asked.values()) if measure else sum(one.asked.calls for one in planned),
+        models={name: _model_plan(one, prices.get(name)) for name, one in asked.items()},
+        failures=dict(Counter(one.failure for one in planned if one.failure is not None)),
         stand_in=costly,
-        limits=experiment.limits,
+        limits=opened.experiment.limits,
         spent=spent,
+        notes=dict(notes),
+        scorable=opened.scorable,
+        other_fields=opened.other_fields,
+        unscored=opened.unscored,
+        measured=again,
     )
+
+
+class _Waiting(NamedTuple):
+    """What is left to do: the units, and how often each is measured."""
+
+    units: Sequence[tuple[Unit, int]]
+    total: int
+    done: int
+    failed: int
+
+
+class _Again(NamedTuple):
+    """How often answers are measured.
+
+    Attributes:
+        warmup: How often the first one of a cell before anything is measured.
+        repeats: How often each.
+    """
+
+    warmup: int
+    repeats: int
+
+    def asked(self, planned: Sequence[Planned], units: Sequence[tuple[Unit, int]]) -> dict[str, Asked]:
+        """What models are asked, by their names."""
+        attempts = {(unit.cell_key, unit.question_key): number for unit, number in units}
+        warm: set[str] = set()
+        found: dict[str, Asked] = {}
+        for unit, asked, failure in planned:
+            number = attempts[unit.cell_key, unit.question_key]
+            if failure is not None:
+                number = 1  # which ends it, and warms nothing up
+            elif unit.cell_key not in warm:
+                number += self.warmup
+                warm.add(unit.cell_key)
+            if asked.calls:
+                name = unit.cell.model or ""
+                found[name] = found.get(name, Asked()).plus(asked.times(number))
+        return found
+
+
+def _waiting(opened: Opened, file: ResultsFile | None, again: _Again | None, *, retry_failed: bool) -> _Waiting:
+    name = opened.experiment.name
+    units = [*opened.units()]
+    if again is not None:
+        known = set() if file is None else file.measured().attempts
+        numbers = range(1, again.repeats + 1)
+        lacking = [sum((unit.cell_key, unit.question_key, one) not in known for one in numbers) for unit in units]
+        left = [(unit, number) for unit, number in zip(units, lacking, strict=True) if number]
+        return _Waiting(left, len(units), len(units) - len(left), 0)
+    found = Found(set(), {}, 0) if file is None else file.found(name)
+    places = {(unit.cell_key, unit.question_key): unit for unit in units}
+    failed = places.keys() & found.failed
+    skipped = found.answered if retry_failed else found.answered | failed
+    left = [(unit, 1) for place, unit in places.items() if place not in skipped]
+    return _Waiting(left, len(units), len(places.keys() & found.answered), len(failed))
 
 
 def _model_plan(asked: Asked, price: Price | None) -> ModelPlan:
@@ -167,14 +250,15 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield f"  {plan.repeated:,} do the same as another one: an option has no effect in them"
     for reason, number in plan.impossible.items():
         yield f"  {number:,} skipped: {reason}"
-    yield f"{plan.questions:,} questions: {plan.units:,} answers"
-    if plan.done:
-        yield f"  {plan.done:,} are in the results file"
-    if plan.failed:
-        yield f"  {plan.failed:,} failed before"
-    for reason, number in plan.failures.items():
-        yield f"  {number:,} cannot be made: {reason}"
-    yield f"{plan.calls:,} calls of models, of {plan.calls_unshared:,} that the cells need"
+    yield from _answers(plan)
+    if plan.measured is None:
+        yield f"{plan.calls:,} calls of models, of {plan.calls_unshared:,} that the cells need"
+    else:
+        warmup, repeats = plan.measured
+        yield (
+            f"{plan.calls:,} calls of models: each answer is measured {repeats:,} times, and the first of each cell is "
+            f"made {warmup:,} times before that to warm up; nothing is shared"
+        )
     for name, model in plan.models.items():
         money = "" if model.money is None else f", {model.money:,.2f}"
         yield f"  {name}: {model.calls:,} calls, {model.input_tokens:,} tokens in, {model.output_tokens:,} out{money}"
@@ -184,3 +268,29 @@ def _lines(plan: Plan) -> Iterator[str]:
     if limits:
         spent = plan.spent._asdict()
         yield "limits: " + ", ".join(f"{limit:,} {name} ({spent[name]:,.6g} spent)" for name, limit in limits.items())
+    yield from _scores(plan)
+
+
+def _answers(plan: Plan) -> Iterator[str]:
+    yield f"{plan.questions:,} questions: {plan.units:,} answers"
+    if plan.done:
+        yield f"  {plan.done:,} are {'in the results file' if plan.measured is None else 'measured already'}"
+    for note, number in plan.notes.items():
+        yield f"    {number:,} of them: {note}"
+    if plan.failed:
+        yield f"  {plan.failed:,} failed before"
+    for reason, number in plan.failures.items():
+        yield f"  {number:,} cannot be made: {reason}"
+
+
+def _scores(plan: Plan) -> Iterator[str]:
+    """How many questions each metric can score, those alike in a line."""
+    alike: dict[tuple[int, str], list[str]] = {}
+    for metric, (questions, why) in plan.scorable.items():
+        alike.setdefault((questions, "" if questions == plan.questions else f", since {why}"), []).append(metric)
+    for (questions, why), metrics in alike.items():
+        yield f"{questions:,} of {plan.questions:,} questions can be scored{why}: {', '.join(metrics)}"
+    for name, fields in plan.other_fields.items():
+        yield f"unknown fields of the records of {name}, kept in `about`: {fields_text(fields)}"
+    if plan.unscored is not None:
+        yield f"a run is refused: {plan.unscored}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -115,7 +116,8 @@ class ResultsFile:
         """Write down how the run ended."""
         with self._database.writing() as connection:
             connection.execute(
-                "UPDATE runs SET ended = ?, outcome = ? WHERE id = ?", [work_tables.now(), without_keys(outcome), self._run]
+                "UPDATE runs SET ended = ?, outcome = ? WHERE id = ?",
+                [work_tables.now(), without_keys(outcome), self._run],
             )
 
     def spent(self, experiment: str) -> answer_tables.Spent:
@@ -132,6 +134,14 @@ class ResultsFile:
         with self._database.reading() as connection:
             return answers_found(connection, experiment)
 
+    def identities(self) -> dict[str, str]:
+        """The identity of each model and embedder that runs have opened, by what was said about it."""
+        if not self.path.exists():
+            return {}
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT described FROM experiments ORDER BY id").fetchall()
+        return {told: one for (text,) in rows for told, one in json.loads(text).get("identities", {}).items()}
+
     def keep_answers(self, answers: Sequence[AnswerRecord]) -> None:
         """Write answers; one that is there, such as a failed one, is replaced.
 
@@ -145,6 +155,8 @@ class ResultsFile:
 
     def measured(self) -> measurement_tables.FoundMeasurements:
         """What was measured to its end, and what could not be in this run."""
+        if not self.path.exists():
+            return measurement_tables.FoundMeasurements(set(), set(), {})
         with self._database.reading() as connection:
             return measurement_tables.found_measurements(connection, self._run)
 
@@ -157,7 +169,10 @@ class ResultsFile:
         """
         with self._database.writing() as connection:
             self._check_run(connection)
-            measurement_tables.write_measurements(connection, cell, measurements, spent, replies, self._run)
+            measurement_tables.write_measurements(connection, measurements, self._run)
+            new = work_tables.unknown_replies(connection, replies)
+            work_tables.write_replies(connection, new, self._run)
+            measurement_tables.write_measured_calls(connection, cell, spent, new, self._run)
 
     def keep_failed_measurements(self, failures: Sequence[FailedMeasurement]) -> None:
         """Write what could not be measured, and why."""

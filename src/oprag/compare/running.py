@@ -28,7 +28,7 @@ _FLUSH_CHARACTERS = 20_000_000  # of the prompts of answers, which are held unti
 
 
 def run(
-    experiment: Experiment,
+    experiment: Experiment | Opened,
     path: str | os.PathLike[str],
     *,
     retry_failed: bool = False,
@@ -41,7 +41,7 @@ def run(
     are on their way, a second one does not.
 
     Args:
-        experiment: The experiment.
+        experiment: The experiment; where it is opened already, nothing of it is opened again.
         path: The results file; made where it is missing.
         retry_failed: Whether questions that failed before are tried again.
         watch: Told how far it is.
@@ -54,8 +54,9 @@ def run(
     """
     with started(experiment, path) as going:
         opened, file = going.opened, going.file
-        meter = Meter(experiment.limits, file.spent(experiment.name))
-        tally = Tally(opened, file.found(experiment.name), retry_failed=retry_failed)
+        name = opened.experiment.name
+        meter = Meter(opened.experiment.limits, file.spent(name))
+        tally = Tally(opened, file.found(name), retry_failed=retry_failed)
         going.outcome = _work(opened, file, meter, tally, watch) if tally.waiting else "complete"
     return tally.report(going.outcome, meter.spent, going.seconds)
 

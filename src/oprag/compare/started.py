@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 from oprag.compare.error_text import named_message
 from oprag.compare.experiment import Experiment
-from oprag.compare.opened import Opened
+from oprag.compare.opened import Opened, as_opened
 from oprag.compare.report import versions
 from oprag.compare.results_file import ResultsFile
 from oprag.errors import ResultsFileError
@@ -21,7 +21,7 @@ class Started:
     """A run that goes on.
 
     Args:
-        experiment: What is run.
+        experiment: What is run; what is opened already is not opened again.
         path: The results file.
 
     Attributes:
@@ -30,9 +30,9 @@ class Started:
         outcome: How the run ends; whoever does the work says so.
     """
 
-    def __init__(self, experiment: Experiment, path: str | os.PathLike[str]) -> None:
+    def __init__(self, experiment: Experiment | Opened, path: str | os.PathLike[str]) -> None:
         self._since = time.perf_counter()
-        self.opened = Opened(experiment)
+        self.opened = as_opened(experiment)
         self.file = ResultsFile(path)
         self.outcome = "interrupted"
 
@@ -43,7 +43,7 @@ class Started:
 
 
 @contextmanager
-def started(experiment: Experiment, path: str | os.PathLike[str]) -> Iterator[Started]:
+def started(experiment: Experiment | Opened, path: str | os.PathLike[str]) -> Iterator[Started]:
     """Begin a run in its file, and write down there how it ended, whatever happens.
 
     Args:
@@ -57,8 +57,9 @@ def started(experiment: Experiment, path: str | os.PathLike[str]) -> Iterator[St
     """
     run = Started(experiment, path)
     opened, file = run.opened, run.file
+    opened.check_scorable()
     file.check()
-    file.begin(experiment.name, opened.described(), opened.cell_rows, opened.question_rows, versions())
+    file.begin(opened.experiment.name, opened.described(), opened.cell_rows, opened.question_rows, versions())
     try:
         yield run
     except Exception as error:

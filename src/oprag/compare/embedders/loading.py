@@ -15,7 +15,7 @@ from oprag.providers.functions import function_named, made_by
 from oprag.providers.tokenizing.tokenizers import HUGGINGFACE
 from oprag.settings import digest_of
 
-__all__ = ["LoadedEmbedder", "load_embedder"]
+__all__ = ["LoadedEmbedder", "is_paid_provider", "load_embedder"]
 
 # Providers whose models run where they are called.
 _FREE = ("ollama",)
@@ -65,7 +65,14 @@ def load_embedder(given: Any, name: str | None, settings: Mapping[str, Any]) -> 
     embedder = ProviderEmbedder(given, f"The embedder {given!r}", **settings)
     if not embedder.tells_settings:
         embedder.name = f"{given} {digest_of(plain_settings(settings, given))}"
-    return LoadedEmbedder(embedder, spends=kind not in _FREE)
+    return LoadedEmbedder(embedder, spends=is_paid_provider(given))
+
+
+def is_paid_provider(given: Any) -> bool:
+    """Whether it is PROVIDER:MODEL, and the provider's models do not run where they are called."""
+    if not isinstance(given, str) or given == LOCAL or given.partition(":")[0] in (HUGGINGFACE, *_FREE):
+        return False
+    return function_named(given) is None
 
 
 def _of_object(given: Any, name: str | None, settings: Mapping[str, Any], maker: str = "") -> LoadedEmbedder:

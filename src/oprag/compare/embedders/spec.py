@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from oprag.checks import check_bool, check_text
-from oprag.compare.embedders.loading import load_embedder
+from oprag.compare.embedders.loading import is_paid_provider, load_embedder
+from oprag.compare.models.identity import plain_settings
 from oprag.errors import ExperimentError, OptionError
 from oprag.providers import LOCAL
 from oprag.providers.functions import no_function
@@ -131,6 +132,35 @@ class EmbedderSpec:
     @property
     def _prefixed(self) -> bool:
         return bool(self.question_prefix or self.document_prefix)
+
+    @property
+    def told(self) -> str:
+        """A hash of what is said about an embedder by its name; empty for the packaged one, and for an object."""
+        if not isinstance(self.given, str) or self.given == LOCAL:
+            return ""
+        said = [self.given, plain_settings(self.settings, self.label), self.name]
+        return f"embedder {digest_of([*said, self.question_prefix, self.document_prefix])}"
+
+    @property
+    def may_need_key(self) -> bool:
+        """Whether opening it may need the key of a provider who is paid."""
+        return self.spends is not False and is_paid_provider(self.given)
+
+    def unopened(self, identity: str) -> ExperimentEmbedder:
+        """What is known of the embedder before it is opened: it counts tokens, and embeds nothing.
+
+        Args:
+            identity: Its identity, as far as that is known.
+        """
+        return ExperimentEmbedder(
+            identity,
+            self.label,
+            spends=True,
+            note="",
+            _embedder=None,
+            _prefixes=("", ""),
+            _tokenizer=self.tokenizer or LOCAL,
+        )
 
     def open(self) -> ExperimentEmbedder:
         """The embedder; weights are not loaded before something is embedded.

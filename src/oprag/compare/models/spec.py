@@ -115,6 +115,19 @@ class ModelSpec:
         return ", ".join([self.given, *shown, *([f"#{digest_of(others)[:_SHORT]}"] if others else [])])
 
     @property
+    def told(self) -> str:
+        """A hash of what is said about a model by its name; empty for the packaged one, and for an object.
+
+        Raises:
+            ExperimentError: A setting is an object that does not say what it is, or the module cannot be imported.
+        """
+        if not isinstance(self.given, str) or self.given == LOCAL:
+            return ""
+        # Two names of one function are two models, as replies are kept under the name.
+        own = None if self.gives_likelihoods or function_named(self.given) is None else self.name
+        return f"model {digest_of([self.given, plain_settings(self.settings, self.label), own])}"
+
+    @property
     def gives_likelihoods(self) -> bool:
         """Whether it says how likely answers are, and writes none."""
         return gives_likelihoods(self.given)

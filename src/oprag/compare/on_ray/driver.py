@@ -17,7 +17,7 @@ from oprag.compare.on_ray.asking import ask_desk, cause_of
 from oprag.compare.on_ray.connecting import connected, load_ray
 from oprag.compare.on_ray.desk import Desk, News
 from oprag.compare.on_ray.worker import Share, work_on
-from oprag.compare.opened import Opened
+from oprag.compare.opened import Opened, as_opened
 from oprag.compare.progress import Watch
 from oprag.compare.report import Report
 from oprag.compare.results_file import ResultsFile
@@ -35,7 +35,7 @@ _LOOK = 0.5  # seconds between looks at how far it is
 
 
 def run_on_ray(
-    experiment: Experiment,
+    experiment: Experiment | Opened,
     path: str | os.PathLike[str],
     *,
     address: str | None = None,
@@ -54,6 +54,7 @@ def run_on_ray(
 
     Args:
         experiment: The experiment; its functions must be importable on all machines, and models reachable from there.
+            Where it is opened already, nothing of it is opened again in this process.
         path: The results file, on the machine of the caller.
         address: The address of the cluster, as `ray.init` takes it: HOST:PORT, "auto" for the one of this machine,
             "local" for one that is started here and ends with the run. None looks for one, and starts one if there is
@@ -69,15 +70,17 @@ def run_on_ray(
         MissingExtraError: The extra `ray`, or something that the experiment needs, is not installed.
     """
     ray = load_ray()
-    check_sendable(experiment, ray.cloudpickle.dumps)
-    with started(experiment, path) as going:
-        tally = Tally(going.opened, going.file.found(experiment.name), retry_failed=retry_failed)
+    opened = as_opened(experiment)
+    check_sendable(opened.experiment, ray.cloudpickle.dumps)
+    name = opened.experiment.name
+    with started(opened, path) as going:
+        tally = Tally(opened, going.file.found(name), retry_failed=retry_failed)
         if tally.waiting:
             with connected(ray, address):
                 going.outcome = _Spreading(ray, going.opened, going.file, tally).run(watch)
         else:
             going.outcome = "complete"
-        spent = going.file.spent(experiment.name)
+        spent = going.file.spent(name)
     return tally.report(going.outcome, spent, going.seconds)
 
 
