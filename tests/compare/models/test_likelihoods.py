@@ -1,7 +1,10 @@
 """Likelihood models through whole runs: what they are asked, and what becomes of it."""
 
 import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -242,3 +245,32 @@ def test_a_model_that_is_not_there_is_refused_before_a_run():
         ModelSpec("gguf:/none.gguf", settings={"colour": "red"}).open()
     with pytest.raises((ExperimentError, OptionError), match="window must be a whole number"):
         ModelSpec("gguf:/none.gguf", settings={"window": 0}).open()
+
+
+def test_a_model_file_is_loaded_when_it_is_first_asked_and_once(tmp_path, monkeypatch):
+    started = []
+
+    class Server:
+        window = 512
+
+        def __init__(self, path, window, threads):
+            started.append(path)
+
+        def tokenize(self, text, *, first, parse_special_tokens):
+            return [0] * first + [1] * len(text)
+
+    monkeypatch.setitem(sys.modules, "xllamacpp", ModuleType("xllamacpp"))
+    monkeypatch.setattr("oprag.compare.likelihood.gguf.GgufServer", Server)
+    path = tmp_path / "model.gguf"
+    with pytest.raises(ExperimentError, match="there is no model file"):
+        ModelSpec(f"gguf:{path}").open()
+    path.write_bytes(b"no model")
+    with pytest.raises(ExperimentError, match="cannot be loaded as a GGUF model"):
+        ModelSpec(f"gguf:{path}").open()
+    path.write_bytes(b"GGUF and weights")
+    model = ModelSpec(f"gguf:{path}").open()
+    assert model.identity.startswith("gguf:model.gguf@")
+    assert not started
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: model.window, range(8))) == [512] * 8
+    assert started == [path]

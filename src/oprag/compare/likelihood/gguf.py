@@ -9,7 +9,7 @@ from math import fsum
 from pathlib import Path
 
 from oprag.checks import check_bool, check_count
-from oprag.compare.likelihood.gguf_server import BLOCK, GgufServer
+from oprag.compare.likelihood.gguf_server import BLOCK, GgufServer, check_gguf
 from oprag.compare.likelihood.split_answer import begun, common_beginning, split_answer
 from oprag.compare.measuring.cores import usable_cores
 from oprag.errors import ModelError
@@ -34,7 +34,7 @@ class GgufLikelihood:
     when nothing is shared. (Pieces of other sizes are rounded otherwise. With 4-bit weights that moves a figure by
     some hundredths of a nat, as another number of threads or another release of llama.cpp does.)
 
-    Calls from several threads wait for each other.
+    Calls from several threads wait for each other. The file is loaded when it is first asked for anything but its name.
 
     Args:
         path: The model file.
@@ -45,13 +45,10 @@ class GgufLikelihood:
         parse_special_tokens: Whether special tokens that are written out in a text, as in a chat template, are read as
             such. Else they are plain text, as is safe where documents of others are in the prompt.
 
-    Attributes:
-        window: The most tokens that prompt and answer may have together.
-
     Raises:
         MissingExtraError: The extra `likelihood` is not installed.
         OptionError: An option has a value that it cannot have.
-        ModelError: The file is missing, or cannot be loaded.
+        ModelError: The file is missing, or is no GGUF file.
     """
 
     def __init__(
@@ -67,15 +64,38 @@ class GgufLikelihood:
         check_bool("parse_special_tokens", parse_special_tokens)
         self._path = Path(path)
         self._parse_special_tokens = parse_special_tokens
-        self._server = GgufServer(self._path, window, threads or max(1, int(usable_cores()) - 1))
-        # The server may have made it a little longer.
-        self.window = window or self._server.window
-        # Where two tokens are put around a text, the second ends it.
-        self._first = self._server.tokenize("", first=True, parse_special_tokens=False)[:1]
-        # A token that is a whole character.
-        self._whole = self._tokens("a")[-1]
+        self._window = window
+        self._threads = threads
+        check_gguf(self._path)
         self._lock = threading.Lock()
+        self._loading = threading.Lock()
+        self._loaded: GgufServer | None = None
         self._read: list[int] = []
+
+    @property
+    def window(self) -> int:
+        """The most tokens that prompt and answer may have together."""
+        # The server may have made it a little longer than it was told.
+        return self._window or self._server.window
+
+    @property
+    def _server(self) -> GgufServer:
+        """The server, which is started once."""
+        with self._loading:
+            if self._loaded is None:
+                threads = self._threads or max(1, int(usable_cores()) - 1)
+                self._loaded = GgufServer(self._path, self._window, threads)
+            return self._loaded
+
+    @cached_property
+    def _first(self) -> list[int]:
+        """The token that begins every text; where two are put around one, the second ends it."""
+        return self._server.tokenize("", first=True, parse_special_tokens=False)[:1]
+
+    @cached_property
+    def _whole(self) -> int:
+        """A token that is a whole character."""
+        return self._tokens("a")[-1]
 
     @cached_property
     def name(self) -> str:

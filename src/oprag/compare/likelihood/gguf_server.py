@@ -10,9 +10,30 @@ from typing import Any
 from oprag.errors import MissingExtraError, ModelError
 from oprag.providers.llama_server import start_llama_server
 
-__all__ = ["BLOCK", "GgufServer"]
+__all__ = ["BLOCK", "GgufServer", "check_gguf"]
 
 BLOCK = 512  # tokens that are read at once
+_MAGIC = b"GGUF"
+
+
+def check_gguf(path: Path) -> None:
+    """Refuse what cannot be a model file, without loading it.
+
+    Raises:
+        MissingExtraError: The extra `likelihood` is not installed.
+        ModelError: There is no such file, or it does not begin as a GGUF file does.
+    """
+    try:
+        import xllamacpp  # noqa: F401 - whether it is there
+    except ImportError as error:
+        raise MissingExtraError("A likelihood by a GGUF file", "likelihood") from error
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(_MAGIC))
+    except OSError as error:
+        raise ModelError(f"there is no model file {path}", path) from error
+    if begins != _MAGIC:
+        raise ModelError(f"{path} cannot be loaded as a GGUF model: it does not begin with GGUF", path)
 
 
 class GgufServer:
@@ -32,12 +53,9 @@ class GgufServer:
     """
 
     def __init__(self, path: Path, window: int | None, threads: int) -> None:
-        try:
-            import xllamacpp
-        except ImportError as error:
-            raise MissingExtraError("A likelihood by a GGUF file", "likelihood") from error
-        if not path.is_file():
-            raise ModelError(f"there is no model file {path}", path)
+        check_gguf(path)
+        import xllamacpp
+
         parameters = xllamacpp.CommonParams()
         parameters.model.path = str(path)
         parameters.n_ctx = window or 0

@@ -56,13 +56,18 @@ class AskedForLikelihoods:
     Attributes:
         name: What it is called in tables.
         identity: What it is.
-        window: How many tokens it can read.
     """
 
     name: str
     identity: str
-    window: int | None
+    _window: int | None = field(repr=False)
     _model: LikelihoodModel = field(repr=False)
+
+    @property
+    def window(self) -> int:
+        """How many tokens it can read."""
+        # Asked for, it may load the model.
+        return self._window or self._model.window
 
     def complete(self, prompt: Prompt) -> Completion:
         """The mean log-probability of a token of the answer, in nats, as a text; or why there is none."""

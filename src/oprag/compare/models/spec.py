@@ -154,7 +154,7 @@ class ModelSpec:
         """
         if self.gives_likelihoods:
             likely = load_likelihood_model(self.given, self.settings)
-            return AskedForLikelihoods(self.label, likely.name, self.window or likely.window, likely)
+            return AskedForLikelihoods(self.label, likely.name, self.window, likely)
         if self.given == LOCAL:
             return self._opened_local(stop)
         model = self._loaded() if isinstance(self.given, str) else self.given
