@@ -14,12 +14,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
+import oprag.langchain
+import oprag.llama_index
 from docs.example_code import EXAMPLES, example_block
 from docs.help_texts import help_texts
 from oprag import Assembly, approximate_tokens
+from oprag.checks import descriptions
 from oprag.compare import metrics
 from oprag.compare.axes import axes
 from oprag.compare.scoring import METRICS
+from oprag.fields import AssemblyFields
 from oprag.methods import MethodOptions
 
 ROOT = Path(__file__).parent.parent
@@ -30,14 +36,31 @@ DOCUMENTS = (README, *sorted((ROOT / "docs").rglob("*.md")))
 def options_table(kind: Any) -> str:
     """The options of a dataclass as a Markdown table."""
     rows = ["| option | default | what it does |", "|---|---|---|"]
+    told = descriptions(kind)
     for field in fields(kind):
         default = _SHOWN.get(field.name, repr(field.default))
-        function = field.metadata["function"]
-        can_be = f" Or a function that {function}." if function else ""
-        rows.append(f"| `{field.name}` | `{default}` | {field.metadata['help']}{can_be} |")
+        rows.append(f"| `{field.name}` | `{default}` | {told[field.name]} |")
     return "\n".join(rows) + "\n"
 
 
+def fields_table(cls: type[BaseModel]) -> str:
+    """The options of a class as a Markdown table, but for shared ones that have the same default."""
+    shared = (Assembly, MethodOptions) if issubclass(cls, AssemblyFields) else ()
+    elsewhere = {field.name: field.default for kind in shared for field in fields(kind)}
+    rows = ["| option | default | what it does |", "|---|---|---|"]
+    for name, field in cls.model_fields.items():
+        # The framework's own have no description.
+        if field.description is not None and elsewhere.get(name, _NOWHERE) != field.default:
+            default = f"`{_SHOWN.get(name, repr(field.default))}`"
+            if field.default_factory is not None:
+                default = ""
+            elif field.is_required():
+                default = "required"
+            rows.append(f"| `{name}` | {default} | {field.description} |")
+    return "\n".join(rows) + "\n"
+
+
+_NOWHERE = object()
 _SHOWN = {"count_tokens": approximate_tokens.__name__, "prompts": "Prompts()"}
 
 
@@ -98,6 +121,12 @@ PARTS: dict[str, Callable[[], str]] = {
     "versions": versions_table,
     "introduction": introduction,
     "help texts": help_texts,
+    **{
+        f"options of {package.__name__}.{name}": partial(fields_table, cls)
+        for package in (oprag.langchain, oprag.llama_index)
+        for name in package.__all__
+        if hasattr(cls := getattr(package, name), "model_fields")
+    },
     **{f"example {path.stem}": partial(example_block, path) for path in sorted(EXAMPLES.glob("*.py"))},
 }
 """What makes each part, by the name between whose marks it stands."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import random
 import subprocess
@@ -67,6 +69,37 @@ def run_python(code: str, **environment: str) -> str:
     )
     assert result.returncode == 0, result.stderr
     return result.stdout
+
+
+def shown_after_import(package: str) -> dict[str, Any]:
+    """What Python shows of the classes of a package with options, where none of them has been used before."""
+    return json.loads(run_python(_SHOW.format(package=package)))  # type: ignore[no-any-return]
+
+
+_SHOW = """
+import importlib, inspect, json, pydoc
+package = importlib.import_module("{package}")
+shown = {{}}
+for name in package.__all__:
+    cls = getattr(package, name)
+    if hasattr(cls, "model_fields"):
+        parameters = inspect.signature(cls).parameters.values()
+        shown[name] = {{
+            "parameters": {{one.name: one.kind.name for one in parameters}},
+            "required": [one.name for one in parameters if one.default is one.empty],
+            "help": pydoc.render_doc(cls, renderer=pydoc.plaintext).partition("Method resolution order")[0],
+        }}
+print(json.dumps(shown))
+"""
+
+
+def declared_descriptions(kind: type[Any]) -> dict[str, str]:
+    """What a dataclass of options says about each of them, as surfaces show it."""
+    return {
+        field.name: field.metadata["help"]
+        + (f" Or a function that {field.metadata['function']}." if field.metadata["function"] else "")
+        for field in dataclasses.fields(kind)
+    }
 
 
 class WordEmbedder:

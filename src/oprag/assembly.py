@@ -16,6 +16,7 @@ from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = [
     "HEADER_FIELDS",
+    "NEAR_MISSES",
     "OP_RAG_16K",
     "PAPER",
     "UNCUT",
@@ -42,54 +43,60 @@ class Assembly:
     """How retrieved chunks become a context: select, budget, order, stitch, render.
 
     This is the one declaration of these options; the adapters and the command line take their names, defaults and
-    checks from here. In the metadata of each field (`dataclasses.fields(Assembly)`) stand a description (`help`) and,
-    where a function can take its place, what that does (`function`).
+    checks from here. The metadata of each field (`dataclasses.fields(Assembly)`) holds a description (`help`) and, if a
+    function is allowed as a value, what the function does (`function`).
 
     Raises:
-        OptionError: An option has a value that it cannot have.
+        OptionError: An option is invalid.
     """
 
-    k: int | None = option(None, "The most chunks to keep, the best-ranked ones.")
-    fetch_k: int | None = option(None, "How many candidates to consider before the selection; k by default.")
-    token_budget: int | None = option(None, "The most tokens that the rendered context may have.")
+    k: int | None = option(None, "Maximum number of chunks to keep, by rank.")
+    fetch_k: int | None = option(None, "Number of candidates to retrieve before the selection; k by default.")
+    token_budget: int | None = option(None, "Maximum number of tokens in the rendered context.")
     count_tokens: TokenCounter = option(
-        approximate_tokens, "How tokens are counted; by default an approximation, UTF-8 bytes / 4.", "counts a text"
+        approximate_tokens,
+        "Token counter; by default an approximation, UTF-8 bytes / 4.",
+        "counts the tokens of a text",
     )
     order: Order = option(
-        "source", "How the kept chunks stand: source (OP-RAG), rank (vanilla), reverse, edges or random."
+        "source",
+        "Order of the kept chunks: source (OP-RAG), rank (vanilla), reverse, edges (best at both ends) or random.",
     )
-    seed: int = option(0, "The seed of the random order.")
+    seed: int = option(0, "Seed of the random order.")
     source_order: SourceOrder = option(
         "best",
-        "How sources follow each other: best (the one with the best chunk first), best_last, total or natural.",
-        "gives the sort key of a source's chunks",
+        "Order of the sources: best (the one with the best-ranked chunk first), best_last, total (by sum of scores) "
+        "or natural (by name).",
+        "returns the sort key of a source's chunks",
     )
     missing_position: MissingPosition = option(
-        "last", "What happens to a chunk without a position: last or first in its source, drop, or error."
+        "last", "What to do with chunks that have no position: last or first (in their source), drop, or error."
     )
     source_key: SourceKey | None = option(
-        None, "The metadata key that names the source, or several to try in turn.", "names the source of a chunk"
+        None, "Metadata key that names the source, or several keys to try in turn.", "returns the source of a chunk"
     )
     position_key: PositionKey | None = option(
-        None, "The metadata key that gives the position, or several that form it together.", "gives it for a chunk"
+        None,
+        "Metadata key that contains the position, or several keys that form it together.",
+        "returns the position of a chunk",
     )
     similarity_threshold: float | None = option(
-        None, "The least cosine of a chunk and the question, from -1 to 1; one scale, whatever the store."
+        None, "Minimum cosine similarity to the question, from -1 to 1; the same scale for every store."
     )
     redundancy_threshold: float | None = option(
-        None, "A chunk goes when its cosine with a better-ranked one that is kept is at least this, from -1 to 1."
+        None, "Drop chunks whose cosine similarity to a better-ranked kept chunk is at least this, from -1 to 1."
     )
     min_keep: int = option(
-        0, "The fewest chunks to keep, whatever the thresholds say; best first those come back that repeat nothing."
+        0, "Minimum number of chunks to keep despite the thresholds; by rank, redundant chunks last."
     )
-    neighbors: int = option(0, "How many chunks before and after each kept one to fill in, where they can be had.")
+    neighbors: int = option(0, "Number of adjacent chunks to add before and after each kept chunk, where available.")
     stitch: bool = option(default=True, description="Join chunks that touch or overlap, without repeating text.")
-    separator: str = option("\n\n", "What stands between two passages.")
-    gap: str | None = option(None, "A mark between two passages of one source, such as [...].")
+    separator: str = option("\n\n", "Text between two passages.")
+    gap: str | None = option(None, "Mark between two passages of one source, such as [...].")
     header: Header | None = option(
         None,
-        "A line above each passage, which may hold {number}, {source}, {page}, {start}, {end} and {rank}.",
-        "writes it",
+        "Line above each passage; may contain {number}, {source}, {page}, {start}, {end} and {rank}.",
+        "returns the line for a passage",
     )
 
     def __post_init__(self) -> None:
@@ -135,11 +142,11 @@ def as_assembly(assembly: Assembly | None, options: dict[str, Any]) -> Assembly:
     """The assembly with these options changed.
 
     Raises:
-        OptionError: `assembly` is no `Assembly`, or an option is unknown or has a value that it cannot have.
+        OptionError: `assembly` is not an `Assembly`, or an option is unknown or invalid.
     """
     if assembly is not None and not isinstance(assembly, Assembly):
         raise OptionError(f"expected an oprag.Assembly, got {type(assembly).__name__}", assembly)
-    check_names(options, Assembly.__dataclass_fields__)
+    check_names(options, Assembly.__dataclass_fields__, NEAR_MISSES)
     if assembly is None:
         return Assembly(**options)
     return dataclasses.replace(assembly, **options) if options else assembly
@@ -194,6 +201,17 @@ UNCUT = {
     "neighbors": 0,
 }
 """What stands in place of other options where chunks were chosen before: nothing more is left out or filled in."""
+
+NEAR_MISSES = {
+    **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
+    **dict.fromkeys(
+        ("max_tokens", "max_tokens_limit", "max_context_tokens", "token_limit"),
+        "use token_budget=, the maximum for the context",
+    ),
+    **dict.fromkeys(("similarity_cutoff", "score_threshold"), "use similarity_threshold=, a cosine similarity"),
+    **dict.fromkeys(("tokenizer", "token_counter", "length_function", "get_num_tokens"), "use count_tokens="),
+}
+"""Names that other packages have for these options, and what to write instead."""
 
 OP_RAG_16K = {"k": 128, "token_budget": 16_384}
 """What stands in place of the defaults of `Assembly` where a store or an index is searched: the paper's OP-RAG-16K."""

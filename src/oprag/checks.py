@@ -5,16 +5,37 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 from oprag.errors import OptionError
 
-__all__ = ["check_bool", "check_choice", "check_cosine", "check_count", "check_names", "check_text", "option"]
+__all__ = [
+    "check_bool",
+    "check_choice",
+    "check_cosine",
+    "check_count",
+    "check_names",
+    "check_text",
+    "descriptions",
+    "option",
+]
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def option(default: Any, description: str, function: str = "") -> Any:
     """A dataclass field with its description, and what a function in its place does, in words for every surface."""
     return dataclasses.field(default=default, metadata={"help": description, "function": function})
+
+
+def descriptions(kind: Any) -> dict[str, str]:
+    """What each option of such a dataclass does, functions in its place included."""
+    return {
+        field.name: field.metadata["help"]
+        + (f" Or a function that {does}." if (does := field.metadata["function"]) else "")
+        for field in dataclasses.fields(kind)
+    }
 
 
 def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:
@@ -73,14 +94,21 @@ def check_text(name: str, value: Any, *, optional: bool = False) -> None:
         raise OptionError(f"{name} must be a string{' or None' if optional else ''}, got {value!r}", value)
 
 
-def check_names(options: Mapping[str, Any], names: Collection[str]) -> None:
-    """Refuse an option that there is not, with the name that was probably meant.
+def check_names(options: Mapping[str, Any], names: Collection[str], near_misses: Mapping[str, str] = _NONE) -> None:
+    """Reject unknown option names, and say what was probably meant.
+
+    Args:
+        options: The options that were given.
+        names: The names of all options.
+        near_misses: What to write in place of names that other packages use.
 
     Raises:
         OptionError: A name is unknown.
     """
     for name in options:
         if name not in names:
+            if name in near_misses:
+                raise OptionError(f"unknown option {name!r}; {near_misses[name]}", name)
             import difflib
 
             close = difflib.get_close_matches(name, names, n=1)

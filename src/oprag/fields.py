@@ -7,13 +7,14 @@ they are, so that every surface refuses the same things in the same words. A tes
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
 
-from oprag.assembly import Assembly, Header, MissingPosition, Order, SourceOrder, as_assembly
+from oprag.assembly import NEAR_MISSES, Assembly, Header, MissingPosition, Order, SourceOrder, as_assembly
+from oprag.checks import check_names, descriptions
 from oprag.errors import OptionError
 from oprag.position import PositionKey
 from oprag.source import SourceKey
@@ -22,40 +23,107 @@ from oprag.tokens import TokenCounter, approximate_tokens
 if TYPE_CHECKING:
     from oprag.profile import Profile
 
-__all__ = ["OPTIONS", "AssemblyFields", "callables", "given_options"]
+__all__ = ["HELP", "OPTIONS", "AssemblyFields", "OptionFields", "callables", "given_options"]
 
-OPTIONS = tuple(field.name for field in fields(Assembly))
+HELP = descriptions(Assembly)
+OPTIONS = tuple(HELP)
+
+# Options that take an object of the framework, and are mistaken for each other.
+_CONFUSABLE = ("llm", "retriever", "vectorstore", "embeddings")
 
 
-class AssemblyFields(BaseModel):
+class OptionFields(BaseModel):
+    """Options that are given by keyword; whatever else is given is rejected with what to write instead."""
+
+    # Search arguments may hold keys and passwords, so errors do not show them. Mixins need no validators of their own,
+    # so their build is deferred; a public class is built when it is defined, since its signature is wrong before. Each
+    # restates this, since its framework's base class says otherwise.
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+
+    _near_misses: ClassVar[Mapping[str, str]] = {}
+    """What to write in place of option names that other classes have."""
+    _how_to_pass: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """How to pass an object, by its package and class: of several ways, the first with an option of this class."""
+
+    # As pydantic's own, so that the signature has the options and no *args.
+    @wraps(BaseModel.__init__)  # type: ignore[misc]
+    def __init__(self, /, *args: Any, **options: Any) -> None:
+        if args:
+            raise OptionError(self._as_keywords(args, options), args[0])
+        super().__init__(**options)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_given(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            check_names(given, cls.model_fields, cls._near_misses)
+            for name in _CONFUSABLE:
+                option, _, value = (way := cls._passed_as(given.get(name))).partition("=")
+                if way and (option != name or not value.isidentifier()):
+                    raise OptionError(f"cannot use {type(given[name]).__name__} as {name}; pass {way}", given[name])
+            missing = cls._missing(given)
+            for way in map(cls._passed_as, given.values() if missing else ()):
+                if (name := way.partition("=")[0]) in missing:
+                    raise OptionError(f"{name} is missing; pass {way}", None)
+        return given
+
+    @classmethod
+    def _passed_as(cls, value: Any) -> str:
+        """How to pass an object, as code; empty if unknown."""
+        for kind in type(value).__mro__:
+            for way in cls._how_to_pass.get(f"{kind.__module__.partition('.')[0]}.{kind.__name__}", ()):
+                if way.partition("=")[0] in cls.model_fields:
+                    return way
+        return ""
+
+    @classmethod
+    def _missing(cls, given: Iterable[str]) -> list[str]:
+        """The required options that are not given."""
+        return [name for name, field in cls.model_fields.items() if field.is_required() and name not in given]
+
+    @classmethod
+    def _as_keywords(cls, args: Sequence[Any], options: Iterable[str]) -> str:
+        """Why positional arguments are rejected, and how to pass them."""
+        ways = [cls._passed_as(value) for value in args]
+        missing = iter(cls._missing([*options, *(way.partition("=")[0] for way in ways)]))
+        ways = [way or f"{next(missing, '')}=..." for way in ways]
+        refusal = f"{cls.__name__} takes keyword arguments only"
+        if "=..." in ways:
+            return f"{refusal}, got {', '.join(type(value).__name__ for value in args)}"
+        return f"{refusal}; write {cls.__name__}({', '.join([*ways, *(f'{name}=...' for name in options)])})"
+
+
+class AssemblyFields(OptionFields):
     """The options of `Assembly`, and `annotate`.
 
     Only `stitch` has another default than in `Assembly`, since the framework's own objects come back.
     """
 
-    # Search arguments may hold keys and passwords, so errors do not show them; validators are built when the first
-    # object is, and not by an import. Each adapter restates this, since its framework's base class says otherwise.
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+    _near_misses: ClassVar = NEAR_MISSES
 
-    k: SkipValidation[int | None] = None
-    fetch_k: SkipValidation[int | None] = None
-    token_budget: SkipValidation[int | None] = None
-    count_tokens: SkipValidation[TokenCounter] = Field(default=approximate_tokens, exclude=True)
-    order: SkipValidation[Order] = "source"
-    seed: SkipValidation[int] = 0
-    source_order: SkipValidation[SourceOrder] = "best"
-    missing_position: SkipValidation[MissingPosition] = "last"
-    source_key: SkipValidation[SourceKey | None] = None
-    position_key: SkipValidation[PositionKey | None] = None
-    similarity_threshold: SkipValidation[float | None] = None
-    redundancy_threshold: SkipValidation[float | None] = None
-    min_keep: SkipValidation[int] = 0
-    neighbors: SkipValidation[int] = 0
-    stitch: SkipValidation[bool] = False
-    separator: SkipValidation[str] = "\n\n"
-    gap: SkipValidation[str | None] = None
-    header: SkipValidation[Header | None] = None
-    annotate: SkipValidation[bool] = False
+    k: SkipValidation[int | None] = Field(default=None, description=HELP["k"])
+    fetch_k: SkipValidation[int | None] = Field(default=None, description=HELP["fetch_k"])
+    token_budget: SkipValidation[int | None] = Field(default=None, description=HELP["token_budget"])
+    count_tokens: SkipValidation[TokenCounter] = Field(
+        default=approximate_tokens, description=HELP["count_tokens"], exclude=True
+    )
+    order: SkipValidation[Order] = Field(default="source", description=HELP["order"])
+    seed: SkipValidation[int] = Field(default=0, description=HELP["seed"])
+    source_order: SkipValidation[SourceOrder] = Field(default="best", description=HELP["source_order"])
+    missing_position: SkipValidation[MissingPosition] = Field(default="last", description=HELP["missing_position"])
+    source_key: SkipValidation[SourceKey | None] = Field(default=None, description=HELP["source_key"])
+    position_key: SkipValidation[PositionKey | None] = Field(default=None, description=HELP["position_key"])
+    similarity_threshold: SkipValidation[float | None] = Field(default=None, description=HELP["similarity_threshold"])
+    redundancy_threshold: SkipValidation[float | None] = Field(default=None, description=HELP["redundancy_threshold"])
+    min_keep: SkipValidation[int] = Field(default=0, description=HELP["min_keep"])
+    neighbors: SkipValidation[int] = Field(default=0, description=HELP["neighbors"])
+    stitch: SkipValidation[bool] = Field(default=False, description=HELP["stitch"])
+    separator: SkipValidation[str] = Field(default="\n\n", description=HELP["separator"])
+    gap: SkipValidation[str | None] = Field(default=None, description=HELP["gap"])
+    header: SkipValidation[Header | None] = Field(default=None, description=HELP["header"])
+    annotate: SkipValidation[bool] = Field(
+        default=False, description='Return copies with rank, score, position and span under the metadata key "oprag".'
+    )
 
     @classmethod
     def from_profile(cls, profile: Profile | str | os.PathLike[str], **options: Any) -> Self:
@@ -67,8 +135,8 @@ class AssemblyFields(BaseModel):
 
         Raises:
             InputFileError: The file is missing, cannot be read or is no TOML.
-            OptionError: The file is of another format, has a key that is unknown or cannot have its value, or says what
-                would be lost here, such as a method where no answers are made.
+            OptionError: The file is of another format, has a key that is unknown or invalid, or says what would be lost
+                here, such as a method where no answers are made.
             ValidationError: The constructor refuses what it is given (pydantic's error, which is a ValueError).
         """
         from oprag.profile.applying import made_of_profile
@@ -84,7 +152,7 @@ class AssemblyFields(BaseModel):
         """The options as an `Assembly`, with some of them changed.
 
         Raises:
-            OptionError: An option has a value that it cannot have.
+            OptionError: An option is invalid.
         """
         if type(self.annotate) is not bool:
             raise OptionError(f"annotate must be True or False, got {self.annotate!r}", self.annotate)

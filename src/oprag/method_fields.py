@@ -4,39 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import fields
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+from pydantic import Field, SkipValidation
 
+from oprag.checks import descriptions
+from oprag.fields import OptionFields
 from oprag.methods.options import MethodOptions, OnError, Overflow, RankBy, as_options
 from oprag.methods.prompts import Prompts
 
-__all__ = ["METHOD_OPTIONS", "MethodFields"]
+__all__ = ["METHOD_OPTIONS", "READ_SOURCE", "MethodFields"]
 
-METHOD_OPTIONS = tuple(field.name for field in fields(MethodOptions))
+_HELP = descriptions(MethodOptions)
+METHOD_OPTIONS = tuple(_HELP)
+READ_SOURCE = (
+    "Reads the whole text of a source, for long_context and self_route: a folder, a mapping of source names to texts, "
+    "or a function of the name."
+)
 
 
-class MethodFields(BaseModel):
+class MethodFields(OptionFields):
     """The options of `oprag.methods.MethodOptions`."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
-
-    method: SkipValidation[str] = "stuff"
-    inner_method: SkipValidation[str] = "stuff"
-    prompts: SkipValidation[Prompts | Mapping[str, Any]] = Field(default=Prompts(), exclude=True)
-    passage_tokens: SkipValidation[int] = 1_024
-    collapse_tokens: SkipValidation[int | None] = None
-    score: SkipValidation[RankBy] = "confidence"
-    variants: SkipValidation[int] = 4
-    answer_threshold: SkipValidation[float] = 0.5
-    source_token_budget: SkipValidation[int | None] = None
-    overflow: SkipValidation[Overflow] = "error"
-    cite: SkipValidation[bool] = False
-    condense: SkipValidation[bool] = True
-    empty_answer: SkipValidation[str] = "No passages were found for this question."
-    on_error: SkipValidation[OnError] = "raise"
-    max_concurrency: SkipValidation[int] = 8
+    method: SkipValidation[str] = Field(default="stuff", description=_HELP["method"])
+    inner_method: SkipValidation[str] = Field(default="stuff", description=_HELP["inner_method"])
+    prompts: SkipValidation[Prompts | Mapping[str, Any]] = Field(
+        default=Prompts(), description=_HELP["prompts"], exclude=True
+    )
+    passage_tokens: SkipValidation[int] = Field(default=1_024, description=_HELP["passage_tokens"])
+    collapse_tokens: SkipValidation[int | None] = Field(default=None, description=_HELP["collapse_tokens"])
+    score: SkipValidation[RankBy] = Field(default="confidence", description=_HELP["score"])
+    variants: SkipValidation[int] = Field(default=4, description=_HELP["variants"])
+    answer_threshold: SkipValidation[float] = Field(default=0.5, description=_HELP["answer_threshold"])
+    source_token_budget: SkipValidation[int | None] = Field(default=None, description=_HELP["source_token_budget"])
+    overflow: SkipValidation[Overflow] = Field(default="error", description=_HELP["overflow"])
+    cite: SkipValidation[bool] = Field(default=False, description=_HELP["cite"])
+    condense: SkipValidation[bool] = Field(default=True, description=_HELP["condense"])
+    empty_answer: SkipValidation[str] = Field(
+        default="No passages were found for this question.", description=_HELP["empty_answer"]
+    )
+    on_error: SkipValidation[OnError] = Field(default="raise", description=_HELP["on_error"])
+    max_concurrency: SkipValidation[int] = Field(default=8, description=_HELP["max_concurrency"])
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with some of the fields changed, checked as at construction; pydantic's own checks nothing."""
@@ -49,7 +57,7 @@ class MethodFields(BaseModel):
         """The options as `MethodOptions`, with some of them changed.
 
         Raises:
-            OptionError: An option has a value that it cannot have.
+            OptionError: An option is invalid.
             PromptError: A prompt cannot be used.
         """
         return as_options(None, {name: getattr(self, name) for name in METHOD_OPTIONS} | changes)

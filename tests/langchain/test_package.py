@@ -1,9 +1,30 @@
 """This folder has the name of the package that it is about, and must not hide it."""
 
+import inspect
 from importlib import import_module
 from importlib.metadata import version
 
+from pydantic import Field
+
 import oprag.langchain
+from oprag import Assembly
+from oprag.langchain import OrderPreservingRetriever
+from oprag.methods import MethodOptions
+from tests.helpers import declared_descriptions, shown_after_import
+
+ASSEMBLY, METHODS = declared_descriptions(Assembly), declared_descriptions(MethodOptions)
+SHARED = {*ASSEMBLY, "annotate", "embeddings", "vector_cache", "read_neighbors"}
+OPTIONS = {
+    "DocumentIndexRetriever": {"index", "k", "retriever"},
+    "OrderPreservingChain": {
+        *(*SHARED, *METHODS),
+        *("llm", "retriever", "read_source", "input_key", "output_key", "documents_key"),
+    },
+    "OrderPreservingCompressor": SHARED,
+    "OrderPreservingRetriever": SHARED | {"retriever", "vectorstore", "search_type", "search_kwargs"},
+}
+OF_LANGCHAIN = {"name", "tags", "metadata"}
+REQUIRED = {"DocumentIndexRetriever": ["index"], "OrderPreservingChain": ["llm", "retriever"]}
 
 
 def test_langchain_is_the_real_one():
@@ -13,3 +34,30 @@ def test_langchain_is_the_real_one():
 def test_the_public_names_are_sorted_and_there():
     assert oprag.langchain.__all__ == sorted(oprag.langchain.__all__)
     assert all(hasattr(oprag.langchain, name) for name in oprag.langchain.__all__)
+
+
+def test_signatures_and_help_have_every_option_from_the_import_on():
+    shown = shown_after_import("oprag.langchain")
+    assert set(shown) == set(OPTIONS)
+    for name, options in OPTIONS.items():
+        assert set(shown[name]["parameters"]) - OF_LANGCHAIN == options, name
+        # No *args, since positional arguments are refused.
+        assert set(shown[name]["parameters"].values()) == {"KEYWORD_ONLY"}, name
+        assert shown[name]["required"] == REQUIRED.get(name, []), name
+        assert all(f"{option}: " in shown[name]["help"] for option in options), name
+
+
+def test_every_option_is_described_in_the_words_of_its_declaration():
+    for name, options in OPTIONS.items():
+        fields = getattr(oprag.langchain, name).model_fields
+        described = {option: fields[option].description for option in options}
+        assert all(isinstance(text, str) and text.endswith(".") for text in described.values()), described
+        declared = {} if name == "DocumentIndexRetriever" else ASSEMBLY | (METHODS if "method" in options else {})
+        assert {option: described[option] for option in declared} == declared
+
+
+def test_the_signature_of_a_subclass_has_its_own_options_too():
+    class Labelled(OrderPreservingRetriever):
+        label: str = Field(default="", description="A label.")
+
+    assert set(inspect.signature(Labelled).parameters) - OF_LANGCHAIN == OPTIONS["OrderPreservingRetriever"] | {"label"}

@@ -7,7 +7,22 @@ from pathlib import Path
 import llama_index.core
 
 import oprag.llama_index
-from tests.helpers import run_python
+from oprag import Assembly
+from oprag.methods import MethodOptions
+from tests.helpers import declared_descriptions, run_python, shown_after_import
+
+ASSEMBLY, METHODS = declared_descriptions(Assembly), declared_descriptions(MethodOptions)
+SHARED = {*ASSEMBLY, *("annotate", "embeddings", "vector_cache", "read_neighbors", "index", "callback_manager")}
+OPTIONS = {
+    "OrderPreservingPostprocessor": SHARED,
+    "OrderPreservingQueryEngine": {
+        *(*SHARED, *METHODS),
+        *("llm", "retriever", "node_postprocessors", "read_source", "streaming"),
+    },
+    "OrderPreservingRetriever": SHARED | {"retriever"},
+    "StampPositions": {"source", "source_key"},
+}
+REQUIRED = {"OrderPreservingQueryEngine": ["retriever"], "OrderPreservingRetriever": ["retriever"]}
 
 
 def test_tests_of_this_name_do_not_hide_llama_index():
@@ -40,3 +55,23 @@ def test_langchain_is_not_imported():
     loaded = run_python("import sys, oprag.llama_index; print({name.split('.')[0] for name in sys.modules})")
     assert "llama_index" in loaded
     assert "langchain" not in loaded
+
+
+def test_signatures_and_help_have_every_option_from_the_import_on():
+    shown = shown_after_import("oprag.llama_index")
+    assert set(shown) == set(OPTIONS)
+    for name, options in OPTIONS.items():
+        assert shown[name]["parameters"] == dict.fromkeys(options, "KEYWORD_ONLY"), name
+        assert shown[name]["required"] == REQUIRED.get(name, []), name
+        assert all(f"{option}: " in shown[name]["help"] for option in options), name
+
+
+def test_every_option_is_described_in_the_words_of_its_declaration():
+    for name, options in OPTIONS.items():
+        fields = getattr(oprag.llama_index, name).model_fields
+        described = {option: fields[option].description for option in options - {"callback_manager"}}
+        assert all(isinstance(text, str) and text.endswith(".") for text in described.values()), described
+        declared = ASSEMBLY | (METHODS if "method" in options else {})
+        of_assembly = {option: text for option, text in declared.items() if option in options}
+        assert {option: described[option] for option in of_assembly} == of_assembly
+        assert len(of_assembly) == {"StampPositions": 1}.get(name, len(declared)), name

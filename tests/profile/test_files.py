@@ -114,21 +114,21 @@ written_by = "oprag {__version__}"
 on = 2026-03-01
 
 [assembly]
-# The most chunks to keep, the best-ranked ones.
+# Maximum number of chunks to keep, by rank.
 k = 32
-# The most tokens that the rendered context may have.
+# Maximum number of tokens in the rendered context.
 token_budget = "none"
-# How the kept chunks stand: source (OP-RAG), rank (vanilla), reverse, edges or random.
+# Order of the kept chunks: source (OP-RAG), rank (vanilla), reverse, edges (best at both ends) or random.
 order = "source"
-# A line above each passage, which may hold {{number}}, {{source}}, {{page}}, {{start}}, {{end}} and {{rank}}.
+# Line above each passage; may contain {{number}}, {{source}}, {{page}}, {{start}}, {{end}} and {{rank}}.
 header = "# {{source}}\\n"
 
 [method]
-# How the answer is made: a registered method.
+# Name of the method that makes the answer.
 method = "map_reduce"
 
 [method.prompts]
-# Prompts by the name of their step; the others are ours.
+# Prompts by step name; other steps use the default prompts.
 map = """
 One passage:
 {{context}}

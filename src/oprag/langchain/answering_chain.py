@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, closing
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
@@ -18,10 +18,11 @@ from oprag.langchain.asking import Asked, ChainOutput, limit_of, merged, questio
 from oprag.langchain.backend import Parts
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import as_template
+from oprag.langchain.near_misses import CHAIN, HOW_TO_PASS
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.runs import as_run
 from oprag.langchain.wrapping import order_preserving, takes_all_inputs, with_inputs
-from oprag.method_fields import MethodFields
+from oprag.method_fields import READ_SOURCE, MethodFields
 from oprag.methods.answer import Answer
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, as_prompts
@@ -47,12 +48,23 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True, frozen=True
     )
 
-    llm: SkipValidation[Runnable[Any, Any]]
-    retriever: SkipValidation[Any]
-    read_source: SkipValidation[ReadSource | None] = Field(default=None, exclude=True, repr=False)
-    input_key: SkipValidation[str] = "input"
-    output_key: SkipValidation[str] = "answer"
-    documents_key: SkipValidation[str | None] = "context"
+    _near_misses: ClassVar = CHAIN
+    _how_to_pass: ClassVar = HOW_TO_PASS
+
+    llm: SkipValidation[Runnable[Any, Any]] = Field(
+        description="Any LangChain model, also one with retries, fallbacks or structured output."
+    )
+    retriever: SkipValidation[Any] = Field(
+        description="Any retriever or vector store; wrapped in an OrderPreservingRetriever unless it is one."
+    )
+    read_source: SkipValidation[ReadSource | None] = Field(
+        default=None, description=READ_SOURCE, exclude=True, repr=False
+    )
+    input_key: SkipValidation[str] = Field(default="input", description="Input key of the question.")
+    output_key: SkipValidation[str] = Field(default="answer", description="Output key of the answer.")
+    documents_key: SkipValidation[str | None] = Field(
+        default="context", description="Output key of the documents; None leaves them out."
+    )
     _retriever: OrderPreservingRetriever = PrivateAttr()
     _options: MethodOptions = PrivateAttr()
     _reader: SourceReader | None = PrivateAttr()
@@ -60,7 +72,8 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
         if not isinstance(self.llm, Runnable):
-            raise OptionError(f"llm must be a LangChain model, got {type(self.llm).__name__}", self.llm)
+            hint = '; pass init_chat_model("...")' if isinstance(self.llm, str) else ""
+            raise OptionError(f"llm must be a LangChain model, got {type(self.llm).__name__}{hint}", self.llm)
         check_text("input_key", self.input_key)
         check_text("output_key", self.output_key)
         check_text("documents_key", self.documents_key, optional=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
-from pydantic import create_model
+from pydantic import ConfigDict, create_model
 
 from oprag.errors import OptionError
 from oprag.langchain.answering_chain import Inputs, once
@@ -42,8 +42,8 @@ class OrderPreservingChain(Batching, FullAnswers):
         **options: The options of `oprag.methods.MethodOptions` and of `oprag.Assembly`.
 
     Raises:
-        ValidationError: An option is unknown, has a value that it cannot have, or is missing for the method (pydantic's
-            error, which is a ValueError).
+        ValidationError: An option is unknown, invalid, or missing for the method (pydantic's error, which is a
+            ValueError).
 
     Example:
         >>> from langchain_core.documents import Document
@@ -58,6 +58,8 @@ class OrderPreservingChain(Batching, FullAnswers):
         >>> result["answer"], [document.page_content for document in result["context"]]
         ('An answer.', ['a', 'b'])
     """
+
+    model_config = ConfigDict(defer_build=False)
 
     @classmethod
     def from_chain_type(

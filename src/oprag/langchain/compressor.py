@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -13,12 +13,14 @@ from oprag.build import assembling
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields
 from oprag.given import Given
-from oprag.langchain.around import neighbor_reader
 from oprag.langchain.documents import chunks_of, documents_of
-from oprag.langchain.embedder import as_embedder
+from oprag.langchain.near_misses import COMPRESSOR, HOW_TO_PASS
 from oprag.question import check_question
 from oprag.steps import Steps, aobtain, obtain
 from oprag.vectors.fields import VectorFields
+
+if TYPE_CHECKING:
+    from oprag.neighbors import NeighborReader
 
 __all__ = ["OrderPreservingCompressor"]
 
@@ -38,8 +40,7 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
         **options: The options of `oprag.Assembly`; `stitch` is off by default.
 
     Raises:
-        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a
-            ValueError).
+        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
     Example:
         >>> documents = [Document(text, metadata={"source": "abc", "start_index": "abc".index(text)}) for text in "cab"]
@@ -47,18 +48,32 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
         ['a', 'c']
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
+    )
+
+    _near_misses: ClassVar = COMPRESSOR
+    _how_to_pass: ClassVar = HOW_TO_PASS
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
         """Refuse thresholds and neighbours for which nothing is at hand, before the first documents."""
         if self.embeddings is not None:
+            # Loaded only for who gives them.
+            from oprag.langchain.embedder import as_embedder
+
             as_embedder(self.embeddings)
         elif self._assembly().needs_vectors:
             raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
-        if neighbor_reader(self.read_neighbors, None) is None and self.neighbors:
+        if self._neighbors() is None and self.neighbors:
             raise OptionError("neighbors needs read_neighbors=, which gives the documents around one", self.neighbors)
         return self
+
+    def _neighbors(self) -> NeighborReader | None:
+        """What reads the chunks around one."""
+        from oprag.langchain.around import neighbor_reader
+
+        return neighbor_reader(self.read_neighbors, None)
 
     def compress_documents(
         self,
@@ -87,7 +102,7 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
     def _compressed(self, documents: Sequence[Document], query: str) -> Steps[list[Document]]:
         """What is done, sync or async."""
         assembly = self._assembly()
-        given = Given(chunks_of(documents), None, neighbor_reader(self.read_neighbors, None))
+        given = Given(chunks_of(documents), None, self._neighbors())
         if assembly.needs_vectors:
             # Loaded only for who wants thresholds.
             from oprag.langchain.compression import sources_for

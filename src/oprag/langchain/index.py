@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
-from pydantic import ConfigDict, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from oprag.checks import check_count
 from oprag.errors import OptionError
+from oprag.fields import OptionFields
+from oprag.langchain.near_misses import INDEX_RETRIEVER
 from oprag.question import check_question
 from oprag.retrieval.index import DocumentIndex
 from oprag.retrieval.search import Retriever
@@ -19,7 +21,7 @@ from oprag.retrieval.search import Retriever
 __all__ = ["DocumentIndexRetriever"]
 
 
-class DocumentIndexRetriever(BaseRetriever):
+class DocumentIndexRetriever(OptionFields, BaseRetriever):
     """Searches a `DocumentIndex`, best first; to be wrapped in an `OrderPreservingRetriever` or given to a chain.
 
     Args:
@@ -28,15 +30,21 @@ class DocumentIndexRetriever(BaseRetriever):
         retriever: How the index is searched: "dense", "bm25" or "hybrid", as in `DocumentIndex.search`.
 
     Raises:
-        ValidationError: `index` is no `DocumentIndex`, or `k` or `retriever` has a value that it cannot have
-            (pydantic's error).
+        ValidationError: `index` is not a `DocumentIndex`, or `k` or `retriever` is invalid (pydantic's error).
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
+    )
 
-    index: SkipValidation[DocumentIndex]
-    k: SkipValidation[int] = 128
-    retriever: SkipValidation[Retriever] = "dense"
+    _near_misses: ClassVar = INDEX_RETRIEVER
+    _how_to_pass: ClassVar = {"oprag.DocumentIndex": ("index=index",)}
+
+    index: SkipValidation[DocumentIndex] = Field(description="The oprag.DocumentIndex to search.")
+    k: SkipValidation[int] = Field(default=128, description="Number of documents to return.")
+    retriever: SkipValidation[Retriever] = Field(
+        default="dense", description="How the index is searched: dense, bm25 or hybrid."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -14,6 +14,7 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config
+from pydantic import ConfigDict
 
 from oprag.assembly import Assembly, as_assembly, everything_kept
 from oprag.build import assembling
@@ -62,8 +63,7 @@ class OrderPreservingRetriever(WrappingRetriever):
             the same objects. With `stitch=True` there is one document a passage.
 
     Raises:
-        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a
-            ValueError).
+        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -74,6 +74,8 @@ class OrderPreservingRetriever(WrappingRetriever):
         >>> [document.page_content for document in retriever.invoke("anything")]
         ['a', 'b', 'c', 'd']
     """
+
+    model_config = ConfigDict(defer_build=False)
 
     @property
     def assembly(self) -> Assembly:

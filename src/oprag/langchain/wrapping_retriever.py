@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
 from langchain_core.vectorstores import VectorStore
@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 from oprag.assembly import OP_RAG_16K
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields
-from oprag.langchain.embedder import as_embedder
+from oprag.langchain.near_misses import HOW_TO_PASS, RETRIEVER
 from oprag.langchain.search import SearchType
 from oprag.langchain.wrapped import searched_by, unwrapped
 from oprag.vectors.fields import VectorFields
@@ -28,10 +28,25 @@ class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
-    retriever: RetrieverLike | None = None
-    vectorstore: VectorStore | None = None
-    search_type: SearchType = "similarity"
-    search_kwargs: dict[str, Any] = Field(default_factory=dict, repr=False)  # may hold keys
+    _near_misses: ClassVar = RETRIEVER
+    _how_to_pass: ClassVar = HOW_TO_PASS
+
+    retriever: RetrieverLike | None = Field(
+        default=None, description="Any retriever; its documents are ranked by their place in the list."
+    )
+    vectorstore: VectorStore | None = Field(
+        default=None,
+        description="Any vector store, instead of retriever; k is then 128 and token_budget 16,384 by default.",
+    )
+    search_type: SearchType = Field(
+        default="similarity",
+        description="How vectorstore is searched: similarity, similarity_score_threshold or mmr.",
+    )
+    search_kwargs: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Arguments for the search of vectorstore, such as filter or score_threshold.",
+        repr=False,  # may hold keys
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -77,6 +92,9 @@ class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
     def _check_vectors(self) -> None:
         """Refuse thresholds and neighbours for which nothing is at hand, before the first question."""
         if self.embeddings is not None:
+            # Loaded only for who gives them.
+            from oprag.langchain.embedder import as_embedder
+
             as_embedder(self.embeddings)
         if self._assembly().needs_vectors:
             sources = self._vector_sources(None)

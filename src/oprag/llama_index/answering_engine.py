@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from llama_index.core import Settings
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -26,10 +26,11 @@ from oprag.llama_index.compression import Compression, check_compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.index_fields import IndexFields
 from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
+from oprag.llama_index.near_misses import ENGINE
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.response import Responding
 from oprag.llama_index.retriever import OrderPreservingRetriever
-from oprag.method_fields import MethodFields
+from oprag.method_fields import READ_SOURCE, MethodFields
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
@@ -54,13 +55,23 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
         validate_assignment=True,
     )
 
-    llm: SkipValidation[LLM] = Field(default_factory=lambda: Settings.llm, repr=False)
-    retriever: SkipValidation[BaseRetriever]
-    node_postprocessors: SkipValidation[Sequence[BaseNodePostprocessor]] = ()
-    read_source: SkipValidation[ReadSource | None] = Field(default=None, exclude=True, repr=False)
-    streaming: SkipValidation[bool] = False
+    _near_misses: ClassVar = ENGINE
+
+    llm: SkipValidation[LLM] = Field(
+        default_factory=lambda: Settings.llm, description="Any LlamaIndex LLM; Settings.llm by default.", repr=False
+    )
+    retriever: SkipValidation[BaseRetriever] = Field(
+        description="Any LlamaIndex retriever; an OrderPreservingRetriever keeps its own options."
+    )
+    node_postprocessors: SkipValidation[Sequence[BaseNodePostprocessor]] = Field(
+        default=(), description="Postprocessors to apply before nodes are put in order, such as rerankers and cutoffs."
+    )
+    read_source: SkipValidation[ReadSource | None] = Field(
+        default=None, description=READ_SOURCE, exclude=True, repr=False
+    )
+    streaming: SkipValidation[bool] = Field(default=False, description="Return a streaming response from query.")
     callback_manager: SkipValidation[CallbackManager] = Field(
-        default_factory=lambda: Settings.callback_manager, exclude=True
+        default_factory=lambda: Settings.callback_manager, description="LlamaIndex's callbacks.", exclude=True
     )
     _options: MethodOptions = PrivateAttr()
     _reader: SourceReader | None = PrivateAttr()
@@ -75,7 +86,9 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
     def _check_parts(self) -> Self:
         for name, value, kind in (("llm", self.llm, LLM), ("retriever", self.retriever, BaseRetriever)):
             if not isinstance(value, kind):
-                raise OptionError(f"{name} must be a LlamaIndex {kind.__name__}, got {type(value).__name__}", value)
+                hint = '; pass a model, such as OpenAI(model="...")' if kind is LLM and isinstance(value, str) else ""
+                got = f"{type(value).__name__}{hint}"
+                raise OptionError(f"{name} must be a LlamaIndex {kind.__name__}, got {got}", value)
         if any(isinstance(one, OrderPreservingPostprocessor) for one in self.node_postprocessors):
             raise OptionError(
                 "the engine puts the nodes in order itself; leave OrderPreservingPostprocessor out of "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from pydantic import Field, SkipValidation
 
 from oprag.assembly import Assembly
 from oprag.llama_index.compression import Compression, compression_of, searched_by, searched_in
+from oprag.llama_index.near_misses import HOW_TO_PASS
 from oprag.vectors.fields import PARTS, VectorFields
 
 __all__ = ["IndexFields"]
@@ -17,7 +18,15 @@ __all__ = ["IndexFields"]
 class IndexFields(VectorFields):
     """Where vectors and neighbours come from, and the index that has them all."""
 
-    index: SkipValidation[Any] = Field(default=None, exclude=True, repr=False)
+    _how_to_pass: ClassVar = HOW_TO_PASS
+
+    index: SkipValidation[Any] = Field(
+        default=None,
+        description="Index that the nodes come from, for thresholds and neighbors: its vectors, embedding model and "
+        "docstore.",
+        exclude=True,
+        repr=False,
+    )
 
     def _compression_over(self, assembly: Assembly, retriever: BaseRetriever | None = None) -> Compression:
         """Where vectors and neighbours come from: the index that was given, else that of the retriever."""

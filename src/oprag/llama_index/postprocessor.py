@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -14,6 +14,7 @@ from oprag.fields import AssemblyFields, callables
 from oprag.llama_index.compression import check_compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.index_fields import IndexFields
+from oprag.llama_index.near_misses import POSTPROCESSOR
 from oprag.llama_index.nodes import nodes_of, shown
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
 from oprag.steps import Steps, aobtain, obtain
@@ -42,8 +43,7 @@ class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostproc
             objects. With `stitch=True` there is one node a passage.
 
     Raises:
-        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a
-            ValueError).
+        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
     Example:
         >>> from llama_index.core.schema import TextNode
@@ -55,7 +55,11 @@ class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostproc
         ['preface', 'nine', 'ten']
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
+    )
+
+    _near_misses: ClassVar = POSTPROCESSOR
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:

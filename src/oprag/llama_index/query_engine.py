@@ -12,6 +12,7 @@ from llama_index.core.callbacks.schema import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
+from pydantic import ConfigDict
 
 from oprag.assembly import UNCUT
 from oprag.build import build_context
@@ -48,9 +49,11 @@ class OrderPreservingQueryEngine(FullAnswers):
         **options: The options of `oprag.methods.MethodOptions` and of `oprag.Assembly`.
 
     Raises:
-        ValidationError: An option is unknown, has a value that it cannot have, or is missing for the method (pydantic's
-            error, which is a ValueError).
+        ValidationError: An option is unknown, invalid, or missing for the method (pydantic's error, which is a
+            ValueError).
     """
+
+    model_config = ConfigDict(defer_build=False)
 
     @dispatcher.span
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:

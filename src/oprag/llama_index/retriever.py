@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
@@ -19,6 +19,7 @@ from oprag.fields import AssemblyFields
 from oprag.llama_index.compression import Compression, check_compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.index_fields import IndexFields
+from oprag.llama_index.near_misses import RETRIEVER
 from oprag.llama_index.nodes import nodes_of, shown
 from oprag.question import check_question, check_questions
 from oprag.render import Show
@@ -52,14 +53,21 @@ class OrderPreservingRetriever(IndexFields, AssemblyFields, BaseRetriever):
         **options: The options of `oprag.Assembly`; `stitch` is off by default.
 
     Raises:
-        ValidationError: An option is unknown or has a value that it cannot have (pydantic's error, which is a
-            ValueError).
+        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
+    )
 
-    retriever: BaseRetriever
-    callback_manager: CallbackManager = Field(default_factory=CallbackManager, exclude=True)
+    _near_misses: ClassVar = RETRIEVER
+
+    retriever: BaseRetriever = Field(
+        description="Any LlamaIndex retriever; its nodes are ranked by their place in the list."
+    )
+    callback_manager: CallbackManager = Field(
+        default_factory=CallbackManager, description="LlamaIndex's callbacks.", exclude=True
+    )
     # BaseRetriever's own state, which its constructor would set; this class is constructed by pydantic.
     _object_map: dict[str, Any] = PrivateAttr(default_factory=dict)
     _verbose: bool = PrivateAttr(default=False)

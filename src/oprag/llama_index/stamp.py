@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TransformComponent
-from pydantic import ConfigDict, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from oprag.assembly import check_key
 from oprag.errors import ChunkError
+from oprag.fields import HELP, OptionFields
 from oprag.llama_index.nodes import chunk_of, with_metadata
 from oprag.llama_index.saving import loaded, without_functions
 from oprag.source import SourceKey
@@ -18,7 +19,7 @@ from oprag.stamp import check_source, stamps
 __all__ = ["StampPositions"]
 
 
-class StampPositions(TransformComponent):
+class StampPositions(OptionFields, TransformComponent):
     """Numbers the nodes of each source, so that their order is known whatever store they go through.
 
     Put it behind the last node parser, in `IngestionPipeline(transformations=[...])` or
@@ -37,10 +38,14 @@ class StampPositions(TransformComponent):
         [{'source': 'book', 'chunk_index': 0}, {'source': 'book', 'chunk_index': 1}]
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
+    )
 
-    source: SkipValidation[str | None] = None
-    source_key: SkipValidation[SourceKey | None] = None
+    source: SkipValidation[str | None] = Field(
+        default=None, description="Name of the source, for nodes that do not say; it is stamped as source."
+    )
+    source_key: SkipValidation[SourceKey | None] = Field(default=None, description=HELP["source_key"])
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:

@@ -30,34 +30,42 @@ class MethodOptions:
     As in `Assembly`, the metadata of each field holds its description.
 
     Raises:
-        OptionError: An option has a value that it cannot have.
+        OptionError: An option is invalid.
         PromptError: A prompt cannot be used.
     """
 
-    method: str = option("stuff", "How the answer is made: a registered method.")
-    inner_method: str = option("stuff", "How step_down and reciprocal answer each of their questions.")
-    prompts: Prompts = option(Prompts(), "Prompts by the name of their step; the others are ours.")
-    passage_tokens: int = option(1_024, "The most tokens of a passage that is read by itself.")
+    method: str = option("stuff", "Name of the method that makes the answer.")
+    inner_method: str = option("stuff", "Method with which step_down and reciprocal answer each of their questions.")
+    prompts: Prompts = option(Prompts(), "Prompts by step name; other steps use the default prompts.")
+    passage_tokens: int = option(1_024, "Maximum number of tokens in a passage that is read by itself.")
     collapse_tokens: int | None = option(
-        None, "The most tokens of partial answers in one prompt; the token budget by default, or 8,192 without one."
+        None,
+        "Maximum number of tokens of partial answers in one prompt; token_budget by default, or 8,192 without one.",
     )
-    score: RankBy = option("confidence", "What map_rerank ranks by: the model's confidence, or the cosine.")
-    variants: int = option(4, "How many other questions step_down and reciprocal ask.")
-    answer_threshold: float = option(0.5, "The cosine with the question that reciprocal asks of an answer.")
-    source_token_budget: int | None = option(None, "The most tokens of whole sources that the model can read.")
+    score: RankBy = option(
+        "confidence",
+        "What map_rerank ranks answers by: the model's confidence, or the cosine similarity to the question.",
+    )
+    variants: int = option(4, "Number of questions that step_down and reciprocal generate.")
+    answer_threshold: float = option(
+        0.5, "Minimum cosine similarity to the question of an answer that reciprocal uses."
+    )
+    source_token_budget: int | None = option(None, "Maximum number of tokens of whole sources in a prompt.")
     overflow: Overflow = option(
-        "error", "What happens to whole sources that are longer: error, truncate_middle or truncate_end."
+        "error", "What to do with whole sources that are longer: error, truncate_middle or truncate_end."
     )
-    cite: bool = option(default=False, description="Number the passages, and ask for [1] behind each statement.")
-    condense: bool = option(default=True, description="Make a follow-up stand by itself before it is searched for.")
+    cite: bool = option(
+        default=False, description="Number the passages, and ask the model to cite them as [1] after each statement."
+    )
+    condense: bool = option(default=True, description="Rewrite a follow-up as a standalone question before retrieval.")
     empty_answer: str = option(
-        "No passages were found for this question.", "The answer when nothing was retrieved; no call is made."
+        "No passages were found for this question.", "Answer if nothing is retrieved; the model is not called."
     )
     on_error: OnError = option(
         "raise",
-        "What a failed call does: raise, or skip (it is recorded in the answer; without any answer, it raises).",
+        "What to do if a model call fails: raise, or skip it (recorded in the answer; raises if no answer is left).",
     )
-    max_concurrency: int = option(8, "The most calls at the same time.")
+    max_concurrency: int = option(8, "Maximum number of concurrent model calls.")
 
     def __post_init__(self) -> None:
         for name in ("method", "inner_method"):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, Field, SkipValidation, field_validator
+from pydantic import Field, SkipValidation, field_validator
 
 from oprag.errors import OptionError
+from oprag.fields import OptionFields
 from oprag.vectors.cache import VectorCache
 
 __all__ = ["PARTS", "VectorFields"]
@@ -14,13 +15,30 @@ __all__ = ["PARTS", "VectorFields"]
 PARTS = ("embeddings", "vector_cache", "read_neighbors")
 
 
-class VectorFields(BaseModel):
+class VectorFields(OptionFields):
     """Where vectors and neighbours come from."""
 
-    embeddings: SkipValidation[Any] = Field(default=None, exclude=True, repr=False)
+    embeddings: SkipValidation[Any] = Field(
+        default=None,
+        description="Embedding model: the framework's, or an oprag.Embedder. Thresholds use that of the searched store "
+        'or index by default; reciprocal and score="cosine" need it.',
+        exclude=True,
+        repr=False,
+    )
     # A field and no private state: what makes the object again, as configurable fields do, hands it on.
-    vector_cache: SkipValidation[Any] = Field(default_factory=VectorCache, exclude=True, repr=False)
-    read_neighbors: SkipValidation[Any] = Field(default=None, exclude=True, repr=False)
+    vector_cache: SkipValidation[Any] = Field(
+        default_factory=VectorCache,
+        description="Cache of computed vectors; 256 MiB in memory by default.",
+        exclude=True,
+        repr=False,
+    )
+    read_neighbors: SkipValidation[Any] = Field(
+        default=None,
+        description="Where neighbors come from: an index or docstore, or a function of a chunk and a number; by "
+        "default what is searched.",
+        exclude=True,
+        repr=False,
+    )
 
     @field_validator("vector_cache", mode="before")
     @classmethod

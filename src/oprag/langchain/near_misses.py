@@ -1,0 +1,88 @@
+"""What users of LangChain's classes write that is not an option here, and what to write instead."""
+
+from oprag.assembly import NEAR_MISSES
+
+__all__ = ["CHAIN", "COMPRESSOR", "HOW_TO_PASS", "INDEX_RETRIEVER", "RETRIEVER"]
+
+HOW_TO_PASS = {
+    "langchain_core.VectorStore": ("vectorstore=store", "retriever=store"),
+    "langchain_core.BaseRetriever": ("retriever=retriever",),
+    "langchain_core.BaseLanguageModel": ("llm=llm",),
+    "langchain_core.Embeddings": ("embeddings=embeddings",),
+    "oprag.DocumentIndex": ("index=index", "retriever=DocumentIndexRetriever(index=index)", "read_neighbors=index"),
+}
+
+_RENDERING = {
+    "document_separator": "use separator=",
+    "document_prompt": "use header= for a line above each passage",
+}
+_VECTORS = dict.fromkeys(("embedding", "embedding_function", "embedding_model", "embeddings_model"), "use embeddings=")
+_ANSWERING = dict.fromkeys(
+    ("llm", "model", "prompt", "chain_type", "combine_docs_chain", "document_variable_name"),
+    "pass it to OrderPreservingChain, which answers questions",
+)
+_SHARED = {**NEAR_MISSES, **_RENDERING, **_VECTORS}
+
+COMPRESSOR = {
+    **_SHARED,
+    **_ANSWERING,
+    **dict.fromkeys(
+        ("retriever", "base_retriever", "vectorstore", "search_type", "search_kwargs"),
+        "a compressor is given its documents; use OrderPreservingRetriever(retriever=...) or (vectorstore=...)",
+    ),
+    "base_compressor": "put it before this one: DocumentCompressorPipeline(transformers=[base_compressor, ...])",
+}
+
+RETRIEVER = {
+    **_SHARED,
+    **_ANSWERING,
+    "base_retriever": "use retriever=",
+    "base_compressor": "use retriever=ContextualCompressionRetriever(base_compressor=..., base_retriever=...)",
+    "filter": 'use search_kwargs={"filter": ...} with vectorstore=, or invoke(question, filter=...)',
+    "lambda_mult": 'use search_type="mmr" and search_kwargs={"lambda_mult": ...}',
+    "return_source_documents": "leave it out: a retriever always returns the documents",
+    "score_threshold": (
+        "use similarity_threshold=, a cosine similarity; or "
+        'search_type="similarity_score_threshold" and search_kwargs={"score_threshold": ...}'
+    ),
+}
+
+CHAIN = {
+    **_SHARED,
+    **dict.fromkeys(("model", "chat_model", "language_model"), "use llm="),
+    **dict.fromkeys(
+        ("vectorstore", "vector_store", "base_retriever"), "use retriever=, which takes a vector store too"
+    ),
+    **dict.fromkeys(
+        ("search_type", "search_kwargs"),
+        "use retriever=OrderPreservingRetriever(vectorstore=..., search_type=..., search_kwargs=...)",
+    ),
+    "base_compressor": "use retriever=ContextualCompressionRetriever(base_compressor=..., base_retriever=...)",
+    **dict.fromkeys(
+        ("combine_docs_chain", "combine_documents_chain", "llm_chain"),
+        'use llm= for its model, prompts={"answer": ...} for its prompt, and method= for how it combines documents',
+    ),
+    "document_variable_name": "leave it out: prompts name the documents {context}",
+    "return_source_documents": (
+        "the documents are always returned, under documents_key= "
+        '("context" by default; documents_key="source_documents" names them as RetrievalQA does, None leaves them out)'
+    ),
+    "chain_type": "use method=, or OrderPreservingChain.from_chain_type(...)",
+    "chain_type_kwargs": "use prompts=, or OrderPreservingChain.from_chain_type(...)",
+    "prompt": 'use prompts={"answer": prompt}',
+    "refine_prompt": 'use prompts={"refine": refine_prompt}',
+    "question_prompt": 'use prompts={"map": question_prompt}, or {"answer": question_prompt} with method="refine"',
+    "combine_prompt": 'use prompts={"reduce": combine_prompt}',
+    "collapse_prompt": 'use prompts={"collapse": collapse_prompt}',
+    "condense_question_prompt": 'use prompts={"condense": condense_question_prompt}',
+    "token_max": "use collapse_tokens=",
+    "memory": 'leave it out: pass {"input": ..., "chat_history": [...]} to invoke',
+    **dict.fromkeys(("callbacks", "tags", "metadata"), "use chain.with_config(...)"),
+    "verbose": "leave it out: callbacks and traces show every step",
+}
+
+INDEX_RETRIEVER = {
+    **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
+    "search_type": 'use retriever="dense", "bm25" or "hybrid"',
+    "search_kwargs": "use k= and retriever=",
+}

@@ -1,0 +1,67 @@
+"""What users of LlamaIndex's classes write that is not an option here, and what to write instead."""
+
+from oprag.assembly import NEAR_MISSES
+
+__all__ = ["ENGINE", "HOW_TO_PASS", "POSTPROCESSOR", "RETRIEVER"]
+
+HOW_TO_PASS = {
+    "llama_index.BaseIndex": ("retriever=index.as_retriever()", "index=index"),
+    "llama_index.BasePydanticVectorStore": (
+        "retriever=VectorStoreIndex.from_vector_store(store).as_retriever()",
+        "index=VectorStoreIndex.from_vector_store(store)",
+    ),
+    "llama_index.BaseRetriever": ("retriever=retriever",),
+    "llama_index.BaseQueryEngine": ("retriever=query_engine.retriever",),
+    "llama_index.LLM": ("llm=llm",),
+    "llama_index.BaseEmbedding": ("embeddings=embed_model",),
+    "llama_index.BaseNodePostprocessor": ("node_postprocessors=[postprocessor]",),
+}
+
+_SHARED = {
+    **NEAR_MISSES,
+    "embed_model": "use embeddings=",
+    "docstore": "use read_neighbors=docstore",
+    "num_nodes": "use neighbors=",
+    "vector_store": "use index=VectorStoreIndex.from_vector_store(vector_store)",
+}
+_ANSWERING = dict.fromkeys(
+    ("llm", "streaming", "text_qa_template", "response_mode", "response_synthesizer", "output_cls"),
+    "pass it to OrderPreservingQueryEngine, which answers queries",
+)
+_RETRIEVING = {
+    "similarity_top_k": "use retriever=index.as_retriever(similarity_top_k=...); k= limits what is kept of it",
+    "vector_store": "use retriever=VectorStoreIndex.from_vector_store(vector_store).as_retriever()",
+    **{
+        name: f"use retriever=index.as_retriever({name}=...)"
+        for name in ("filters", "vector_store_query_mode", "alpha", "sparse_top_k", "hybrid_top_k")
+    },
+}
+
+POSTPROCESSOR = {
+    **_SHARED,
+    **_ANSWERING,
+    "similarity_top_k": "use k=, or index.as_retriever(similarity_top_k=...) for the retriever before it",
+    "retriever": "a postprocessor is given its nodes; use OrderPreservingRetriever(retriever=...)",
+}
+
+RETRIEVER = {
+    **_SHARED,
+    **_ANSWERING,
+    **_RETRIEVING,
+    "node_postprocessors": "pass them to OrderPreservingQueryEngine, which applies them before the order",
+}
+
+ENGINE = {
+    **_SHARED,
+    **_RETRIEVING,
+    "model": "use llm=",
+    "output_cls": "use llm=llm.as_structured_llm(output_cls)",
+    "postprocessors": "use node_postprocessors=",
+    "response_synthesizer": 'use method= (such as method="refine") and prompts=; the engine needs no synthesizer',
+    "response_mode": 'use method=: "stuff" for compact, "refine" for refine, "map_reduce" for tree_summarize',
+    "text_qa_template": 'use prompts={"answer": text_qa_template}',
+    "refine_template": 'use prompts={"refine": refine_template}',
+    "summary_template": 'use prompts={"reduce": summary_template}',
+    "use_async": "leave it out: aquery() is async",
+    "verbose": "leave it out: callbacks and instrumentation show every step",
+}
