@@ -143,7 +143,13 @@ def test_options_change_an_assembly():
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("token_budgets", "did you mean 'token_budget'"), ("zzz", "expected one of k, ")]
+    ("name", "hint"),
+    [
+        ("token_budgets", "did you mean 'token_budget'"),
+        ("zzz", "expected one of k, "),
+        ("top_k", "unknown option 'top_k'; use k="),
+        ("similarity_cutoff", "use similarity_threshold=, a cosine similarity"),
+    ],
 )
 def test_an_unknown_option_is_refused_with_a_hint(name, hint):
     with pytest.raises(OptionError, match=hint) as caught:
