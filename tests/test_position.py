@@ -109,14 +109,55 @@ def test_a_stamp_that_stands_for_one_text_twice_is_a_duplicate():
     assert rungs([{"chunk_index": 0}, {"chunk_index": 0}], texts=["same", "same"]) == [Rung.STAMPED] * 2
 
 
-def test_a_stamp_that_was_given_page_by_page_is_void():
+@pytest.mark.parametrize(
+    ("offsets", "rung"), [([0, 90, 180], Rung.PAGE_OFFSET), ([None] * 3, Rung.COARSE), ([0, -1, -1], Rung.COARSE)]
+)
+@pytest.mark.parametrize("field", PAGE_FIELDS)
+@pytest.mark.parametrize("kind", [int, str, float])
+def test_a_stamp_that_was_given_page_by_page_is_void(offsets, rung, field, kind):
     # Each page of a file was stamped alone: the numbers begin anew, and only the pages tell.
     metadata = [
-        {"chunk_index": 0, "page": 2, "start_index": 0},
-        {"chunk_index": 1, "page": 1, "start_index": 90},
-        {"chunk_index": 2, "page": 1, "start_index": 180},
+        {"chunk_index": number, field: kind(page), "start_index": offset}
+        for number, page, offset in zip([0, 1, 2], [2, 1, 1], offsets, strict=True)
     ]
-    assert rungs(metadata) == [Rung.PAGE_OFFSET] * 3
+    assert rungs(metadata) == [rung] * 3
+
+
+def test_a_stamp_that_goes_with_the_pages_is_good():
+    metadata = [{"chunk_index": number, "page": page} for number, page in [(7, 3), (2, 1), (0, 0), (3, 1), (9, 3)]]
+    assert rungs(metadata) == [Rung.STAMPED] * 5
+
+
+def test_pages_that_do_not_cover_the_source_say_nothing_about_its_stamp():
+    assert rungs([{"chunk_index": 0, "page": 2}, {"chunk_index": 1, "page": 1}, {"chunk_index": 2}]) == (
+        [Rung.STAMPED] * 3
+    )
+
+
+def test_labels_that_restart_do_not_speak_against_the_stamp_of_one_call():
+    # As LlamaIndex reads merged files: stamped in one call, with printed page numbers.
+    metadata = [{"chunk_index": n, "page_label": label, "chunk_numbering": "n1"} for n, label in enumerate("12312")]
+    assert rungs(metadata) == [Rung.STAMPED] * 5
+    # Another tool may have stamped page by page.
+    assert rungs([{**each, "chunk_numbering": None} for each in metadata]) == [Rung.COARSE] * 5
+    # Pages are counted through the file, so it was stamped in another sequence.
+    assert rungs([{**each, "page": page} for each, page in zip(metadata, [1, 2, 3, 5, 4], strict=True)]) == (
+        [Rung.COARSE] * 5
+    )
+
+
+@pytest.mark.parametrize("other", ["n2", None, 5])
+def test_stamps_of_two_calls_are_void(other):
+    metadata = [{"chunk_index": 0, "chunk_numbering": "n1"}, {"chunk_index": 1, "chunk_numbering": other}]
+    assert rungs(metadata) == [Rung.NONE] * 2
+    assert rungs([{**each, "row": row} for row, each in enumerate(metadata)]) == [Rung.COARSE] * 2
+    assert rungs([{**each, "split_id": row} for row, each in enumerate(metadata)]) == [Rung.STAMPED] * 2
+    assert rungs(metadata, position_key="chunk_index") == [Rung.KEY] * 2
+
+
+def test_a_chunk_without_a_number_has_no_numbering():
+    metadata = [{"chunk_index": 1, "chunk_numbering": "n1"}, {}, {"chunk_index": 0, "chunk_numbering": "n1"}]
+    assert rungs(metadata) == [Rung.STAMPED, Rung.NONE, Rung.STAMPED]
 
 
 @pytest.mark.parametrize("labels", [["Cover", "i", "ii", "1", "2"], ["1", "A-1", "2"], ["1", "2", "i"]])
@@ -142,6 +183,26 @@ def test_offsets_that_restart_in_each_section_are_void():
     restarting = [{"start_index": 0}, {"start_index": 0}, {"start_index": 500}]
     assert rungs(restarting) == [Rung.NONE] * 3
     assert rungs([{"page": 1, **each} for each in restarting]) == [Rung.COARSE] * 3
+
+
+def test_labels_that_restart_are_void_with_and_without_the_offsets():
+    restarting = [{"page_label": label, "start_index": 0} for label in "2121"]
+    assert rungs(restarting) == [Rung.NONE] * 4
+    # What else there is may still be good.
+    assert rungs([{**each, "row": row} for row, each in enumerate(restarting)]) == [Rung.COARSE] * 4
+    assert rungs([{**each, "page": page} for page, each in enumerate(restarting)]) == [Rung.PAGE_OFFSET] * 4
+
+
+def test_labels_that_restart_do_not_speak_against_a_stamp():
+    metadata = [{"chunk_index": n, "page_label": label, "start_index": 0} for n, label in enumerate("1212")]
+    assert rungs(metadata) == [Rung.STAMPED] * 4
+
+
+def test_page_numbers_are_good_where_offsets_restart_in_each_section_of_a_page():
+    # A reader that makes a document for each element of a page, split with offsets.
+    metadata = [{"page_number": page, "start_index": 0} for page in (2, 1, 1, 2)]
+    assert rungs(metadata) == [Rung.COARSE] * 4
+    assert sequence(metadata) == [1, 2, 0, 3]
 
 
 def test_offsets_that_overlap_with_other_text_are_void():

@@ -1,8 +1,17 @@
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from oprag import Chunk, MissingSourceError, OptionError, arrange
-from oprag.stamp import STAMP_FIELD, stamps
-from tests.helpers import hit, texts
+from oprag.stamp import NUMBERING_FIELD, STAMP_FIELD, stamps
+from tests.helpers import hit, run_python, texts
+
+
+def stamped(chunks: Sequence[Chunk], source: str | None = None) -> list[dict[str, Any]]:
+    """The stamps without the numbering."""
+    added = stamps(chunks, source, None)
+    return [{key: stamp[key] for key in stamp if key != NUMBERING_FIELD} for stamp in added]
 
 
 def test_the_chunks_of_each_source_are_numbered_from_zero():
@@ -12,12 +21,12 @@ def test_the_chunks_of_each_source_are_numbered_from_zero():
 
 def test_numbers_run_through_the_pages_of_a_source():
     pages = [hit("a", 0, page=1), hit("b", 1, page=1), hit("c", 2, page=2)]
-    assert stamps(pages, None, None) == [{"chunk_index": 0}, {"chunk_index": 1}, {"chunk_index": 2}]
+    assert stamped(pages) == [{"chunk_index": 0}, {"chunk_index": 1}, {"chunk_index": 2}]
 
 
 def test_a_source_can_be_named_for_chunks_that_do_not_say():
     chunks = [Chunk("a", 0), hit("x", 1, source="other"), Chunk("b", 2)]
-    assert stamps(chunks, "book", None) == [
+    assert stamped(chunks, "book") == [
         {"source": "book", "chunk_index": 0},
         {"chunk_index": 0},
         {"source": "book", "chunk_index": 1},
@@ -26,6 +35,30 @@ def test_a_source_can_be_named_for_chunks_that_do_not_say():
 
 def test_a_name_that_chunks_have_already_goes_on_counting():
     assert [stamp["chunk_index"] for stamp in stamps([hit("a", 0), Chunk("b", 1)], "book", None)] == [0, 1]
+
+
+def numbering(*texts: str) -> str:
+    (only,) = {stamp[NUMBERING_FIELD] for stamp in stamps([hit(text, n) for n, text in enumerate(texts)], None, None)}
+    assert isinstance(only, str)
+    return only
+
+
+def test_each_source_has_a_numbering_of_its_own():
+    chunks = [hit("a", 0), hit("x", 1, source="other"), hit("b", 2)]
+    first, other, second = (stamp[NUMBERING_FIELD] for stamp in stamps(chunks, None, None))
+    assert first == second == numbering("a", "b")
+    assert other == numbering("x")
+
+
+def test_other_texts_have_another_numbering():
+    calls = [("a", "b"), ("ab",), ("a",), ("b", "a"), ("a", "b", ""), ("a", "", "b"), ("1:a1:b",), ("\ud800",)]
+    assert len({numbering(*texts) for texts in calls}) == len(calls)
+
+
+def test_the_numbering_is_equal_in_every_process_and_no_store_takes_it_for_a_number():
+    code = "from tests.test_stamp import numbering; print(numbering('a', 'b'))"
+    assert {run_python(code, PYTHONHASHSEED=seed).strip() for seed in "01"} == {numbering("a", "b")}
+    assert all(numbering(str(number))[0].isalpha() for number in range(100))
 
 
 def test_the_source_key_says_which_chunks_belong_together():
@@ -53,11 +86,11 @@ def test_a_chunk_without_a_source_is_refused():
 
 def test_a_given_source_goes_before_ids_that_frameworks_make():
     pages = [Chunk("a", 0, metadata={"ref_doc_id": "x1"}), Chunk("b", 1, document_id="x2")]
-    assert stamps(pages, "book", None) == [
+    assert stamped(pages, "book") == [
         {"source": "book", "chunk_index": 0},
         {"source": "book", "chunk_index": 1},
     ]
-    assert stamps(pages, None, None) == [{"chunk_index": 0}, {"chunk_index": 0}]
+    assert stamped(pages) == [{"chunk_index": 0}, {"chunk_index": 0}]
 
 
 @pytest.mark.parametrize("source", ["", "  ", b"book", 5, float("nan"), ["book"]])

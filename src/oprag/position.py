@@ -17,15 +17,17 @@ from oprag.chunk import Chunk, Span
 from oprag.links import chain_keys
 from oprag.offsets import disagree, read_offsets
 from oprag.rung import NOWHERE, Position, Rung
+from oprag.stamp import NUMBERING_FIELD, STAMP_FIELD, numberings
 from oprag.values import NUMBERED, Key, label_keys, natural_key, ordinal
 
-__all__ = ["Placement", "Position", "PositionKey", "Rung", "find_positions", "page_of"]
+__all__ = ["Placement", "Position", "PositionKey", "Rung", "find_positions", "page_of", "shared"]
 
 PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
 
 STAMPED_FIELDS = ("chunk_index", "chunk_idx", "chunk_number", "chunk_order", "split_id")
-PAGE_FIELDS = ("page", "page_number", "page_label")
+LABEL_FIELD = "page_label"
+PAGE_FIELDS = ("page", "page_number", LABEL_FIELD)
 COARSE_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "index", "slide", "line")
 
 
@@ -59,8 +61,7 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
         A position and a span for each chunk.
     """
     fields: set[str] = set().union(*[chunk.metadata for chunk in chunks])
-    pages = _pages(chunks, fields)
-    frames = _until_complete(_frames(chunks, fields, pages))
+    frames, pages = _frames(chunks, fields, _pages(chunks, fields))
     if position_key is not None:
         taken: _Reading | None = _Reading(Rung.KEY, _name(position_key), [_given(c, position_key) for c in chunks])
     else:
@@ -78,34 +79,38 @@ class _Frame(NamedTuple):
     page_field: str
     offset_field: str
     offsets: list[Span | None]
-    claims: Sequence[tuple[Key | None, int, int] | None]
+    claims: Sequence[tuple[Key, int, int] | None]
 
 
-def _frames(chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]]) -> Iterator[_Frame]:
-    """The ways to read the offsets that do not contradict themselves: on each kind of page, and without pages."""
+def _frames(
+    chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]]
+) -> tuple[list[_Frame], dict[str, list[Key | None]]]:
+    """The ways to read the offsets that do not contradict themselves, and the pages that can be believed.
+
+    Offsets count from each kind of page, or from the start of the source. The first way that covers every chunk is the
+    last one: what comes after it is never taken. Where page labels and offsets contradict each other, the labels
+    restart, as those of merged files do, and mean nothing without the offsets either. Page numbers are counted through
+    the file, so there the offsets are at fault: they restart in every section of a page.
+    """
     offset_field, spans = read_offsets(chunks, fields)
+    frames: list[_Frame] = []
     if not offset_field:
-        return
-    for page_field, keys in pages.items():
+        return frames, pages
+    believed = dict(pages)
+    no_page: list[Key | None] = [()] * len(chunks)
+    for page_field, keys in [*pages.items(), ("", no_page)]:
         claims = [
             None if page is None or span is None else (page, span.start, span.end)
             for page, span in zip(keys, spans, strict=True)
         ]
-        if not disagree(chunks, claims):
-            yield _Frame(page_field, offset_field, spans, claims)
-    alone = [None if span is None else (None, span.start, span.end) for span in spans]
-    if not disagree(chunks, alone):
-        yield _Frame("", offset_field, spans, alone)
-
-
-def _until_complete(frames: Iterator[_Frame]) -> list[_Frame]:
-    """The frames up to the first one that holds every chunk; what comes behind it is never taken."""
-    taken: list[_Frame] = []
-    for frame in frames:
-        taken.append(frame)
-        if None not in frame.claims:
+        if disagree(chunks, claims):
+            if page_field == LABEL_FIELD:
+                del believed[page_field]
+            continue
+        frames.append(_Frame(page_field, offset_field, spans, claims))
+        if None not in claims:
             break
-    return taken
+    return frames, believed
 
 
 def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | None]:
@@ -120,9 +125,7 @@ def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | Non
     if not best.page_field:
         return best.offsets
     return [
-        None
-        if claim is None or claim[0] is None
-        else Span(claim[1], claim[2], _page(claim[0], chunk.metadata[best.page_field]))
+        None if claim is None else Span(claim[1], claim[2], _page(claim[0], chunk.metadata[best.page_field]))
         for chunk, claim in zip(chunks, best.claims, strict=True)
     ]
 
@@ -136,7 +139,7 @@ def page_of(chunk: Chunk) -> str | int | None:
     if chunk.span is not None and chunk.span.page is not None:
         return chunk.span.page
     for field in PAGE_FIELDS:
-        (key,) = label_keys([chunk.metadata.get(field)], any_label=field == "page_label")
+        (key,) = label_keys([chunk.metadata.get(field)], any_label=field == LABEL_FIELD)
         if key is not None:
             return _page(key, chunk.metadata[field])
     return None
@@ -161,7 +164,10 @@ def _readings(
     for field in STAMPED_FIELDS:
         if field in fields:
             keys = _ordinals(chunks, field)
-            if not _shared(chunks, keys) and not _against_pages(keys, frames):
+            calls = numberings(chunks) if field == STAMP_FIELD and NUMBERING_FIELD in fields else {None}
+            # Labels restart in merged files, and stamps of one call do not.
+            against = pages if calls == {None} else {name: pages[name] for name in pages if name != LABEL_FIELD}
+            if len(calls) <= 1 and not shared(chunks, keys) and not _against_pages(keys, against):
                 yield _Reading(Rung.STAMPED, field, keys)
     for page_field, offset_field, _, claims in frames:
         if page_field:
@@ -182,8 +188,8 @@ def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
     return [None if number is None else (number,) for number in numbers]
 
 
-def _shared(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> bool:
-    """Whether one key stands for two different texts."""
+def shared(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> bool:
+    """Whether two chunks of different text have the same key."""
     if len(chunks) < 2:
         return False
     texts: dict[Key, str] = {}
@@ -193,26 +199,21 @@ def _shared(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> bool:
     )
 
 
-def _against_pages(keys: Sequence[Key | None], frames: Sequence[_Frame]) -> bool:
-    """Whether the numbers run against the pages.
+def _against_pages(keys: Sequence[Key | None], pages: dict[str, list[Key | None]]) -> bool:
+    """Whether the numbers run against the page numbers, where these cover the source.
 
-    This happens when a file is stamped page by page: its numbers then begin anew on each page. Pages count only with a
-    number and an offset for every chunk.
+    This happens when a file is stamped page by page: its numbers then begin anew on each page.
     """
-    if None in keys:
+    covering = next((page_keys for page_keys in pages.values() if None not in page_keys), [])
+    if None in keys or any(page[0] != NUMBERED for page in covering):  # type: ignore[index]
         return False
-    for frame in frames:
-        if frame.page_field and None not in frame.claims:
-            order = sorted(range(len(keys)), key=keys.__getitem__)  # type: ignore[arg-type]
-            pages = [frame.claims[index][0] for index in order]  # type: ignore[index]
-            numbered = all(page[0] == NUMBERED for page in pages)  # type: ignore[index]
-            return numbered and any(after < before for before, after in pairwise(pages))  # type: ignore[operator]
-    return False
+    in_order = sorted(zip(keys, covering, strict=True)) if covering else []
+    return any(after < before for (_, before), (_, after) in pairwise(in_order))  # type: ignore[operator]
 
 
 def _pages(chunks: Sequence[Chunk], fields: set[str]) -> dict[str, list[Key | None]]:
     return {
-        field: label_keys([chunk.metadata.get(field) for chunk in chunks], any_label=field == "page_label")
+        field: label_keys([chunk.metadata.get(field) for chunk in chunks], any_label=field == LABEL_FIELD)
         for field in PAGE_FIELDS
         if field in fields
     }

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.errors import MissingSourceError, OptionError
 from oprag.source import SourceKey, source_name, source_of
+from oprag.values import ordinal
 
-__all__ = ["STAMP_FIELD", "stamps"]
+__all__ = ["NUMBERING_FIELD", "STAMP_FIELD", "numberings", "stamps"]
 
 STAMP_FIELD = "chunk_index"
+NUMBERING_FIELD = "chunk_numbering"
 
 
 def stamps(chunks: Sequence[Chunk], source: str | None, source_key: SourceKey | None) -> list[dict[str, Any]]:
@@ -27,7 +30,7 @@ def stamps(chunks: Sequence[Chunk], source: str | None, source_key: SourceKey | 
         OptionError: `source` cannot name a source.
     """
     check_source(source)
-    counts: dict[str, int] = {}
+    members: dict[str, list[int]] = {}
     added: list[dict[str, Any]] = []
     for index, chunk in enumerate(chunks):
         name = source_of(chunk, source_key, source)
@@ -38,9 +41,35 @@ def stamps(chunks: Sequence[Chunk], source: str | None, source_key: SourceKey | 
             )
         # Without its name in the metadata, the chunk would count for another source later.
         named = {"source": name} if name == source and source_of(chunk, source_key) != name else {}
-        added.append({**named, STAMP_FIELD: counts.get(name, 0)})
-        counts[name] = counts.get(name, 0) + 1
+        group = members.setdefault(name, [])
+        added.append({**named, STAMP_FIELD: len(group)})
+        group.append(index)
+    for group in members.values():
+        numbering = _numbering([chunks[index].text for index in group])
+        for index in group:
+            added[index][NUMBERING_FIELD] = numbering
     return added
+
+
+def _numbering(texts: Sequence[str]) -> str:
+    """A name for the numbers that these texts get: equal in every process, and another one for other texts."""
+    digest = hashlib.blake2b(digest_size=6)
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data) + data)
+    # A string of digits alone, or one such as "12e5", would come back from some stores as a number.
+    return f"n{digest.hexdigest()}"
+
+
+def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
+    """The numberings that the stamps of one source come from; None for stamps that do not say.
+
+    Each call of a stamping step starts at 0, so numbers of two numberings cannot be compared.
+    """
+    named = [
+        chunk.metadata.get(NUMBERING_FIELD) for chunk in chunks if ordinal(chunk.metadata.get(STAMP_FIELD)) is not None
+    ]
+    return {None if name is None else str(name) for name in named}
 
 
 def check_source(source: Any) -> None:

