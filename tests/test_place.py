@@ -66,12 +66,13 @@ def test_what_was_found_before_is_not_kept_for_another_source():
 def test_chunks_of_two_contexts_can_be_put_together():
     one = build_context([hit("a", 0, chunk_index=1), hit("b", 1, chunk_index=0)]).kept
     two = build_context([hit("c", 2, page=1, start_index=0), hit("d", 3, page=0, start_index=0)]).kept
-    context = build_context([*one, *two])
+    with pytest.warns(PositionWarning, match="have no position"):
+        context = build_context([*one, *two])
     assert sorted(ranks(context.kept)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("assemble", [arrange, build_context])
-def test_a_source_whose_order_is_mostly_unknown_is_warned_about_once(assemble):
+def test_chunks_without_a_position_are_warned_about_once(assemble):
     others = [hit("d", 3, source="other"), hit("e", 4, source="other")]
     chunks = [hit("a", 0, title="t"), hit("b", 1, colour="red"), hit("c", 2, page=1), *others]
     with pytest.warns(PositionWarning) as caught:
@@ -79,10 +80,64 @@ def test_a_source_whose_order_is_mostly_unknown_is_warned_about_once(assemble):
     assert len(caught) == 1
     message = str(caught[0].message)
     assert "colour, page, source, title" in message
+    assert "add_start_index=True" in message
     assert "stamp_positions" in message
     assert "StampPositions" in message
     assert "locate_positions" in message
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+@pytest.mark.parametrize("missing", ["last", "first", "drop"])
+def test_one_chunk_without_a_position_is_warned_about(assemble, missing):
+    chunks = [*(hit(f"text {number}", number, chunk_index=number) for number in range(9)), hit("lost", 9)]
+    with pytest.warns(PositionWarning, match="have no position"):
+        assemble(chunks, missing_position=missing)
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+def test_a_page_on_which_the_rank_decides_is_warned_about_once(assemble):
+    chunks = [hit("b", 0, page=1), hit("a", 1, page=1), hit("c", 2, page=0), hit("d", 3, source="other", row=1)]
+    with pytest.warns(PositionWarning, match="retrieval rank decides") as caught:
+        ordered = assemble([*chunks, hit("e", 4, source="other", row=1)])
+    assert ranks(getattr(ordered, "kept", ordered)) == [2, 0, 1, 3, 4]
+    assert len(caught) == 1
+    message = str(caught[0].message)
+    assert "page, row, source" in message
+    assert message.index("add_start_index=True") < message.index("stamp_positions")
+    assert caught[0].filename == __file__
+
+
+def test_a_splitter_that_wrote_offsets_is_not_told_to_write_them():
+    chunks = [hit("a", 0, page=1, start_index=-1), hit("b", 1, page=1, start_index=-1)]
+    with pytest.warns(PositionWarning, match="retrieval rank decides") as caught:
+        arrange(chunks)
+    assert "add_start_index" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+def test_stamps_of_several_calls_are_warned_about_once_with_their_cure(assemble):
+    chunks = [
+        hit("a", 0, chunk_index=1, chunk_numbering="n1", page=1, start_index=90),
+        hit("b", 1, chunk_index=0, chunk_numbering="n2", page=2, start_index=0),
+        hit("c", 2, chunk_index=0, chunk_numbering="n1", page=1, start_index=0),
+    ]
+    with pytest.warns(PositionWarning, match="chunk_index of a source was stamped in several calls") as caught:
+        ordered = assemble(chunks)
+    assert ranks(getattr(ordered, "kept", ordered)) == [2, 0, 1]
+    assert len(caught) == 1
+    assert "stamp all chunks of a source in one call" in str(caught[0].message)
+
+
+def test_each_cause_has_its_own_warning():
+    chunks = [
+        *(hit(text, rank, source="one", chunk_index=0, chunk_numbering=text) for rank, text in enumerate("ab")),
+        *(hit(text, rank, source="two", page=1) for rank, text in enumerate("ab", 2)),
+        *(hit(text, rank, source="three") for rank, text in enumerate("ab", 4)),
+    ]
+    with pytest.warns(PositionWarning) as caught:
+        arrange(chunks)
+    assert len({str(one.message).partition(" (")[0] for one in caught}) == len(caught) == 3
 
 
 @pytest.mark.parametrize("assemble", [arrange, build_context])
@@ -103,7 +158,8 @@ def test_runs_of_links_whose_order_is_unknown_are_warned_about(assemble):
 @pytest.mark.parametrize(
     "chunks",
     [
-        pytest.param([hit("a", 0, page=1), hit("b", 1)], id="half of them"),
+        pytest.param([hit("a", 0, page=1), hit("b", 1, page=2)], id="one chunk a page"),
+        pytest.param([hit("a", 0, page=1, id=1), hit("a", 1, page=1, id=2)], id="one text of a page twice"),
         pytest.param([hit("a", 0)], id="one chunk has no order"),
         pytest.param([hit("a", 0, source="x"), hit("b", 1, source="y")], id="one chunk a source"),
         pytest.param([], id="nothing"),
@@ -113,6 +169,18 @@ def test_there_is_no_warning_where_the_order_is_known_well_enough(chunks):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert sorted(ranks(arrange(chunks))) == ranks(chunks)
+
+
+@pytest.mark.parametrize("options", [{"k": 1}, {"fetch_k": 1}, {"k": 2, "token_budget": 1, "count_tokens": len}])
+def test_what_is_not_kept_is_not_warned_about(options):
+    chunks = [hit("a", 0, page=1), hit("bb", 1), hit("cc", 2, page=1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ranks(build_context(chunks, **options).kept) == [0]
+
+
+def test_a_position_key_may_be_shared():
+    assert ranks(arrange([hit("b", 0, act=2), hit("c", 1, act=2), hit("a", 2, act=1)], position_key="act")) == [2, 0, 1]
 
 
 def test_the_order_of_ranks_needs_no_positions():

@@ -72,8 +72,6 @@ def assembling(given: Given, assembly: Assembly) -> Steps[Context]:
 def assemble(given: Given, assembly: Assembly) -> Context:
     """The work of `build_context`, for adapters and for deciding again."""
     placed = given.place(assembly)
-    if assembly.order == "source":
-        warn_about(placed)
     sources = placed.sources
     selected, dropped = select(placed.chunks, assembly, given.question_vector)
     if assembly.neighbors and selected:
@@ -84,6 +82,9 @@ def assemble(given: Given, assembly: Assembly) -> Context:
     else:
         layout, tokens, charged, over = fit(selected, assembly, assembly.token_budget, given.show)
         dropped += over
+    if assembly.order == "source":
+        missing = [drop.chunk for drop in dropped if drop.reason == "missing_position"]
+        warn_about(placed, [*layout.chunks, *missing])
     dropped.sort(key=lambda drop: drop.chunk.rank)
     context = Context(
         passages=tuple(layout.passages),

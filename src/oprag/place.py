@@ -7,19 +7,28 @@ from typing import NamedTuple
 
 from oprag.chunk import Chunk, changed
 from oprag.errors import PositionWarning, SourceWarning
-from oprag.position import PositionKey, find_positions
+from oprag.position import PositionKey, find_positions, shared
 from oprag.rung import Rung
 from oprag.source import SourceKey, source_of
+from oprag.stamp import numberings
 from oprag.warn import warn
 
 __all__ = ["Placed", "SourceReport", "group_by_source", "place", "report_sources", "warn_about"]
 
 
+_RESTARTED = "the chunk_index of a source was stamped in several calls, which each start at 0, so it is ignored"
 _TORN = (
-    "the chunks of a source are linked in several runs, and nothing tells how these stand to each other; the "
-    "best-ranked run comes first"
+    "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
 )
-_VAGUE = "more than half of the retrieved chunks of a source have no position, so their order is unknown"
+_MISSING = "chunks of a source have no position, so their place in the order is unknown"
+_TIED = "chunks of a source share a page or another coarse position, so retrieval rank decides their order there"
+
+_STAMP_TOGETHER = (
+    "stamp all chunks of a source in one call, after the whole file was loaded and split (in LlamaIndex in one "
+    "from_documents() or pipeline.run(), without num_workers), or find positions afterwards with "
+    "locate_positions(chunks, source_texts)"
+)
+_ADD_OFFSETS = "with a LangChain text splitter, set add_start_index=True; otherwise "
 _WAYS_OUT = (
     "stamp positions at ingestion (stamp_positions for LangChain, StampPositions for LlamaIndex), find them afterwards "
     "with locate_positions(chunks, source_texts), or name the metadata key that gives them with position_key=..."
@@ -106,8 +115,13 @@ def report_sources(chunks: Sequence[Chunk]) -> tuple[SourceReport, ...]:
     return tuple(_report(group[0].source, group) for group in group_by_source(chunks))
 
 
-def warn_about(placed: Placed) -> None:
-    """Warn once when the order of the source is mostly unknown, and say what to do about it."""
+def warn_about(placed: Placed, kept: Sequence[Chunk]) -> None:
+    """Warn where the order of the kept chunks is unknown, and say what to do about it; once for each cause.
+
+    Args:
+        placed: All retrieved chunks.
+        kept: Those whose order matters, and those that were dropped since they have no position.
+    """
     unnamed = sum(report.source is None for report in placed.sources)
     if unnamed and len(placed.chunks) > 1:
         warn(
@@ -116,16 +130,33 @@ def warn_about(placed: Placed) -> None:
             "source_key=..., or with stamp_positions(documents, source=...) at ingestion",
             SourceWarning,
         )
-    torn = {report.source for report in placed.sources if report.runs > 1}
-    vague = {
-        report.source
-        for report in placed.sources
-        if 1 < report.chunks < 2 * report.missing and report.source is not None
-    }
-    if torn or vague:
-        what = _TORN if torn else _VAGUE
-        seen = _keys_seen([chunk for chunk in placed.chunks if chunk.source in (torn or vague)])
-        warn(f"{what} (metadata keys seen: {seen}); {_WAYS_OUT}", PositionWarning)
+    retrieved = {group[0].source: group for group in group_by_source(placed.chunks)}
+    causes: dict[str, list[Chunk]] = {}
+    for group in group_by_source(kept):
+        cause = _cause_of_doubt(group, retrieved.get(group[0].source, group))
+        if cause is not None:
+            causes.setdefault(cause, []).extend(group)
+    for cause, chunks in causes.items():
+        cure = _STAMP_TOGETHER if cause is _RESTARTED else _WAYS_OUT
+        if cause in (_MISSING, _TIED) and not any("start_index" in chunk.metadata for chunk in chunks):
+            cure = _ADD_OFFSETS + cure
+        warn(f"{cause} (metadata keys seen: {_keys_seen(chunks)}); {cure}", PositionWarning)
+
+
+def _cause_of_doubt(group: Sequence[Chunk], retrieved: Sequence[Chunk]) -> str | None:
+    """Why the order of the kept chunks of one source is not certain, as a message; None where it is."""
+    if len(group) < 2:
+        return None
+    report = _report(group[0].source, group)
+    # Whatever other position is taken, it can be the wrong one: offsets restart where stamps do.
+    if report.rung > Rung.STAMPED and len(numberings(retrieved)) > 1:
+        return _RESTARTED
+    if report.runs > 1:
+        return _TORN
+    if report.missing:
+        return _MISSING
+    keys = [chunk.position and chunk.position.key for chunk in group]
+    return _TIED if report.rung is Rung.COARSE and shared(group, keys) else None
 
 
 def _read_alike(group: Sequence[Chunk]) -> bool:

@@ -7,8 +7,8 @@ about.
 import random
 import re
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import pytest
 from langchain_core.documents import Document
@@ -199,12 +199,15 @@ def test_an_offset_of_minus_one_is_no_position(overlap: int):
     chunks = in_tokens(overlap)
     lost = [chunk for chunk in chunks if chunk.metadata["start_index"] == -1]
     assert 10 < len(lost) < len(chunks) / 2
-    context = ordered(chunks)
+    with pytest.warns(PositionWarning, match="metadata keys seen: source, start_index"):
+        context = ordered(chunks)
     found = [chunk for chunk in chunks if chunk not in lost]
     assert kept(context) == found + [chunk for chunk in shuffled(chunks) if chunk in lost]
     assert [(report.rung, report.missing) for report in context.sources] == [(Rung.OFFSET, len(lost))]
-    assert kept(ordered(chunks, missing_position="drop")) == found
-    assert kept(ordered(chunks, missing_position="first"))[len(lost) :] == found
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PositionWarning)
+        assert kept(ordered(chunks, missing_position="drop")) == found
+        assert kept(ordered(chunks, missing_position="first"))[len(lost) :] == found
 
 
 def test_offsets_of_minus_one_alone_are_warned_about():
@@ -248,13 +251,125 @@ def test_page_and_offset_order_chunks_that_were_not_stamped(names: dict[str, Cal
     assert [report.rung for report in context.sources] == [Rung.PAGE_OFFSET]
 
 
-def test_pages_without_offsets_are_in_order_and_ties_keep_their_rank():
+def test_pages_without_offsets_are_in_order_and_ties_keep_their_rank_with_a_warning():
+    """The default of a PDF loader and a splitter: nothing tells the order inside a page."""
     chunks = by_page(page=str)
     for chunk in chunks:
         del chunk.metadata["start_index"]
-    context = ordered(chunks)
+    with pytest.warns(
+        PositionWarning, match=r"metadata keys seen: page, source\); .*add_start_index=True; .*stamp_pos"
+    ):
+        context = ordered(chunks)
     assert kept(context) == sorted(shuffled(chunks), key=lambda chunk: int(chunk.metadata["page"]))
     assert [report.rung for report in context.sources] == [Rung.COARSE]
+
+
+class Outcome(NamedTuple):
+    """Of many random retrievals: how often the order was wrong, and how often it was so without a warning."""
+
+    wrong: int
+    silent: int
+
+
+def outcome(chunks: list[Document], k: int, places: Sequence[int] | None = None) -> Outcome:
+    """Retrieve random chunks.
+
+    Args:
+        chunks: The chunks in the sequence of the source.
+        k: How many are retrieved.
+        places: The place of each chunk, such as its page; its number by default.
+    """
+    place = {id(chunk): at for chunk, at in zip(chunks, places or range(len(chunks)), strict=True)}
+    generator = random.Random(k)
+    wrong = silent = 0
+    for _ in range(200):
+        retriever = OrderPreservingRetriever(retriever=giving(generator.sample(chunks, k)))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = [place[id(chunk)] for chunk in retriever.invoke(QUESTION)]
+        assert len(found) == k
+        is_wrong = found != sorted(found)
+        wrong += is_wrong
+        silent += is_wrong and not any(issubclass(warning.category, PositionWarning) for warning in caught)
+    return Outcome(wrong, silent)
+
+
+def lazy_load(**names: Callable[[int], Any]) -> Iterator[Document]:
+    """The pages of a PDF, one by one, as its loader gives them."""
+    for page, start in enumerate(range(0, len(TEXT), 1500)):
+        named = {key: name(page) for key, name in names.items()}
+        yield Document(TEXT[start : start + 1500], metadata={"source": "book.pdf", **named})
+
+
+@pytest.mark.parametrize("numbering", [True, False], ids=["ours", "another tool's"])
+@pytest.mark.parametrize("start", [False, True], ids=["no offsets", "offsets"])
+@pytest.mark.parametrize("name", ["from 0", "from 1", "strings", "floats"])
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_pages_that_are_stamped_one_by_one_are_in_the_order_of_the_pages(
+    k: int, name: str, start: bool, numbering: bool
+):
+    splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=40, add_start_index=start)
+    chunks: list[Document] = []
+    pages: list[int] = []
+    for number, page in enumerate(lazy_load(**PAGES[name])):
+        stamped = stamp_positions(splitter.split_documents([page]))
+        chunks += stamped
+        pages += [number] * len(stamped)
+    assert len(chunks) > 30
+    if not numbering:
+        for chunk in chunks:
+            chunk.metadata.pop("chunk_numbering", None)
+    assert outcome(chunks, k, pages).wrong == 0
+
+
+@pytest.mark.parametrize("start", [False, True], ids=["no offsets", "offsets"])
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_pages_that_are_stamped_together_are_in_order(k: int, start: bool):
+    splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=40, add_start_index=start)
+    chunks = stamp_positions(splitter.split_documents(lazy_load(page=int)))
+    assert outcome(chunks, k) == (0, 0)
+
+
+def markdown_sections() -> list[Document]:
+    sections = MarkdownHeaderTextSplitter([("#", "part"), ("##", "chapter")]).split_text(MARKDOWN)
+    assert len(sections) == 8
+    return sections
+
+
+@pytest.mark.parametrize("start", [False, True], ids=["no offsets", "offsets"])
+@pytest.mark.parametrize("k", [2, 4, 8, 16])
+def test_sections_that_are_stamped_in_two_batches_are_never_wrong_silently(k: int, start: bool):
+    splitter = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=30, add_start_index=start)
+    sections = markdown_sections()
+    batches = [splitter.split_documents(sections[at : at + 4]) for at in (0, 4)]
+    chunks = [chunk for batch in batches for chunk in stamp_positions(batch, source="book.md")]
+    assert outcome(chunks, k).silent == 0
+    together = stamp_positions([chunk for batch in batches for chunk in batch], source="book.md")
+    assert outcome(together, k) == (0, 0)
+
+
+def test_chunks_of_a_second_call_do_not_mix_with_the_first_without_a_warning():
+    """One page of a file changed, and was split, stamped and added again."""
+    splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=0)
+    pages = list(lazy_load())
+    chunks = stamp_positions(splitter.split_documents(pages))
+    changed = stamp_positions(
+        splitter.split_documents([Document("Changed. " + pages[5].page_content, metadata=pages[5].metadata)])
+    )
+    retriever = OrderPreservingRetriever(retriever=giving([*changed, *chunks[20:24]]))
+    with pytest.warns(PositionWarning, match="stamped in several calls"):
+        retriever.invoke(QUESTION)
+
+
+def test_a_source_that_is_added_again_as_it_was_stays_in_order():
+    once, again = (stamp_positions(recursive(start=False)) for _ in range(2))
+    assert outcome([chunk for both in zip(once[::2], again[1::2], strict=False) for chunk in both], 12) == (0, 0)
+
+
+def test_whole_sources_that_are_stamped_one_by_one_are_in_order():
+    books = [stamp_positions(split(RecursiveCharacterTextSplitter(chunk_size=300), TEXT, source=name)) for name in "ab"]
+    found = ordered([*books[0], *books[1]], source_order="natural")
+    assert kept(found) == [*books[0], *books[1]]
 
 
 def tied() -> list[Document]:
