@@ -56,6 +56,8 @@ class Chunk:
         document_id: The id that the framework gave the document of the chunk; a source of last resort.
         previous_id: The id of the chunk before this one in the source.
         next_id: The id of the chunk behind this one in the source.
+        parent_id: The id of the larger chunk that this one is a part of.
+        child_ids: The ids of the smaller chunks that this one was split into, in their sequence.
         span: Character offsets in the source, where the framework keeps them outside of `metadata`.
         position: Where the chunk stands in its source, and how that is known.
         vector: The embedding of the chunk, of shape (dimension,).
@@ -77,6 +79,8 @@ class Chunk:
     document_id: str | None = None
     previous_id: str | None = None
     next_id: str | None = None
+    parent_id: str | None = None
+    child_ids: tuple[str, ...] = ()
     span: Span | None = None
     position: Position | None = None
     vector: Vector | None = field(default=None, compare=False, repr=False)
@@ -97,6 +101,8 @@ class Chunk:
         document_id: str | None = None,
         previous_id: str | None = None,
         next_id: str | None = None,
+        parent_id: str | None = None,
+        child_ids: tuple[str, ...] = (),
         span: Span | None = None,
         position: Position | None = None,
         vector: Vector | None = None,
@@ -114,6 +120,8 @@ class Chunk:
             document_id=document_id,
             previous_id=previous_id,
             next_id=next_id,
+            parent_id=parent_id,
+            child_ids=child_ids,
             span=span,
             position=position,
             vector=vector,

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Span
-from oprag.links import chain_keys
+from oprag.links import chain_keys, linked_keys
 from oprag.offsets import disagree, read_offsets
 from oprag.rung import NOWHERE, Position, Rung
 from oprag.stamp import NUMBERING_FIELD, STAMP_FIELD, numberings
@@ -168,12 +168,13 @@ def _readings(
             # Labels restart in merged files, and stamps of one call do not.
             against = pages if calls == {None} else {name: pages[name] for name in pages if name != LABEL_FIELD}
             if len(calls) <= 1 and not shared(chunks, keys) and not _against_pages(keys, against):
-                yield _Reading(Rung.STAMPED, field, keys)
+                yield _Reading(Rung.STAMPED, field, linked_keys(chunks, keys))
     for page_field, offset_field, _, claims in frames:
         if page_field:
-            yield _Reading(Rung.PAGE_OFFSET, f"{page_field}, {offset_field}", claims)
+            yield _Reading(Rung.PAGE_OFFSET, f"{page_field}, {offset_field}", linked_keys(chunks, claims))
         else:
-            yield _Reading(Rung.OFFSET, offset_field, [claim and claim[1:] for claim in claims])
+            keys = [claim and claim[1:] for claim in claims]
+            yield _Reading(Rung.OFFSET, offset_field, linked_keys(chunks, keys))
     if any(chunk.previous_id or chunk.next_id for chunk in chunks):
         yield _Reading(Rung.CHAIN, "previous, next", chain_keys(chunks))
     for field, page_keys in pages.items():

@@ -6,28 +6,36 @@ What is measured is the order: 0 inverted pairs where the metadata can tell, and
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.ingestion import IngestionPipeline, run_transformations
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
     LangchainNodeParser,
     MarkdownNodeParser,
+    NodeParser,
     SemanticSplitterNodeParser,
     SentenceSplitter,
     SentenceWindowNodeParser,
     TokenTextSplitter,
     get_leaf_nodes,
 )
+from llama_index.core.node_parser.node_utils import build_nodes_from_splits
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
-from llama_index.core.schema import BaseNode, Document, NodeRelationship, NodeWithScore, TextNode
+from llama_index.core.retrievers import AutoMergingRetriever, VectorIndexRetriever
+from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, NodeWithScore, TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
-from oprag import PositionWarning, Rung, locate_positions
+from oprag import Chunk, PositionWarning, Rung, locate_positions
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
 from tests.llama_index.conftest import HashedWords, inversions, pdf_pages, places, prose, ranked
 
@@ -40,7 +48,7 @@ class Outcome(NamedTuple):
     Attributes:
         inverted: Inverted pairs in all of them.
         rungs: How the positions were known.
-        silent: How often nodes that are said to have a position stand in a wrong order, and no warning was given.
+        silent: How often the order was wrong, and no warning was given.
     """
 
     inverted: int
@@ -58,10 +66,9 @@ def _outcome(nodes: Sequence[BaseNode], k: int, *, draws: int = DRAWS) -> Outcom
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             context = OrderPreservingPostprocessor().get_context(given)
-        claimed = [chunk.origin for chunk in context.kept if chunk.position is not None and chunk.position.known]
         warned = any(issubclass(warning.category, PositionWarning) for warning in caught)
         inverted += inversions(places(nodes, [chunk.origin for chunk in context.kept]))
-        silent += not warned and inversions(places(nodes, claimed)) > 0
+        silent += not warned and inversions(places(nodes, [chunk.origin for chunk in context.kept])) > 0
         assert len(context.kept) == k
         rungs |= {report.rung for report in context.sources}
     return Outcome(inverted, rungs, silent)
@@ -133,6 +140,43 @@ def test_pages_stamped_one_by_one_are_never_wrong_silently(k: int):
     assert _outcome(nodes, k).silent == 0
 
 
+@pytest.mark.parametrize("k", [2, 3, 8])
+@pytest.mark.parametrize("batch", [1, 8], ids=["insert", "batches"])
+@pytest.mark.parametrize("name", ["page_label", "page"])
+def test_pages_inserted_in_several_calls_are_in_the_order_of_the_pages(k: int, batch: int, name: str):
+    pages = pdf_pages(random.Random(10), [str(page) for page in range(1, 25)])
+    for page in pages:
+        page.metadata = {"file_name": "report.pdf", name: page.metadata["page_label"]}
+    index = VectorStoreIndex(
+        [],
+        embed_model=HashedWords(),
+        transformations=[SentenceSplitter(chunk_size=80, chunk_overlap=0), StampPositions()],
+    )
+    for first in range(0, len(pages), batch):
+        if batch == 1:
+            index.insert(pages[first])
+        else:
+            index.insert_nodes(run_transformations(pages[first : first + batch], index._transformations))
+    nodes = list(index.docstore.docs.values())
+    assert len(nodes) > 24
+    outcome = _outcome(nodes, k)
+    assert (outcome.inverted, outcome.silent) == (0, 0)
+    assert k < 8 or Rung.STAMPED not in outcome.rungs
+
+
+def test_labels_of_merged_files_are_never_wrong_silently():
+    """The labels restart, so they say nothing, with offsets or without."""
+    labels = [str(page) for _ in range(3) for page in range(1, 9)]
+    pages = pdf_pages(random.Random(11), labels)
+    nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pages)
+    outcome = _outcome(nodes, 30)
+    assert outcome.silent == 0
+    assert outcome.rungs <= {Rung.CHAIN, Rung.NONE}
+    # A stamp of one call tells, whatever the labels are.
+    for k in (2, 8, 30):
+        assert _outcome(StampPositions()(nodes), k) == (0, {Rung.STAMPED}, 0)
+
+
 # Two stages
 
 
@@ -166,6 +210,25 @@ def test_markdown_then_sentences_unstamped_is_never_wrong_silently(k: int):
 @pytest.mark.parametrize("k", [4, 16, 30])
 def test_markdown_then_sentences_stamped(k: int):
     assert _outcome(StampPositions()(_two_stages(_sections(1))), k) == (0, {Rung.STAMPED}, 0)
+
+
+@pytest.mark.parametrize("k", [2, 4, 8, 12])
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_sections_stamped_in_two_batches_are_never_wrong_silently(k: int, links: bool):
+    """A reader that makes one document a section, such as MarkdownReader, and a pipeline that runs in two batches."""
+    rng = random.Random(12)
+    sections = [
+        Document(text=f"Heading {number}\n\n{prose(rng, 8, first=8 * number)}", metadata={"file_path": "guide.md"})
+        for number in range(8)
+    ]
+    split = SentenceSplitter(chunk_size=64, chunk_overlap=0, include_prev_next_rel=links)
+    pipeline = IngestionPipeline(transformations=[split, StampPositions()], disable_cache=True)
+    nodes = [node for batch in (sections[:4], sections[4:]) for node in pipeline.run(documents=batch)]
+    assert len(nodes) == 16
+    outcome = _outcome(nodes, k)
+    assert outcome.silent == 0
+    assert k < 12 or Rung.STAMPED not in outcome.rungs
+    assert _outcome(pipeline.run(documents=sections), k) == (0, {Rung.STAMPED}, 0)
 
 
 def _located(nodes: Sequence[BaseNode], document: Document) -> list[BaseNode]:
@@ -228,6 +291,103 @@ def test_parents_and_leaves_stand_in_one_order_when_stamped():
         kept = OrderPreservingPostprocessor().postprocess_nodes(ranked(rng.sample(nodes, 20)))
         starts = [(text.index(scored.text), -len(scored.text)) for scored in kept]
         assert starts == sorted(starts)
+
+
+def _merging(nodes: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> AutoMergingRetriever:
+    """The parents are in the document store, the leaves in the index too."""
+    docstore = SimpleDocumentStore()
+    docstore.add_documents(nodes)
+    context = StorageContext.from_defaults(docstore=docstore)
+    index = VectorStoreIndex(leaves, storage_context=context, embed_model=HashedWords())
+    return AutoMergingRetriever(VectorIndexRetriever(index, similarity_top_k=24), context)
+
+
+@pytest.mark.parametrize("stamped", ["all", "leaves", "none"])
+def test_merged_parents_are_never_wrong_silently(stamped: str):
+    document = _text(3)
+    nodes: list[BaseNode] = HierarchicalNodeParser.from_defaults(chunk_sizes=[512, 128, 64], chunk_overlap=0)(
+        [document]
+    )
+    if stamped == "all":
+        nodes = StampPositions()(nodes)
+    leaves = get_leaf_nodes(nodes)
+    retriever = _merging(nodes, StampPositions()(leaves) if stamped == "leaves" else leaves)
+    parents = placed = inverted = 0
+    for number in range(0, 300, 3):
+        found = retriever.retrieve(f"S{number} S{number + 9}")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            context = OrderPreservingPostprocessor().get_context(found)
+        starts = [(document.text.index(chunk.text), -len(chunk.text)) for chunk in context.kept]
+        merged = [chunk for chunk in context.kept if chunk.child_ids]
+        parents += len(merged)
+        placed += sum(chunk.position is not None and chunk.position.known for chunk in merged)
+        inverted += starts != sorted(starts)
+        assert starts == sorted(starts) or caught
+        # What has a place is at its place.
+        if stamped != "none":
+            known = [place for place, chunk in zip(starts, context.kept, strict=True) if _is_placed(chunk)]
+            assert known == sorted(known)
+    assert parents > 50
+    if stamped == "all":
+        assert (placed, inverted) == (parents, 0)
+    if stamped == "leaves":
+        # Where no leaf before or after a parent was retrieved, nothing tells.
+        assert parents / 3 < placed < parents
+
+
+def _is_placed(chunk: Chunk) -> bool:
+    return chunk.position is not None and chunk.position.known
+
+
+# Elements
+
+
+class _ByTag(NodeParser):
+    """As HTMLNodeParser, which needs beautifulsoup4: one node for tags of one name that follow each other.
+
+    Offsets and links are then made by LlamaIndex. A node of several tags is not in the text of its document, and has no
+    offset.
+    """
+
+    def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
+        made: list[BaseNode] = []
+        for node in nodes:
+            tags = re.findall(r"<(h2|p|li)>(.*?)</\1>", node.get_content(MetadataMode.NONE))
+            for name, same in groupby(tags, key=itemgetter(0)):
+                made += build_nodes_from_splits(["\n".join(text for _, text in same)], node, id_func=self.id_func)
+                made[-1].metadata = {"tag": name}
+        return made
+
+
+def _html(seed: int) -> Document:
+    rng = random.Random(seed)
+    parts: list[str] = []
+    for number in range(25):
+        parts.append(f"<h2>Heading {number}</h2>")
+        parts += [f"<p>{prose(rng, 2, first=100 * number + 2 * part)}</p>" for part in range(rng.randint(1, 3))]
+        parts += [f"<li>Item {number} {item}</li>" for item in range(rng.choice([0, 3]))]
+    return Document(text="\n".join(parts), metadata={"file_name": "page.html"})
+
+
+@pytest.mark.parametrize("k", [4, 8, 16, 30])
+def test_elements_of_which_some_have_no_offset_are_never_wrong_silently(k: int):
+    nodes = _ByTag()([_html(1)])
+    assert len(nodes) > 50
+    lost = sum(node.start_char_idx is None for node in nodes if isinstance(node, TextNode))
+    assert len(nodes) / 5 < lost < len(nodes) / 2
+    outcome = _outcome(nodes, k)
+    assert outcome.inverted > 0
+    assert outcome.silent == 0
+    assert _outcome(StampPositions()(nodes), k) == (0, {Rung.STAMPED}, 0)
+
+
+def test_an_element_without_an_offset_is_placed_beside_the_one_before_or_after_it():
+    nodes = _ByTag()([_html(1)])
+    rng = random.Random(2)
+    for _ in range(50):
+        kept = OrderPreservingPostprocessor().postprocess_nodes(ranked(rng.sample(nodes, len(nodes))))
+        assert inversions(places(nodes, kept)) == 0
 
 
 # Repetition

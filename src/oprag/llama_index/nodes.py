@@ -26,13 +26,14 @@ from oprag.stitch import Passage
 
 __all__ = ["chunk_of", "chunks_of", "nodes_of", "prompted", "shown", "with_metadata"]
 
-_SOURCE, _PREVIOUS, _NEXT, _PARENT = (
+_SOURCE, _PREVIOUS, _NEXT, _PARENT, _CHILD = (
     relation.value
     for relation in (
         NodeRelationship.SOURCE,
         NodeRelationship.PREVIOUS,
         NodeRelationship.NEXT,
         NodeRelationship.PARENT,
+        NodeRelationship.CHILD,
     )
 )
 
@@ -60,6 +61,7 @@ def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: A
     """A node as a chunk."""
     # By value: an enum of LlamaIndex hashes in Python, four times a node.
     links = {relation.value: related for relation, related in node.relationships.items()}
+    children = related if isinstance(related := links.get(_CHILD), list) else ()
     span = None
     # The offsets of a hierarchical leaf count from its parent, wherever its document begins. An end that is missing is
     # that of the text.
@@ -76,6 +78,8 @@ def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: A
         document_id=_related(links.get(_SOURCE)),
         previous_id=_related(links.get(_PREVIOUS)),
         next_id=_related(links.get(_NEXT)),
+        parent_id=_related(links.get(_PARENT)),
+        child_ids=tuple(child.node_id for child in children),
         span=span,
         origin=origin,
     )
