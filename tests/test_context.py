@@ -11,6 +11,8 @@ from oprag import Chunk, Context, TokenizerError, approximate_tokens, build_cont
 from tests.helpers import cut, hit, prose
 
 TEXT = prose(80)
+# The example has a chunk without a position.
+pytestmark = pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
 
 
 def example(**options: Any) -> Context:

@@ -28,7 +28,8 @@ TEXT = prose(40, seed=13)
 
 # fmt: off
 KEYS = [
-    "source", "file_path", "url", "file_name", "ref_doc_id", "document_id", "chunk_index", "chunk_idx", "split_id",
+    "source", "file_path", "url", "file_name", "ref_doc_id", "document_id", "chunk_index", "chunk_numbering",
+    "chunk_idx", "split_id",
     "page", "page_number", "page_label", "start_index", "end_index", "start_char_idx", "end_char_idx", "char_start",
     "row", "seq_num", "order", "line", "title",
 ]
@@ -126,6 +127,7 @@ def pieces(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 given_sources: st.SearchStrategy[Any] = st.sampled_from([None, None, "a", "", 5])
 names = st.sampled_from([None, None, None, "a", "b", "c", "d"])
+families = st.lists(st.sampled_from("abcd"), max_size=2).map(tuple)
 scores: st.SearchStrategy[Any] = st.sampled_from([None, 0.5, 0.25, -1.0, math.nan, math.inf, 3, np.float32(0.5)])
 spans = st.none() | st.none() | st.builds(Span, offsets, offsets) | st.just(Span(-1, None))  # type: ignore[arg-type]
 
@@ -147,6 +149,8 @@ def retrieved(draw: st.DrawFn) -> list[Chunk]:
             document_id=draw(names),
             previous_id=draw(names) if linked else None,
             next_id=draw(names) if linked else None,
+            parent_id=draw(names) if linked else None,
+            child_ids=draw(families) if linked else (),
             span=draw(spans),
         )
         for rank, (text, metadata) in zip(places, drawn, strict=True)

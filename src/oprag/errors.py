@@ -24,7 +24,7 @@
     └── MissingExtraError (ImportError)     an optional dependency is not installed
 
     OpragWarning (UserWarning)
-    ├── PositionWarning                     most chunks of a source have no position
+    ├── PositionWarning                     the order of a source's chunks is not certain
     ├── SourceWarning                       chunks do not say which source they came from
     ├── RetrievalWarning                    the search brought fewer chunks than were asked for
     ├── ModelWarning                        calls of the model failed and were skipped
@@ -184,7 +184,7 @@ class OpragWarning(UserWarning):
 
 
 class PositionWarning(OpragWarning):
-    """More than half of a source's chunks have no position, so its order is mostly unknown."""
+    """The order of a source's chunks is not certain: positions are missing or shared, or were stamped in several calls."""
 
 
 class SourceWarning(OpragWarning):

@@ -20,7 +20,7 @@ _RESTARTED = "the chunk_index of a source was stamped in several calls, which ea
 _TORN = (
     "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
 )
-_MISSING = "chunks of a source have no position, so their place in the order is unknown"
+_MISSING = "chunks of a source have no position, so their place in it is unknown"
 _TIED = "chunks of a source share a page or another coarse position, so retrieval rank decides their order there"
 
 _STAMP_TOGETHER = (
@@ -130,10 +130,16 @@ def warn_about(placed: Placed, kept: Sequence[Chunk]) -> None:
             "source_key=..., or with stamp_positions(documents, source=...) at ingestion",
             SourceWarning,
         )
-    retrieved = {group[0].source: group for group in group_by_source(placed.chunks)}
+    groups = [(group, _report(group[0].source, group)) for group in group_by_source(kept) if len(group) > 1]
+    restarted: set[str | None] = set()
+    if any(report.rung > Rung.STAMPED for _, report in groups):
+        retrieved = group_by_source(placed.chunks)
+        restarted = {group[0].source for group in retrieved if len(numberings(group)) > 1}
     causes: dict[str, list[Chunk]] = {}
-    for group in group_by_source(kept):
-        cause = _cause_of_doubt(group, retrieved.get(group[0].source, group))
+    for group, report in groups:
+        # Whatever other position is taken, it can be the wrong one: offsets restart where stamps do.
+        is_restarted = report.rung > Rung.STAMPED and report.source in restarted
+        cause = _RESTARTED if is_restarted else _cause_of_doubt(group, report)
         if cause is not None:
             causes.setdefault(cause, []).extend(group)
     for cause, chunks in causes.items():
@@ -143,14 +149,8 @@ def warn_about(placed: Placed, kept: Sequence[Chunk]) -> None:
         warn(f"{cause} (metadata keys seen: {_keys_seen(chunks)}); {cure}", PositionWarning)
 
 
-def _cause_of_doubt(group: Sequence[Chunk], retrieved: Sequence[Chunk]) -> str | None:
-    """Why the order of the kept chunks of one source is not certain, as a message; None where it is."""
-    if len(group) < 2:
-        return None
-    report = _report(group[0].source, group)
-    # Whatever other position is taken, it can be the wrong one: offsets restart where stamps do.
-    if report.rung > Rung.STAMPED and len(numberings(retrieved)) > 1:
-        return _RESTARTED
+def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport) -> str | None:
+    """Why the order of the chunks of one source is not certain, as a message; None where it is."""
     if report.runs > 1:
         return _TORN
     if report.missing:

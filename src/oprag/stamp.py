@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 from oprag.chunk import Chunk
@@ -66,10 +67,11 @@ def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
 
     Each call of a stamping step starts at 0, so numbers of two numberings cannot be compared.
     """
-    named = [
-        chunk.metadata.get(NUMBERING_FIELD) for chunk in chunks if ordinal(chunk.metadata.get(STAMP_FIELD)) is not None
-    ]
-    return {None if name is None else str(name) for name in named}
+    names = [None if (name := chunk.metadata.get(NUMBERING_FIELD)) is None else str(name) for chunk in chunks]
+    if len(set(names)) > 1:
+        stamped = [ordinal(chunk.metadata.get(STAMP_FIELD)) is not None for chunk in chunks]
+        names = list(compress(names, stamped))
+    return set(names)
 
 
 def check_source(source: Any) -> None:

@@ -202,6 +202,7 @@ def test_unknown_names_are_refused(make: Callable[..., BaseModel], unknown: str)
         make(**{unknown: 1})
 
 
+@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

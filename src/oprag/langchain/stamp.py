@@ -18,8 +18,9 @@ def stamp_positions(
 ) -> list[Document]:
     """Number the chunks of each source, so that their order is known whatever store they go through.
 
-    Call it once, on all chunks of a source in their sequence, behind the splitter. It works over pages: the numbers of
-    a PDF that was loaded page by page run through.
+    Call it once with all chunks of a source in their sequence, after the splitter. It works over pages: the numbers of a
+    PDF that was loaded page by page run through. Each call starts at 0, so chunks of one source that were stamped in
+    several calls cannot be ordered by their numbers: a loop over `lazy_load()` must collect the pages of a file first.
 
     Args:
         documents: The chunks of one or many sources, each source in sequence.
@@ -27,7 +28,8 @@ def stamp_positions(
         source_key: See `oprag.Assembly.source_key`.
 
     Returns:
-        Copies with `chunk_index` in their metadata, a whole number from 0 in each source.
+        Copies with two more metadata keys: `chunk_index`, a whole number from 0 in each source, and `chunk_numbering`,
+        a short hash of the texts that were numbered together.
 
     Raises:
         ChunkError: Something is no `Document`.
@@ -35,8 +37,9 @@ def stamp_positions(
 
     Example:
         >>> pages = [Document("one", metadata={"page": 0}), Document("two", metadata={"page": 1})]
-        >>> [document.metadata for document in stamp_positions(pages, source="book.pdf")]
-        [{'page': 0, 'source': 'book.pdf', 'chunk_index': 0}, {'page': 1, 'source': 'book.pdf', 'chunk_index': 1}]
+        >>> stamped = stamp_positions(pages, source="book.pdf")
+        >>> [(document.metadata["page"], document.metadata["chunk_index"]) for document in stamped]
+        [(0, 0), (1, 1)]
     """
     chunks = chunks_of(documents)
     return [

@@ -22,10 +22,14 @@ __all__ = ["StampPositions"]
 class StampPositions(OptionFields, TransformComponent):
     """Numbers the nodes of each source, so that their order is known whatever store they go through.
 
-    Put it behind the last node parser, in `IngestionPipeline(transformations=[...])` or
+    Put it after the last node parser, in `IngestionPipeline(transformations=[...])` or
     `VectorStoreIndex.from_documents(..., transformations=[...])`. The numbers run through all pages of a file. A parent
-    of a `HierarchicalNodeParser` is numbered before its children, so that nodes of several levels stand in order beside
-    each other.
+    of a `HierarchicalNodeParser` is numbered before its children, so that nodes of several levels are in order with each
+    other.
+
+    Each call starts at 0, so nodes of one source that were stamped in several calls (pages that are inserted one by
+    one, batches, `num_workers`) cannot be ordered by their numbers. `chunk_numbering`, a short hash of the texts that
+    were numbered together, tells them apart.
 
     Args:
         source: The name of the source, for nodes that do not say; it is stamped as `source`.
@@ -34,8 +38,8 @@ class StampPositions(OptionFields, TransformComponent):
     Example:
         >>> from llama_index.core.schema import TextNode
         >>> nodes = StampPositions(source="book")([TextNode(text="one"), TextNode(text="two")])
-        >>> [node.metadata for node in nodes]
-        [{'source': 'book', 'chunk_index': 0}, {'source': 'book', 'chunk_index': 1}]
+        >>> [(node.metadata["source"], node.metadata["chunk_index"]) for node in nodes]
+        [('book', 0), ('book', 1)]
     """
 
     model_config = ConfigDict(
@@ -72,7 +76,7 @@ class StampPositions(OptionFields, TransformComponent):
         return cls(**loaded(data, kwargs))
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:  # noqa: ARG002
-        """Copies of the nodes with `chunk_index` in their metadata, neither embedded nor shown to the model.
+        """Copies of the nodes with `chunk_index` and `chunk_numbering` in their metadata, which no model is shown.
 
         Args:
             nodes: The nodes of one or many sources, each source in sequence.
