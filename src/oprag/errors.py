@@ -184,7 +184,7 @@ class OpragWarning(UserWarning):
 
 
 class PositionWarning(OpragWarning):
-    """The order of a source's chunks is not certain: positions are missing or shared, or were stamped in several calls."""
+    """The order of a source's chunks is not certain: positions are missing, shared or stamped in several calls."""
 
 
 class SourceWarning(OpragWarning):

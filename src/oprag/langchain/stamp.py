@@ -18,8 +18,8 @@ def stamp_positions(
 ) -> list[Document]:
     """Number the chunks of each source, so that their order is known whatever store they go through.
 
-    Call it once with all chunks of a source in their sequence, after the splitter. It works over pages: the numbers of a
-    PDF that was loaded page by page run through. Each call starts at 0, so chunks of one source that were stamped in
+    Call it once with all chunks of a source in their sequence, after the splitter. It works over pages: the numbers of
+    a PDF that was loaded page by page run through. Each call starts at 0, so chunks of one source that were stamped in
     several calls cannot be ordered by their numbers: a loop over `lazy_load()` must collect the pages of a file first.
 
     Args:

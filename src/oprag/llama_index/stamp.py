@@ -24,8 +24,8 @@ class StampPositions(OptionFields, TransformComponent):
 
     Put it after the last node parser, in `IngestionPipeline(transformations=[...])` or
     `VectorStoreIndex.from_documents(..., transformations=[...])`. The numbers run through all pages of a file. A parent
-    of a `HierarchicalNodeParser` is numbered before its children, so that nodes of several levels are in order with each
-    other.
+    of a `HierarchicalNodeParser` is numbered before its children, so that nodes of several levels can be ordered
+    together.
 
     Each call starts at 0, so nodes of one source that were stamped in several calls (pages that are inserted one by
     one, batches, `num_workers`) cannot be ordered by their numbers. `chunk_numbering`, a short hash of the texts that
