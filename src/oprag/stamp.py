@@ -67,7 +67,7 @@ def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
 
     Each call of a stamping step starts at 0, so numbers of two numberings cannot be compared.
     """
-    names = [None if (name := chunk.metadata.get(NUMBERING_FIELD)) is None else str(name) for chunk in chunks]
+    names = [name if isinstance(name := chunk.metadata.get(NUMBERING_FIELD), str) else None for chunk in chunks]
     if len(set(names)) > 1:
         stamped = [ordinal(chunk.metadata.get(STAMP_FIELD)) is not None for chunk in chunks]
         names = list(compress(names, stamped))
