@@ -3,7 +3,10 @@
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from oprag.warn import forget
 
 settings.register_profile("default", max_examples=500, deadline=None, derandomize=True)
 settings.register_profile(
@@ -14,3 +17,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # A shell starts what is in its background with Ctrl-C ignored, and so would everything that is started here.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_told() -> None:
+    """A process is told once; here each test is one."""
+    forget()

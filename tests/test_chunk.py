@@ -78,10 +78,11 @@ def test_chunks_are_sorted_by_rank():
     assert ranks(sorted_by_rank(Chunk("text", rank) for rank in (5, 0, 3))) == [0, 3, 5]
 
 
-@pytest.mark.parametrize("span", [3, (1,), "ab", (0, 4, 1, 2)])
+@pytest.mark.parametrize("span", [3, (1,), "ab", (0, 4, 1, 2), (0, 4), (0, 4, 2), [0, 4]])
 def test_a_span_must_be_one(span):
-    with pytest.raises(ChunkError):
+    with pytest.raises(ChunkError, match=r"must be an oprag\.Span or None, got") as caught:
         Chunk("text", 0, span=span)
+    assert caught.value.value is span
 
 
 @pytest.mark.parametrize("position", [3, "1", (1,)])

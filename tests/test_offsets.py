@@ -38,10 +38,14 @@ def test_metadata_goes_before_the_span_of_the_framework():
     assert read(corrected, kept) == ("start_index, span", [Span(10, 14), Span(3, 7)])
 
 
-@pytest.mark.parametrize("span", [(None, None), (-1, 3), ("x", 4), (float("nan"), 4)])
-def test_a_span_is_checked_as_metadata_are(span):
-    assert read(Chunk("four", 0, span=span)) == ("", [None])
-    assert read(Chunk("four", 0, span=(5, None)))[1] == [Span(5, 9)]  # type: ignore[arg-type]
+@pytest.mark.parametrize("start", [None, -1, "x", float("nan")])
+def test_a_span_is_checked_as_metadata_are(start):
+    assert read(Chunk("four", 0, span=Span(start, 4))) == ("", [None])
+    assert read(Chunk("four", 0, span=Span(5, None)))[1] == [Span(5, 9)]  # type: ignore[arg-type]
+
+
+def test_a_span_keeps_its_page():
+    assert read(Chunk("four", 0, span=Span(0, 4, 2)))[1] == [Span(0, 4, 2)]
 
 
 def test_a_span_is_exact_when_it_is_as_long_as_the_text():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Chunk, Rung, Span
+from oprag import Chunk, Rung, Span, build_context
 from oprag.position import COARSE_FIELDS, PAGE_FIELDS, STAMPED_FIELDS, Placement, PositionKey, find_positions
 
 
@@ -380,3 +380,55 @@ def test_spans_are_read_beside_a_better_rung():
 
 def test_offsets_that_contradict_each_other_are_no_spans():
     assert place_all([{"chunk_index": 0, "start_index": 0}, {"chunk_index": 1, "start_index": 0}]).spans == [None, None]
+
+
+def test_the_page_of_a_span_is_the_one_that_it_counts_from():
+    spans = [Span(0, 6, 2), Span(40, 46, 1), Span(0, 6, 1)]
+    chunks = [Chunk(f"text {rank}", rank, source="book", span=span) for rank, span in enumerate(spans)]
+    context = build_context(chunks, header="{page}", separator="|")
+    assert context.text == "1\ntext 2|1\ntext 1|2\ntext 0"
+    assert [chunk.span for chunk in context.kept] == [spans[2], spans[1], spans[0]]
+    assert [(report.rung, report.field) for report in context.sources] == [(Rung.PAGE_OFFSET, "span.page, span")]
+    assert [drop.reason for drop in context.dropped] == []
+    # Under another key the spans are read again.
+    again = build_context(context.kept, position_key=lambda chunk: chunk.rank)
+    assert [chunk.span for chunk in again.kept] == spans
+
+
+def test_offsets_on_a_page_are_not_those_of_the_source():
+    # Read without its page, the first would be the earliest.
+    spans = [Span(0, 6, 2), Span(40, 46, 1), Span(5, 11)]
+    chunks = [Chunk(f"text {rank}", rank, source="book", span=span) for rank, span in enumerate(spans)]
+    positions = find_positions(chunks).positions
+    assert [position.rung for position in positions] == [Rung.PAGE_OFFSET, Rung.PAGE_OFFSET, Rung.NONE]
+    assert positions[1].key < positions[0].key
+
+
+@pytest.mark.parametrize("label", ["iv", " iv "])
+def test_the_page_of_a_span_may_be_a_label(label):
+    chunks = [Chunk("a", 0, span=Span(0, 1, 1)), Chunk("b", 1, span=Span(0, 1, label))]
+    assert [span and span.page for span in find_positions(chunks).spans] == [1, "iv"]
+    assert find_positions(chunks).positions[1].key < find_positions(chunks).positions[0].key
+
+
+def test_a_page_in_source_sorts_beside_a_file():
+    metadata = [{"source": "10", "file_path": "a.pdf"}, {"source": "9", "file_path": "a.pdf"}]
+    assert rungs(metadata) == [Rung.COARSE] * 2
+    assert sequence(metadata) == [1, 0]
+    assert sequence([{**each, "start_index": 5} for each in metadata]) == [1, 0]
+
+
+def test_a_page_number_goes_before_a_number_in_source():
+    metadata = [{"source": "1", "file_path": "a.pdf", "page": 7}, {"source": "2", "file_path": "a.pdf", "page": 6}]
+    assert sequence(metadata) == [1, 0]
+
+
+@pytest.mark.parametrize("seconds", [[90, 30.5], ["90", "30"], [90.0, None]])
+def test_the_seconds_that_a_chunk_begins_with_are_a_position(seconds):
+    url = "https://youtu.be/abc?t=30"
+    metadata = [{"source": url, "start_seconds": each} if each is not None else {"source": url} for each in seconds]
+    placement = place_all([{**each, "start_index": 0} for each in metadata])
+    assert placement.positions[1].key < placement.positions[0].key
+    assert placement.positions[0].rung is Rung.PAGE_OFFSET
+    assert placement.spans[0] == Span(0, 6, "90 s")
+    assert sequence(metadata) == [1, 0]

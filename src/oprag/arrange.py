@@ -47,8 +47,7 @@ def arrange(chunks: Iterable[Chunk], assembly: Assembly | None = None, **options
     assembly = as_assembly(assembly, options)
     placed = place(sorted_by_rank(chunks), assembly.source_key, assembly.position_key)
     kept, _ = apply_missing_position(placed.chunks, assembly.missing_position)
-    if assembly.order == "source":
-        warn_about(placed, placed.chunks)
+    warn_about(placed, placed.chunks, assembly)
     return in_order(kept, assembly)
 
 

@@ -82,9 +82,8 @@ def assemble(given: Given, assembly: Assembly) -> Context:
     else:
         layout, tokens, charged, over = fit(selected, assembly, assembly.token_budget, given.show)
         dropped += over
-    if assembly.order == "source":
-        missing = [drop.chunk for drop in dropped if drop.reason == "missing_position"]
-        warn_about(placed, [*layout.chunks, *missing])
+    missing = [drop.chunk for drop in dropped if drop.reason == "missing_position"]
+    warn_about(placed, [*layout.chunks, *missing], assembly)
     dropped.sort(key=lambda drop: drop.chunk.rank)
     context = Context(
         passages=tuple(layout.passages),

@@ -178,7 +178,7 @@ def _check_score(score: Any) -> None:
 
 
 def _check_span(span: Any) -> None:
-    if not isinstance(span, tuple) or len(span) not in (2, 3):
+    if not isinstance(span, Span):
         raise ChunkError(f"the span of a chunk must be an oprag.Span or None, got {span!r}", span)
 
 

@@ -25,7 +25,7 @@
 
     OpragWarning (UserWarning)
     ├── PositionWarning                     the order of a source's chunks is not certain
-    ├── SourceWarning                       chunks do not say which source they came from
+    ├── SourceWarning                       chunks do not say which source they came from, or name only parts of one
     ├── RetrievalWarning                    the search brought fewer chunks than were asked for
     ├── ModelWarning                        calls of the model failed and were skipped
     ├── IndexFileWarning                    a kept index cannot be used, or an index cannot be kept
@@ -188,7 +188,7 @@ class PositionWarning(OpragWarning):
 
 
 class SourceWarning(OpragWarning):
-    """Chunks do not say which source they came from; each then counts as a source of its own."""
+    """Chunks do not say which source they came from, or seem to name parts of one; each then is a source of its own."""
 
 
 class RetrievalWarning(OpragWarning):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from oprag.chunk import Chunk, Span
+from oprag.chunk import Chunk
+from oprag.position import PAGE_FIELDS, page_of
 from oprag.rung import Rung
 from oprag.table import table
 
@@ -88,16 +89,25 @@ def _plural(noun: str, number: int) -> str:
 
 def _position_text(chunk: Chunk) -> str:
     position = chunk.position
-    return "-" if position is None or not position.known else _key_text(position.key)
+    if position is None or not position.known:
+        return "-"
+    page = page_of(chunk)
+    if page is not None and position.rung is Rung.PAGE_OFFSET:
+        return f"p. {page}: {position.key[1]}"
+    if page is not None and position.rung is Rung.COARSE and position.field in (*PAGE_FIELDS, "source"):
+        return f"p. {page}"
+    return _key_text(position.key)
 
 
 def _key_text(key: tuple[object, ...]) -> str:
     return ".".join(_key_text(part) if isinstance(part, tuple) else str(part) for part in key)
 
 
-def _span_text(span: Span) -> str:
-    page = "" if span.page is None else f"p. {span.page}: "
-    return f"{page}{span.start:,}–{span.end:,}"
+def _span_text(chunk: Chunk) -> str:
+    if chunk.span is None:
+        return "-"
+    page = "" if chunk.span.page is None else f"p. {page_of(chunk)}: "
+    return f"{page}{chunk.span.start:,}–{chunk.span.end:,}"
 
 
 class _Column(NamedTuple):
@@ -114,7 +124,7 @@ _COLUMNS = (
     _Column("cosine", lambda chunk: "-" if chunk.similarity is None else f"{chunk.similarity:.3f}", always=False),
     _Column("source", lambda chunk: chunk.source or "(unknown)"),
     _Column("position", _position_text),
-    _Column("span", lambda chunk: "-" if chunk.span is None else _span_text(chunk.span)),
+    _Column("span", _span_text),
     _Column(
         "neighbor of", lambda chunk: "-" if chunk.neighbor_of is None else f"rank {chunk.neighbor_of}", always=False
     ),

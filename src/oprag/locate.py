@@ -13,7 +13,7 @@ from typing import Any
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, MissingSourceError
 from oprag.offsets import stated_span
-from oprag.source import SourceKey, source_of
+from oprag.source import SourceKey, source_of, warn_about_key
 
 __all__ = ["Located", "locate_positions"]
 
@@ -85,10 +85,12 @@ def locate_positions(
         {'start_index': 16, 'end_index': 21}
     """
     chunks = list(chunks)
-    groups: dict[str, list[int]] = {}
-    for index, chunk in enumerate(chunks):
+    for chunk in chunks:
         if not isinstance(chunk, Chunk):
             raise ChunkError(f"expected oprag.Chunk objects, got {type(chunk).__name__}", chunk)
+    warn_about_key("source_key", source_key, chunks)
+    groups: dict[str, list[int]] = {}
+    for index, chunk in enumerate(chunks):
         source = source_of(chunk, source_key)
         if source is None:
             raise MissingSourceError(

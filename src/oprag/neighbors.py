@@ -168,6 +168,7 @@ def _placed_together(before: Sequence[Chunk], chunks: Sequence[Chunk], assembly:
             "the neighbours of retrieved chunks contradict their positions, so none are filled in for their sources: "
             "do read_neighbors and the retriever give the same chunks?",
             PositionWarning,
+            cause="neighbors that contradict positions",
         )
     first: dict[Any, Chunk] = {}
     by_rank: dict[int, Chunk] = {}

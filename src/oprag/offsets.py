@@ -32,6 +32,7 @@ def read_offsets(chunks: Sequence[Chunk], fields: set[str]) -> tuple[str, list[S
 
     Returns:
         The names of what was read, empty when there is nothing; and a span for each chunk, None where it states none.
+        Only a span of the framework states its page itself.
     """
     names = [] if fields.isdisjoint(START_FIELDS) else [name for name in START_FIELDS if name in fields]
     if not names and all(chunk.span is None for chunk in chunks):
@@ -61,7 +62,8 @@ def _read(chunk: Chunk, names: Sequence[str]) -> tuple[str, Span | None]:
     if chunk.span is not None:
         start, end = whole(chunk.span[0]), whole(chunk.span[1])
         if start is not None:
-            return _ATTRIBUTE, Span(start, end if end is not None and end >= start else start + len(chunk.text))
+            end = end if end is not None and end >= start else start + len(chunk.text)
+            return _ATTRIBUTE, Span(start, end, chunk.span.page)
     return "", None
 
 

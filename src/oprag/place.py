@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from oprag.chunk import Chunk, changed
-from oprag.errors import PositionWarning, SourceWarning
-from oprag.position import PositionKey, find_positions, shared
+from oprag.errors import OpragWarning, PositionWarning, SourceWarning
+from oprag.position import READ_FIELDS, PositionKey, find_positions, shared
 from oprag.rung import Rung
-from oprag.source import SourceKey, source_of
+from oprag.source import SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
 from oprag.stamp import numberings
 from oprag.warn import warn
+
+if TYPE_CHECKING:
+    from oprag.assembly import Assembly
 
 __all__ = ["Placed", "SourceReport", "group_by_source", "place", "report_sources", "warn_about"]
 
@@ -115,20 +118,41 @@ def report_sources(chunks: Sequence[Chunk]) -> tuple[SourceReport, ...]:
     return tuple(_report(group[0].source, group) for group in group_by_source(chunks))
 
 
-def warn_about(placed: Placed, kept: Sequence[Chunk]) -> None:
-    """Warn where the order of the kept chunks is unknown, and say what to do about it; once for each cause.
+def warn_about(placed: Placed, kept: Sequence[Chunk], assembly: Assembly) -> None:
+    """Warn where a key is misspelt or the order of the kept chunks is unknown; once for each cause.
 
     Args:
         placed: All retrieved chunks.
         kept: Those whose order matters, and those that were dropped since they have no position.
+        assembly: The options.
     """
+    if len(placed.chunks) < 2:
+        return
+    warn_about_key("source_key", assembly.source_key, placed.chunks)
+    explained = warn_about_key("position_key", assembly.position_key, placed.chunks)
+    if assembly.order != "source":
+        return
     unnamed = sum(report.source is None for report in placed.sources)
-    if unnamed and len(placed.chunks) > 1:
-        warn(
+    if unnamed:
+        _warn(
             f"{unnamed} of {len(placed.chunks)} chunks do not say which source they came from, so each counts as a "
-            f"source of its own and keeps its rank (metadata keys seen: {_keys_seen(placed.chunks)}); name it with "
-            "source_key=..., or with stamp_positions(documents, source=...) at ingestion",
+            "source of its own and keeps its rank",
+            placed.chunks,
+            "name it with source_key=..., or with stamp_positions(documents, source=...) at ingestion",
             SourceWarning,
+            "no source",
+        )
+    alone = [report.source for report in placed.sources if report.chunks == 1 and report.source is not None]
+    # A function names what it wants to name.
+    parts = [] if callable(assembly.source_key) else names_of_parts(alone)
+    if parts:
+        _warn(
+            f"{len(parts)} of {len(placed.chunks)} chunks have a source of their own each, and these names seem to be "
+            f"parts of one source, such as {parts[0]!r} and {parts[1]!r}, so their chunks are not put in order",
+            placed.chunks,
+            "name what they share with source_key=..., a metadata key or a function of the chunk",
+            SourceWarning,
+            "sources that are parts",
         )
     groups = [(group, _report(group[0].source, group)) for group in group_by_source(kept) if len(group) > 1]
     restarted: set[str | None] = set()
@@ -140,13 +164,19 @@ def warn_about(placed: Placed, kept: Sequence[Chunk]) -> None:
         # Whatever other position is taken, it can be the wrong one: offsets restart where stamps do.
         is_restarted = report.rung > Rung.STAMPED and report.source in restarted
         cause = _RESTARTED if is_restarted else _cause_of_doubt(group, report)
-        if cause is not None:
+        if cause is not None and not (cause is _MISSING and explained):
             causes.setdefault(cause, []).extend(group)
     for cause, chunks in causes.items():
         cure = _STAMP_TOGETHER if cause is _RESTARTED else _WAYS_OUT
         if cause in (_MISSING, _TIED) and not any("start_index" in chunk.metadata for chunk in chunks):
             cure = _ADD_OFFSETS + cure
-        warn(f"{cause} (metadata keys seen: {_keys_seen(chunks)}); {cure}", PositionWarning)
+        _warn(cause, chunks, cure, PositionWarning, cause)
+
+
+def _warn(what: str, chunks: Sequence[Chunk], ways_out: str, category: type[OpragWarning], cause: str) -> None:
+    """Warn once for each cause, and again where chunks of another loader have it."""
+    keys = sorted({key for chunk in chunks for key in chunk.metadata if key in READ_FIELDS})
+    warn(f"{what} (metadata keys seen: {keys_seen(chunks)}); {ways_out}", category, cause, keys)
 
 
 def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport) -> str | None:
@@ -174,8 +204,3 @@ def _report(source: str | None, group: Sequence[Chunk]) -> SourceReport:
     rung, field = known[0].rung, known[0].field
     runs = len({position.key[0] for position in known}) if rung is Rung.CHAIN else 1
     return SourceReport(source, rung, field, len(group), len(group) - len(known), runs)
-
-
-def _keys_seen(chunks: Sequence[Chunk]) -> str:
-    keys = sorted({str(key) for chunk in chunks for key in chunk.metadata})
-    return ", ".join(keys[:20]) or "none"

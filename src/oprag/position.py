@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Span
 from oprag.links import chain_keys, linked_keys
-from oprag.offsets import disagree, read_offsets
+from oprag.offsets import START_FIELDS, disagree, read_offsets
 from oprag.rung import NOWHERE, Position, Rung
+from oprag.source import SOURCE_FIELDS, source_parts
 from oprag.stamp import NUMBERING_FIELD, STAMP_FIELD, numberings
 from oprag.values import NUMBERED, Key, label_keys, natural_key, ordinal
 
@@ -28,7 +29,11 @@ PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 STAMPED_FIELDS = ("chunk_index", "chunk_idx", "chunk_number", "chunk_order", "split_id")
 LABEL_FIELD = "page_label"
 PAGE_FIELDS = ("page", "page_number", LABEL_FIELD)
+SECONDS_FIELD = "start_seconds"
+_SPAN_PAGE = "span.page"
 COARSE_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "index", "slide", "line")
+READ_FIELDS = frozenset({*SOURCE_FIELDS, *STAMPED_FIELDS, *PAGE_FIELDS, *START_FIELDS, SECONDS_FIELD, *COARSE_FIELDS})
+"""The metadata keys that sources and positions are read from."""
 
 
 class Placement(NamedTuple):
@@ -97,7 +102,8 @@ def _frames(
     if not offset_field:
         return frames, pages
     believed = dict(pages)
-    no_page: list[Key | None] = [()] * len(chunks)
+    # Offsets that state their page count from it.
+    no_page: list[Key | None] = [None if span is not None and span.page is not None else () for span in spans]
     for page_field, keys in [*pages.items(), ("", no_page)]:
         claims = [
             None if page is None or span is None else (page, span.start, span.end)
@@ -125,24 +131,36 @@ def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | Non
     if not best.page_field:
         return best.offsets
     return [
-        None if claim is None else Span(claim[1], claim[2], _page(claim[0], chunk.metadata[best.page_field]))
+        None if claim is None else Span(claim[1], claim[2], _page(claim[0], best.page_field, chunk))
         for chunk, claim in zip(chunks, best.claims, strict=True)
     ]
 
 
-def _page(key: Key, value: Any) -> str | int:
-    return key[1] if key[0] == NUMBERED and isinstance(key[1], int) else str(value).strip()
+def _page(key: Key, field: str, chunk: Chunk) -> str | int:
+    """The page as it is shown: what a chunk of a transcript begins with is a time."""
+    if field == SECONDS_FIELD:
+        return f"{key[1]} s"
+    if key[0] == NUMBERED and isinstance(key[1], int):
+        return key[1]
+    return str(chunk.span.page if field == _SPAN_PAGE and chunk.span else chunk.metadata[field]).strip()
 
 
 def page_of(chunk: Chunk) -> str | int | None:
-    """The page that a placed chunk begins on; None where nothing names one."""
+    """The page that a placed chunk begins on, by its printed label where there is one; None where nothing names one.
+
+    PDF loaders of LangChain count `page` from 0, so it is not the number that a reader looks for.
+    """
+    if (label := _named_page(chunk, LABEL_FIELD)) is not None:
+        return label
     if chunk.span is not None and chunk.span.page is not None:
         return chunk.span.page
-    for field in PAGE_FIELDS:
-        (key,) = label_keys([chunk.metadata.get(field)], any_label=field == LABEL_FIELD)
-        if key is not None:
-            return _page(key, chunk.metadata[field])
-    return None
+    found = (_named_page(chunk, field) for field in PAGE_FIELDS)
+    return next((page for page in found if page is not None), source_parts(chunk.metadata).page)
+
+
+def _named_page(chunk: Chunk, field: str) -> str | int | None:
+    (key,) = label_keys([chunk.metadata.get(field)], any_label=field == LABEL_FIELD)
+    return None if key is None else _page(key, field, chunk)
 
 
 def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
@@ -213,11 +231,29 @@ def _against_pages(keys: Sequence[Key | None], pages: dict[str, list[Key | None]
 
 
 def _pages(chunks: Sequence[Chunk], fields: set[str]) -> dict[str, list[Key | None]]:
-    return {
+    """Everything that offsets may count from, in the sequence in which it is tried."""
+    pages = {
         field: label_keys([chunk.metadata.get(field) for chunk in chunks], any_label=field == LABEL_FIELD)
         for field in PAGE_FIELDS
         if field in fields
     }
+    # The page of a span is the one that its offsets count from, whatever the metadata say.
+    if any(chunk.span is not None and chunk.span.page is not None for chunk in chunks):
+        stated = [None if chunk.span is None else chunk.span.page for chunk in chunks]
+        pages = {_SPAN_PAGE: label_keys(stated, any_label=True), **pages}
+    if SECONDS_FIELD in fields or any(_varies(chunks, key) for key in ("source", "url") if key in fields):
+        parts = [source_parts(chunk.metadata) for chunk in chunks]
+        seconds = [chunk.metadata.get(SECONDS_FIELD, part.seconds) for chunk, part in zip(chunks, parts, strict=True)]
+        for field, values in (("source", [part.page for part in parts]), (SECONDS_FIELD, seconds)):
+            if values.count(None) < len(values):
+                pages[field] = label_keys(values, any_label=False)
+    return pages
+
+
+def _varies(chunks: Sequence[Chunk], key: str) -> bool:
+    """Whether the chunks of one source have more than one name for it, so that these hold pages or times as well."""
+    names = [chunk.metadata.get(key) for chunk in chunks]
+    return set(map(type, names)) != {str} or len(set(names)) > 1
 
 
 def _name(position_key: PositionKey) -> str:

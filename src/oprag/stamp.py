@@ -9,7 +9,7 @@ from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.errors import MissingSourceError, OptionError
-from oprag.source import SourceKey, source_name, source_of
+from oprag.source import SourceKey, source_name, source_of, warn_about_key
 from oprag.values import ordinal
 
 __all__ = ["NUMBERING_FIELD", "STAMP_FIELD", "numberings", "stamps"]
@@ -31,6 +31,7 @@ def stamps(chunks: Sequence[Chunk], source: str | None, source_key: SourceKey | 
         OptionError: `source` cannot name a source.
     """
     check_source(source)
+    warn_about_key("source_key", source_key, chunks)
     members: dict[str, list[int]] = {}
     added: list[dict[str, Any]] = []
     for index, chunk in enumerate(chunks):

@@ -1,32 +1,106 @@
-"""Warnings that point at the code that called this package."""
+"""Warnings that point at the code that called this package, and come once for each cause."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
+from collections.abc import Iterable, Iterator
 from types import FrameType
 
 from oprag.errors import OpragWarning
+from oprag.vectors.fork_safe import ForkSafeLock
 
-__all__ = ["warn"]
+__all__ = ["forget", "warn"]
 
-# What stands between us and the code that a user wrote.
-_BETWEEN = {
-    *("oprag", "langchain_core", "langchain_classic", "langchain", "llama_index", "llama_index_instrumentation"),
-    *("wrapt", "contextlib", "asyncio", "concurrent", "threading", "pydantic"),
+# What runs the code of others: frames of it and of the standard library can be between ours and those of the user.
+_RUNNERS = {
+    *("oprag", "langchain_core", "langchain_community", "langchain_classic", "langchain", "langgraph", "langsmith"),
+    *("llama_index", "llama_index_instrumentation", "workflows", "wrapt", "pydantic", "tenacity", "nest_asyncio"),
+    *("asyncio", "concurrent", "threading"),
 }
+_BETWEEN = _RUNNERS | sys.stdlib_module_names
+# Frameworks reset Python's own record of warnings with every call of `warnings.catch_warnings`.
+_told: dict[tuple[type[OpragWarning], str, str], None] = {}
+_MOST_TOLD = 1_000
+_lock = ForkSafeLock()
 
 
-def warn(message: str, category: type[OpragWarning]) -> None:
-    """Warn, with the file and line of the first caller outside of this package and of the frameworks that call it.
+def warn(
+    message: str, category: type[OpragWarning], cause: str | None = None, keys: Iterable[str] = frozenset()
+) -> None:
+    """Warn, with the file and line of the user's code.
 
-    In a thread or a task there may be none; then it is the first caller outside of this package.
+    That is the first caller outside of this package and of the frameworks that call it; where a framework made the
+    thread or the task, it is the line in the main thread that waits for the framework.
+
+    Args:
+        message: What is wrong, and what to do.
+        category: The class of the warning.
+        cause: The kind of problem. It is told once in a process; None for what is news each time.
+        keys: The metadata keys that it depends on. It is told again where one of them is new, since the chunks then
+            come from another loader.
     """
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001
-    packages: list[str] = []
+    claimed = None if cause is None else _claim([(category, cause, key) for key in ("", *keys)])
+    if claimed == []:
+        return
+    frame = _users_frame()
+    try:
+        # Without a registry: nothing but our own record decides whether it was told.
+        warnings.warn_explicit(
+            message, category, frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__")
+        )
+    except BaseException:
+        # With warnings as errors it was not told yet, and is an error every time.
+        forget(claimed or [])
+        raise
+
+
+def forget(told: Iterable[tuple[type[OpragWarning], str, str]] | None = None) -> None:
+    """Forget these causes, or all of them, so that they are told again."""
+    with _lock:
+        for cause in list(_told) if told is None else told:
+            _told.pop(cause, None)
+
+
+def _claim(causes: list[tuple[type[OpragWarning], str, str]]) -> list[tuple[type[OpragWarning], str, str]]:
+    """Those of the causes that nobody told yet, which are ours now."""
+    with _lock:
+        new = [cause for cause in causes if cause not in _told]
+        _told.update(dict.fromkeys(new))
+        while len(_told) > _MOST_TOLD:
+            del _told[next(iter(_told))]
+    return new
+
+
+def _users_frame() -> FrameType:
+    """The user's frame in this thread, or else in the main thread; or else the first one that is not ours."""
+    frames = list(_frames(sys._getframe()))  # noqa: SLF001
+    inside, user = _to_user(frames)
+    if user is None:
+        main = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001
+        inside, user = _to_user(_frames(main))
+        # A main thread that does something else of the user's does not wait for us.
+        user = user if not inside.isdisjoint(_RUNNERS) else None
+    return user or next((frame for frame in frames if _package(frame) != "oprag"), frames[-1])
+
+
+def _to_user(frames: Iterable[FrameType]) -> tuple[set[str], FrameType | None]:
+    """The packages inside of the user's first frame, and this frame."""
+    inside: set[str] = set()
+    for frame in frames:
+        package = _package(frame)
+        if package not in _BETWEEN:
+            return inside, frame
+        inside.add(package)
+    return inside, None
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
-        packages.append(frame.f_globals.get("__name__", "").partition(".")[0])
+        yield frame
         frame = frame.f_back
-    outside = [level for level, package in enumerate(packages, 1) if package != "oprag"]
-    users = [level for level in outside if packages[level - 1] not in _BETWEEN]
-    warnings.warn(message, category, stacklevel=next(iter(users or outside), 1))

@@ -21,6 +21,7 @@ from langchain_text_splitters import (
 
 from oprag import Chunk, Context, PositionWarning, Rung, SourceWarning, locate_positions
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
+from oprag.warn import forget
 from tests.langchain.conftest import QUESTION, giving
 
 
@@ -283,6 +284,7 @@ def outcome(chunks: list[Document], k: int, places: Sequence[int] | None = None)
     generator = random.Random(k)
     wrong = silent = 0
     for _ in range(200):
+        forget()  # each draw is a process of its own
         retriever = OrderPreservingRetriever(retriever=giving(generator.sample(chunks, k)))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -439,3 +441,116 @@ def test_in_a_text_that_repeats_nothing_is_lost(overlap: int):
         context = ordered(chunks)
     assert len(re.findall("owner", context.text)) >= 60
     assert sorted(map(id, kept(context))) == sorted(map(id, chunks))
+
+
+def transcript(*, video: str = "abc123XYZ_-", pieces: int = 8) -> list[Document]:
+    """A transcript as `YoutubeLoader` of langchain-community 0.4 makes it with `TranscriptFormat.CHUNKS`."""
+    return [
+        Document(
+            prose(40, seed=number),
+            metadata={
+                "source": f"https://www.youtube.com/watch?v={video}&t={30 * number}s",
+                "start_seconds": 30 * number,
+                "start_timestamp": f"00:{number // 2:02d}:{30 * (number % 2):02d}",
+            },
+        )
+        for number in range(pieces)
+    ]
+
+
+def test_the_chunks_of_a_transcript_are_in_order():
+    chunks = transcript()
+    context = ordered(chunks)
+    assert kept(context) == chunks
+    (report,) = context.sources
+    assert (report.source, report.rung) == ("https://www.youtube.com/watch?v=abc123XYZ_-", Rung.COARSE)
+    assert (report.field, report.missing) == ("start_seconds", 0)
+
+
+def test_the_time_in_the_url_is_a_position_too():
+    chunks = transcript()
+    for chunk in chunks:
+        chunk.metadata = {"source": chunk.metadata["source"]}
+    assert kept(ordered(chunks)) == chunks
+
+
+def test_two_transcripts_are_two_sources():
+    first, second = transcript(video="one"), transcript(video="two")
+    context = ordered([*first, *second], source_order="natural")
+    assert kept(context) == [*first, *second]
+    assert [report.chunks for report in context.sources] == [8, 8]
+
+
+def test_offsets_in_a_transcript_count_from_its_chunks():
+    # The splitter begins anew with each chunk of the loader.
+    splitter = RecursiveCharacterTextSplitter(chunk_size=100, chunk_overlap=0, add_start_index=True)
+    chunks = splitter.split_documents(transcript())
+    assert len(chunks) > 10
+    context = ordered(chunks)
+    assert kept(context) == chunks
+    assert [(report.rung, report.field) for report in context.sources] == [
+        (Rung.PAGE_OFFSET, "start_seconds, start_index")
+    ]
+
+
+def test_stamped_transcripts_are_numbered_by_video():
+    stamped = stamp_positions(transcript())
+    assert [document.metadata["chunk_index"] for document in stamped] == list(range(8))
+
+
+def messages(workspace: str | None) -> list[Document]:
+    """An export as `SlackDirectoryLoader` of langchain-community 0.4 loads it: each message has a source of its own."""
+    chunks = []
+    for number in range(8):
+        user, timestamp = f"U{number % 3}", f"17040672{10 + number}.000100"
+        permalink = f"{workspace}/archives/C024BE91L/p{timestamp.replace('.', '')}"
+        source = permalink if workspace else f"general - {user} - {timestamp}"
+        metadata = {"source": source, "channel": "general", "timestamp": timestamp, "user": user}
+        chunks.append(Document(prose(20, seed=number), metadata=metadata))
+    return chunks
+
+
+@pytest.mark.parametrize("workspace", [None, "https://acme.slack.com"])
+def test_messages_of_a_chat_are_warned_about_and_two_keys_put_them_in_order(workspace: str | None):
+    chunks = messages(workspace)
+    with pytest.warns(SourceWarning, match="8 of 8 chunks.*channel, source, timestamp, user.*source_key="):
+        assert kept(ordered(chunks)) == shuffled(chunks)
+    assert kept(ordered(chunks, source_key="channel", position_key="timestamp")) == chunks
+
+
+def test_the_misspelt_keys_of_a_retriever_are_warned_about():
+    with pytest.warns(SourceWarning, match="source_key='sorce'.*did you mean 'source'"):
+        ordered(stamp_positions(recursive()), source_key="sorce")
+    with pytest.warns(PositionWarning, match="position_key='strat_index'.*did you mean 'start_index'") as caught:
+        ordered(recursive(), position_key="strat_index")
+    assert len(caught) == 1
+
+
+def pdf(*, offsets: bool = True) -> list[Document]:
+    """Pages as `PyPDFLoader` makes them: `page` counts from 0, and `page_label` is what is printed."""
+    chunks = by_page(page=int, page_label=lambda page: "ivx"[page] if page < 2 else str(page - 1))
+    for chunk in [] if offsets else chunks:
+        del chunk.metadata["start_index"]
+    return chunks
+
+
+@pytest.mark.parametrize("offsets", [True, False])
+def test_headers_and_reports_show_the_page_that_is_printed(offsets: bool):
+    chunk = next(one for one in pdf(offsets=offsets) if one.metadata["page"] == 5)
+    retriever = OrderPreservingRetriever(retriever=giving([chunk]), header="{source}, page {page}")
+    context = retriever.get_context(QUESTION)
+    assert context.text.startswith("book.txt, page 4\n")
+    report = context.explain()
+    assert "p. 4" in report
+    assert "p. 5" not in report
+    (position,) = [one.position for one in context.kept]
+    assert position is not None
+    assert position.field.startswith("page")
+
+
+def test_pages_are_sorted_by_number_and_shown_by_label():
+    chunks = pdf()
+    context = ordered(chunks, header="<<{page}>>", stitch=False)
+    assert kept(context) == chunks
+    labels = [chunk.metadata["page_label"] for chunk in chunks]
+    assert list(dict.fromkeys(re.findall("<<(.*)>>", context.text))) == list(dict.fromkeys(labels))

@@ -37,6 +37,7 @@ from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_
 
 from oprag import Chunk, PositionWarning, Rung, locate_positions
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
+from oprag.warn import forget
 from tests.llama_index.conftest import HashedWords, inversions, pdf_pages, places, prose, ranked
 
 DRAWS = 200
@@ -63,6 +64,8 @@ def _outcome(nodes: Sequence[BaseNode], k: int, *, draws: int = DRAWS) -> Outcom
     rungs: set[Rung] = set()
     for _ in range(draws):
         given = ranked(rng.sample(nodes, k))
+        # Each draw is a process of its own, which is warned once.
+        forget()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             context = OrderPreservingPostprocessor().get_context(given)
@@ -314,6 +317,7 @@ def test_merged_parents_are_never_wrong_silently(stamped: str):
     retriever = _merging(nodes, StampPositions()(leaves) if stamped == "leaves" else leaves)
     parents = placed = inverted = 0
     for number in range(0, 300, 3):
+        forget()  # each question is a process of its own
         found = retriever.retrieve(f"S{number} S{number + 9}")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -22,9 +23,19 @@ from llama_index.core.schema import (
 )
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
-from oprag import MissingPositionError, PositionWarning
-from oprag.llama_index import OrderPreservingPostprocessor
-from tests.llama_index.conftest import inversions, numbered, numbers, places, prose, ranked, stamped_node, texts
+from oprag import MissingPositionError, PositionWarning, SourceWarning
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
+from tests.llama_index.conftest import (
+    ListRetriever,
+    inversions,
+    numbered,
+    numbers,
+    places,
+    prose,
+    ranked,
+    stamped_node,
+    texts,
+)
 
 
 class Reranker(BaseNodePostprocessor):
@@ -304,3 +315,44 @@ def test_warns_once_a_call_with_the_ways_out():
     (warning,) = caught
     assert all(word in str(warning.message) for word in ("colour", "StampPositions", "locate_positions"))
     assert texts(kept) == ["a", "b", "c"]
+
+
+def _pymupdf_nodes(file: str) -> list[TextNode]:
+    """Pages as `PyMuPDFReader` of llama-index-readers-file 0.7 makes them, split: the page number is in `source`."""
+    pages = [
+        Document(
+            text=prose(random.Random(f"{file} {page}"), 30),
+            metadata={"total_pages": 12, "file_path": file, "source": f"{page}"},
+        )
+        for page in range(1, 13)
+    ]
+    nodes = SentenceSplitter(chunk_size=100, chunk_overlap=0).get_nodes_from_documents(pages)
+    assert len(nodes) > 24
+    return [node for node in nodes if isinstance(node, TextNode)]
+
+
+@pytest.mark.parametrize("stamped", [False, True])
+def test_a_page_number_in_source_is_a_page_and_not_a_source(stamped: bool):
+    files = ["/data/a.pdf", "/data/b.pdf"]
+    nodes: list[Any] = [node for file in files for node in _pymupdf_nodes(file)]
+    if stamped:
+        nodes = StampPositions()(nodes)
+    given = ranked(random.Random(5).sample(nodes, len(nodes)))
+    kept = OrderPreservingPostprocessor(source_order="natural").postprocess_nodes(given)
+    assert places(nodes, kept) == list(range(len(nodes)))
+
+
+def test_headers_show_the_page_number_in_source():
+    nodes = _pymupdf_nodes("/data/a.pdf")
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(ranked(nodes[::-1])), header="<<{source} {page}>>")
+    shown = re.findall("<<(.*)>>", retriever.get_context("question").text)
+    assert list(dict.fromkeys(shown)) == [f"/data/a.pdf {page}" for page in range(1, 13)]
+
+
+def test_the_misspelt_keys_are_warned_about():
+    given = numbered([7, 2, 9, 0])
+    with pytest.warns(SourceWarning, match="source_key='file_nam'.*did you mean 'file_name'"):
+        OrderPreservingPostprocessor(source_key="file_nam").postprocess_nodes(given)
+    with pytest.warns(PositionWarning, match="position_key='chunk_idx'.*did you mean 'chunk_index'") as caught:
+        OrderPreservingPostprocessor(position_key="chunk_idx").postprocess_nodes(given)
+    assert len(caught) == 1

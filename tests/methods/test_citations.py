@@ -76,6 +76,12 @@ def test_page_and_span(spans, page, span):
     assert (citation.source, citation.page, citation.span) == (None, page, span)
 
 
+def test_the_page_is_the_one_that_is_printed():
+    chunks = tuple(chunk(metadata={"page": 4, "page_label": label}) for label in ("5", "5"))
+    (citation,) = citations_in("[1]", [Passage("x", chunks, (Span(3, 9, 4),))])
+    assert (citation.page, citation.span) == (5, Span(3, 9, 4))
+
+
 def test_renumbering():
     assert renumbered("a [1] b [2, 3]; [x] (1) 1", 10, 3) == "a [11] b [12, 13]; [x] (1) 1"
     assert renumbered("a [1]", 0, 1) == "a [1]"

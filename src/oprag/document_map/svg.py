@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oprag.document_map.geometry import KEPT, DocumentMap, Mark, Row
+from oprag.position import page_of
 from oprag.svg import escaped, picture, shortened
 
 __all__ = ["as_svg"]
@@ -151,7 +152,7 @@ def _characters(mark: Mark) -> str:
     span = mark.chunk.span
     if span is None or span.page is None:
         return f"characters {mark.start:,}–{mark.end:,}"
-    return f"page {span.page}, characters {span.start:,}–{span.end:,}"
+    return f"page {page_of(mark.chunk)}, characters {span.start:,}–{span.end:,}"
 
 
 def _style(chart: DocumentMap) -> str:

@@ -62,6 +62,7 @@ def found_chunks(found: Any, assembly: Assembly, *, wraps: bool) -> list[Chunk]:
         warn(
             f"k={assembly.k}, but the wrapped retriever brought {len(chunks)} documents; let it search for more",
             RetrievalWarning,
+            cause=f"fewer documents than k={assembly.k}",
         )
     return chunks
 

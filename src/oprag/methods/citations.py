@@ -25,7 +25,8 @@ class Citation(NamedTuple):
         end: Where it ends.
         passage: The passage that had this number in the prompt.
         source: Its source.
-        page: Its page; None where that is not known, or where it stands on several.
+        page: Its page, by the printed label where there is one; None where it is not known, or where the passage is on
+            several pages.
         span: Where it stands in the source, from its first to its last character; None where that is not known, or
             where it counts from several pages.
     """
@@ -70,8 +71,9 @@ def renumbered(text: str, offset: int, most: int) -> str:
 
 
 def _citation(number: int, marker: re.Match[str], passage: Passage) -> Citation:
-    pages: set[str | int | None] = {span.page for span in passage.spans if span.page is not None}
-    pages = pages or {page_of(chunk) for chunk in passage.chunks}
+    pages = {page_of(chunk) for chunk in passage.chunks}
+    if pages == {None}:
+        pages = {span.page for span in passage.spans}
     page = pages.pop() if len(pages) == 1 else None
     return Citation(number, marker.start(), marker.end(), passage, passage.source, page, _span(passage))
 
