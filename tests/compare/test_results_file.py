@@ -113,6 +113,19 @@ def test_an_index_with_missing_chunks_is_made_again(file):
     assert file.index("k1") == pieces
 
 
+@pytest.mark.parametrize("bad", ["x'00'", "x'0000c07f0000803f'"], ids=["another-length", "nan"])
+def test_a_bad_vector_is_made_again(file, bad):
+    vectors = np.array([[1, 2], [3, 4]], dtype=np.float32)
+    file.keep_vectors("words", [b"1", b"2"], vectors)
+    with closing(sqlite3.connect(file.path)) as connection, connection:
+        connection.execute(f"UPDATE vectors SET vector = {bad} WHERE hash = ?", [b"1"])
+    missing, other = file.vectors("words", [b"1", b"2"])
+    assert missing is None
+    assert other.tolist() == [3, 4]
+    file.keep_vectors("words", [b"1"], vectors[:1])
+    assert file.vectors("words", [b"1"])[0].tolist() == [1, 2]
+
+
 def test_nothing_is_written_before_a_run(tmp_path):
     file = ResultsFile(tmp_path / "results.db")
     file.check()

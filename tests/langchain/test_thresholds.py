@@ -404,6 +404,31 @@ def test_an_embedder_that_gives_something_else_leaves_nothing_in_the_cache(embed
     assert len(ask(retriever).kept) == 5
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 0.0])
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_a_bad_vector_of_a_question_is_asked_for_again(store, tmp_path, kind, bad, ask):
+    cache = VectorCache(tmp_path / "vectors.db" if kind == "file" else None)
+    embeddings = CountingEmbeddings(model="another")
+    options: dict[str, Any] = {"embeddings": embeddings, "vector_cache": cache}
+    # An answer step embeds the question too, and a cosine of zeros is 0 there.
+    llm = FakeListChatModel(responses=["What is first?\nWhat is second?", "One.", "Two.", "All."])
+    chain = OrderPreservingChain(llm=llm, retriever=UnknownStore(store), method="reciprocal", **options)
+    embeddings.changes = lambda vectors: [[bad] * 32 for _ in vectors]
+    for _ in range(2):
+        if bad == 0:
+            assert chain.invoke({"input": QUESTION})["answer"] == "All."
+        else:
+            with pytest.raises(EmbeddingError, match="vectors must be finite; the embedder gave NaN or infinity"):
+                chain.invoke({"input": QUESTION})
+            llm.i = 0
+    assert len(cache) == 0
+    embeddings.changes = None
+    assert chain.invoke({"input": QUESTION})["answer"] == "All."
+    retriever = OrderPreservingRetriever(retriever=store.as_retriever(), similarity_threshold=-1, **options)
+    assert len(ask(retriever).kept) == 4
+    assert embeddings.questions == [QUESTION] * 3
+
+
 def test_an_embedder_that_fails_says_so_and_leaves_nothing_in_the_cache(embeddings, ask):
     cache = VectorCache()
     documents = stamp_positions([Document(f"{text} {n}") for n in range(10) for text in TEXTS], source="log.txt")

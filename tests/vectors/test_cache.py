@@ -1,5 +1,6 @@
 import copy
 import gc
+import math
 import os
 import pickle
 import signal
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 from oprag import CacheError, OptionError, VectorCache
+from oprag.vectors.cache import text_keys
 from oprag.vectors.cache_file import CacheFile
 
 
@@ -92,6 +94,27 @@ def test_another_number_of_vectors_is_refused(cache, given):
     assert len(cache) == 0
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e39, None], ids=str)
+def test_vectors_that_are_not_finite_are_refused(cache, bad):
+    with pytest.raises(CacheError, match=r"the vector of text 1 has values that are not finite; no vector was stored"):
+        cache.put("model", ["a", "b"], [[1, 2], [1, bad]])
+    assert len(cache) == 0
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.0, 1e-60])
+def test_vectors_of_zeros_are_refused(cache, bad):
+    with pytest.raises(CacheError, match=r"the vector of text 0 is all zeros, so it has no cosine; no vector was"):
+        cache.put("model", ["a", "b"], [[bad, bad], [1, 2]])
+    assert len(cache) == 0
+
+
+@pytest.mark.parametrize("given", [[["a", "b"]], [[1, 2], [3]], [[object()]]], ids=str)
+def test_vectors_that_are_not_numbers_are_refused(cache, given):
+    with pytest.raises(CacheError, match="vectors must be a matrix of numbers"):
+        cache.put("model", ["a"] * len(given), given)
+    assert len(cache) == 0
+
+
 def test_threads_may_share_it(cache):
     def work(number: int) -> list[list[float] | None]:
         texts = [f"{number % 4}-{place}" for place in range(50)]
@@ -120,7 +143,7 @@ def test_the_longest_unused_go_first():
     cache.put("model", ["d"], [[3, 4]])
     assert [vector is not None for vector in cache.get("model", list("abcd"))] == [True, False, True, True]
     # One that is larger than the bound is there until the next one comes.
-    cache.put("model", ["large"], [[0.0] * 1000])
+    cache.put("model", ["large"], [[1.0] * 1000])
     assert [vector is not None for vector in cache.get("model", ["large", "a"])] == [True, False]
 
 
@@ -266,21 +289,34 @@ def test_a_damaged_page_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("vector", "reason"),
+    "vector",
     [
-        pytest.param("x'00'", "a vector has 1 bytes, 8 are expected", id="another-length"),
-        pytest.param("x'0000807f0000807f'", "not finite", id="not-finite"),
+        pytest.param("x'00'", id="another-length"),
+        pytest.param("x''", id="empty"),
+        pytest.param("NULL", id="null"),
+        pytest.param("'text'", id="text"),
+        pytest.param("x'0000807f0000807f'", id="infinity"),
+        pytest.param("x'0000c07f0000803f'", id="nan"),
+        pytest.param("x'0000000000000000'", id="zeros"),
     ],
 )
-def test_a_vector_that_cannot_be_one_is_damage(tmp_path, vector, reason):
+def test_a_bad_row_is_missing_and_replaced(tmp_path, vector):
     path = tmp_path / "vectors.db"
-    VectorCache(path).put("model", ["a"], [[1, 2]])
+    VectorCache(path).put("model", ["a", "b"], [[1, 2], [3, 4]])
     connection = sqlite3.connect(path)
     with connection:
-        connection.execute(f"UPDATE vectors SET vector = {vector}")
+        # A column that must not be empty still takes NULL from a file that somebody else made.
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_schema SET sql = replace(sql, 'vector BLOB NOT NULL', 'vector BLOB')")
     connection.close()
-    with pytest.raises(CacheError, match=reason):
-        VectorCache(path).get("model", ["a"])
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(f"UPDATE vectors SET vector = {vector} WHERE hash = ?", text_keys(["a"], "document"))
+    connection.close()
+    cache = VectorCache(path)
+    assert lists(cache.get("model", ["a", "b"])) == [None, [3, 4]]
+    cache.put("model", ["a"], [[5, 6]])
+    assert lists(cache.get("model", ["a", "b"])) == [[5, 6], [3, 4]]
 
 
 def test_the_database_of_another_program_is_left_alone(tmp_path):
@@ -329,7 +365,7 @@ path, start, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 cache = VectorCache(path)
 for number in range(start, start + rounds):
     texts = [f"{number}-{place}" for place in range(20)]
-    cache.put("model", texts, np.full((20, 64), number, dtype=np.float32))
+    cache.put("model", texts, np.full((20, 64), number + 1, dtype=np.float32))
     print(number, flush=True)
 """
 
@@ -349,7 +385,7 @@ def test_processes_may_share_a_file(tmp_path):
         process.stdout.close()
     cache = VectorCache(path)
     assert len(cache) == 4 * 40 * 20
-    assert all(vector is not None and (vector == 339).all() for vector in cache.get("model", ["339-0", "339-19"]))
+    assert all(vector is not None and (vector == 340).all() for vector in cache.get("model", ["339-0", "339-19"]))
 
 
 def test_a_kill_loses_nothing_that_was_finished(tmp_path):
@@ -374,7 +410,7 @@ def test_a_kill_loses_nothing_that_was_finished(tmp_path):
     assert len(finished) <= len(cache) // 20 <= len(finished) + 3
     for number in finished:
         found = cache.get("model", [f"{number}-{place}" for place in range(20)])
-        assert all(vector is not None and (vector == number).all() for vector in found)
+        assert all(vector is not None and (vector == number + 1).all() for vector in found)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

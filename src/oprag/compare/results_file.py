@@ -230,14 +230,11 @@ class ResultsFile:
             work_tables.write_hits(connection, found)
 
     def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
-        """The vector of each hash, None where there is none."""
+        """The vector of each hash, None where there is none that can be used."""
         if not self.path.exists():
             return [None] * len(hashes)
         with self._database.reading() as connection:
-            try:
-                return read_vectors(connection, embedder, hashes)
-            except ValueError as error:
-                raise self._database.damaged(str(error)) from error
+            return read_vectors(connection, embedder, hashes)
 
     def keep_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Write vectors, of shape (number of hashes, dimension).

@@ -71,7 +71,7 @@ class VectorCache:
         return None if self._path is None else Path(self._path)
 
     def get(self, embedder: str, texts: Sequence[str], kind: Kind = "document") -> list[NDArray[np.float32] | None]:
-        """The vector of each text, None where there is none.
+        """The vector of each text, None where there is none that can be used.
 
         Args:
             embedder: The identity of the embedder.
@@ -101,16 +101,25 @@ class VectorCache:
             kind: Whether they were embedded as documents or as questions.
 
         Raises:
-            CacheError: The vectors have another dimension than those of this embedder in the file, or the file is no
-                vector cache, is damaged, or cannot be written.
+            CacheError: A vector is not finite or all zeros, the vectors have another dimension than those of this
+                embedder in the file, or the file is no vector cache, is damaged, or cannot be written.
         """
         import numpy as np
 
-        matrix = np.array(vectors, dtype=np.float32, ndmin=2)
+        from oprag.vectors.rows import fault_in
+
+        try:
+            # A value that is too large for float32 becomes infinite, and is refused below.
+            with np.errstate(over="ignore"):
+                matrix = np.array(vectors, dtype=np.float32, ndmin=2)
+        except (TypeError, ValueError) as error:
+            raise CacheError(f"vectors must be a matrix of numbers: {error}", vectors) from error
         if not texts:
             return
         if matrix.ndim != 2 or matrix.shape[0] != len(texts) or not matrix.shape[1]:
             raise CacheError(f"expected {len(texts)} vectors to keep, got an array of shape {matrix.shape}", vectors)
+        if (fault := fault_in(matrix)) is not None:
+            raise CacheError(f"the vector of text {fault.row} {fault.text}; no vector was stored", vectors)
         keys = text_keys(texts, kind)
         if self._path is not None:
             self._file().put(embedder, keys, matrix)

@@ -30,7 +30,7 @@ class CacheFile:
         self.path = self._database.path
 
     def get(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
-        """The vector of each hash, None where there is none.
+        """The vector of each hash, None where there is none that can be used.
 
         Raises:
             CacheError: The file is damaged or cannot be read.
@@ -38,10 +38,9 @@ class CacheFile:
         if not self.path.exists():
             return [None] * len(hashes)
         with self._database.reading() as connection:
-            try:
-                return read_vectors(connection, embedder, hashes)
-            except ValueError as error:
-                raise self._database.damaged(str(error)) from error
+            found = read_vectors(connection, embedder, hashes)
+        # Zeros have no cosine.
+        return [vector if vector is not None and vector.any() else None for vector in found]
 
     def put(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Write vectors in one transaction.

@@ -77,6 +77,7 @@ def embedded_together(
     if cache is not None and new:
         with suppress(EmbeddingError):
             rows = rows_of(asked, len(new), f"the embedder {embedder.name}")
+            check_rows(rows, new, f"the embedder {embedder.name}")
             yield from _in_cache(lambda: cache.put(embedder.name, new, rows, "question"), cache)
     distinct = list(dict.fromkeys(texts))
     made = yield _step(embedder, "embed_documents", distinct)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from oprag.chunk import Chunk
 from oprag.errors import EmbeddingError
 
-__all__ = ["Known", "check_rows", "name_of", "rows_of"]
+__all__ = ["Known", "check_rows", "fault_in", "name_of", "rows_of"]
 
 
 class Known(NamedTuple):
@@ -62,7 +62,27 @@ def check_rows(rows: NDArray[np.float32], values: Sequence[Chunk | str], origin:
     Raises:
         EmbeddingError: A vector is not finite, or all zeros.
     """
+    if (fault := fault_in(rows)) is not None:
+        value = values[fault.row]
+        raise EmbeddingError(f"the vector of {name_of(value)} from {origin} {fault.text}", value)
+
+
+class Fault(NamedTuple):
+    """Why a row has no cosine.
+
+    Attributes:
+        row: Its number.
+        text: What is wrong with it.
+    """
+
+    row: int
+    text: str
+
+
+def fault_in(rows: NDArray[np.float32]) -> Fault | None:
+    """The first row that has no cosine, None where all of them have one."""
     largest = np.abs(rows).max(axis=1)
     for row in np.flatnonzero(~(np.isfinite(largest) & (largest > 0))).tolist():
-        fault = "has values that are not finite" if largest[row] != 0 else "is all zeros, so it has no cosine"
-        raise EmbeddingError(f"the vector of {name_of(values[row])} from {origin} {fault}", values[row])
+        zeros = largest[row] == 0
+        return Fault(row, "is all zeros, so it has no cosine" if zeros else "has values that are not finite")
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,7 @@ _NUMBERS = np.dtype("<f4")
 def read_vectors(
     connection: sqlite3.Connection, embedder: str, hashes: Sequence[bytes]
 ) -> list[NDArray[np.float32] | None]:
-    """The vector of each hash, None where there is none.
-
-    Raises:
-        ValueError: A vector is not what was written.
-    """
+    """The vector of each hash, None where it is missing, has another length or values that are not finite."""
     found: dict[bytes, NDArray[np.float32]] = {}
     for part in _parts(hashes):
         query = (
@@ -35,7 +32,8 @@ def read_vectors(
             f"WHERE name = ? AND hash IN ({', '.join('?' * len(part))})"
         )
         for key, data, dimension in connection.execute(query, [embedder, *part]):
-            found[key] = _vector(data, dimension)
+            if (vector := _vector(data, dimension)) is not None:
+                found[key] = vector
     return [found.get(key) for key in hashes]
 
 
@@ -63,10 +61,8 @@ def _parts(hashes: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     return (hashes[start : start + _AT_ONCE] for start in range(0, len(hashes), _AT_ONCE))
 
 
-def _vector(data: bytes, dimension: int) -> NDArray[np.float32]:
-    if len(data) != dimension * _NUMBERS.itemsize:
-        raise ValueError(f"a vector has {len(data)} bytes, {dimension * _NUMBERS.itemsize} are expected")
+def _vector(data: Any, dimension: int) -> NDArray[np.float32] | None:
+    if not isinstance(data, bytes) or len(data) != dimension * _NUMBERS.itemsize:
+        return None
     vector = np.frombuffer(data, dtype=_NUMBERS).astype(np.float32, copy=False)
-    if not np.isfinite(vector).all():
-        raise ValueError("a vector has values that are not finite")
-    return vector
+    return vector if np.isfinite(vector).all() else None
