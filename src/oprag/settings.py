@@ -13,20 +13,34 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 __all__ = ["digest_of", "is_relevant", "plain", "without_secrets"]
 
-# Settings that change no result, or change while the model stays the same: what connects to it, how fast, and who pays.
-_IRRELEVANT = re.compile(
-    r"(.*_)?(api_key|key|secret|password|token|pat|credentials?|headers?|timeout|max_retries|retry_\w+|batch_size"
-    r"|chunk_size|workers|num_workers|concurrency|show_progress(_bar)?|multi_process|callbacks?|callback_manager|cache"
-    r"|cache_folder|verbose|organization|project|user|metadata|tags|client|http_\w*client|async_\w+|logger|session"
-    r"|proxy|proxies|class_name)"
+# All settings count but those that are known to be secrets, or to change no result. A word of more than one meaning is
+# not enough: `pooling_token` and `text_key` are settings. What is left out by mistake mixes up the results of two
+# models; what counts by mistake costs a call.
+_SECRETS = (
+    r"(.*_)?(api_?key|api_token|(secret_)?access_key(_id)?|(access|auth|bearer|session|refresh|ad|security)_token"
+    r"|token_provider|subscription_key|private_key|(client_)?secret|password|credentials?|authorization|cookies?)"
+    r"|key|secret_key|token|hf_token|pat"
 )
+_HARMLESS = (
+    r"(.*_)?(timeout|max_retries|batch_size|a?client|proxy|proxies|callback_manager)|retry_(min|max)_seconds"
+    r"|(num_|max_)?workers|(max_)?concurrency|max_concurrent_requests|show_progress(_bar)?|verbose|callbacks?|multi_process"
+    r"|devices?|target_devices|cache|embeddings_cache|cache_(folder|dir)|rate_limiter|keep_alive|reuse_client|class_name"
+    r"|metadata|tags|logger"
+)
+_IRRELEVANT = re.compile(f"{_SECRETS}|{_HARMLESS}")
+# Addresses are shown, so of their queries nothing stays that may be a secret.
+_SECRET_IN_QUERY = re.compile(r"(.*_)?(key|secret|password|token|pat|credentials?|sig|signature)")
 _DIGITS = 16  # of a hash
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
 
 
 def is_relevant(name: str) -> bool:
-    """Whether a setting of this name may change a result, and is no secret."""
-    return _IRRELEVANT.fullmatch(name) is None
+    """Whether a setting, or a header, of this name may change a result, and is no secret."""
+    return _IRRELEVANT.fullmatch(_plain_name(name)) is None
+
+
+def _plain_name(name: str) -> str:
+    return name.lstrip("_").replace("-", "_").lower()
 
 
 def _refused(value: Any) -> Any:
@@ -64,7 +78,8 @@ def without_secrets(text: str) -> str:
         return text
     try:
         parts = urlsplit(text)
-        query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if is_relevant(name.lower())])
+        shown = [pair for pair in parse_qsl(parts.query) if not _SECRET_IN_QUERY.fullmatch(_plain_name(pair[0]))]
+        query = urlencode(shown)
     except ValueError:
         return ""
     server = parts.netloc.rpartition("@")[2]

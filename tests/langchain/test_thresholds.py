@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
-from pydantic import ValidationError
+from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from oprag import ChunkError, DocumentIndex, EmbeddingError, OptionError, PositionWarning, QueryError, VectorCache
 from oprag.context import Context
@@ -288,6 +289,57 @@ def test_a_file_needs_a_model_with_a_name(store, tmp_path):
     named = OrderPreservingRetriever(embeddings=as_embedder(Nameless(), name="my model"), **options)
     assert len(named.invoke(QUESTION)) == 6
     assert len(cache.get("my model", [QUESTION], "question")) == 1
+
+
+class Local(BaseModel, Embeddings):
+    """Settings as local models have them; `model_kwargs` as in HuggingFaceEmbeddings."""
+
+    model_name: str = "words"
+    add_eos_token: bool = False
+    pooling_token: str = "cls"
+    model_kwargs: dict[str, Any] = {}
+    show_progress: bool = False
+    _client: Any = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        self._client = CountingEmbeddings(model=f"{self.add_eos_token} {self.pooling_token} {self.model_kwargs}")
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        vectors: list[list[float]] = self._client.embed_documents([f"{self._client.model} {text}" for text in texts])
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        vector: list[float] = self._client.embed_query(f"{self._client.model} {text}")
+        return vector
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"add_eos_token": True}, {"pooling_token": "last"}, {"model_kwargs": {"revision": "2"}}],
+    ids=str,
+)
+def test_models_that_differ_in_one_setting_share_no_vectors_in_a_file(store, tmp_path, change, ask):
+    def kept_by(model: Local) -> Context:
+        retriever = OrderPreservingRetriever(
+            retriever=UnknownStore(store).as_retriever(),
+            embeddings=model,
+            vector_cache=VectorCache(tmp_path / "vectors.db"),
+            similarity_threshold=-1,
+        )
+        context: Context = ask(retriever)
+        return context
+
+    first, other, again = Local(), Local(**change), Local(show_progress=True)
+    contexts = [kept_by(model) for model in (first, other, again)]
+    assert first._client.embedded == other._client.embedded != (0, 0)
+    assert again._client.embedded == (0, 0)
+    similarities = [[chunk.similarity for chunk in context.kept] for context in contexts]
+    assert similarities[0] == similarities[2] != similarities[1]
+    # A setting that is changed later is another model, too.
+    first.pooling_token, first.add_eos_token = "max", True
+    first._client.forget()
+    kept_by(first)
+    assert first._client.embedded != (0, 0)
 
 
 def test_models_without_a_name_do_not_share_vectors(ask):

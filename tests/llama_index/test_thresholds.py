@@ -282,6 +282,48 @@ def test_a_file_needs_a_model_with_a_name(index, tmp_path):
     OrderPreservingPostprocessor(embeddings=named, vector_cache=cache, redundancy_threshold=0.5)
 
 
+class Local(BaseEmbedding):
+    """Settings as local models of LlamaIndex have them: as fields, and in private attributes."""
+
+    add_eos_token: bool = False
+    _pooling_token: str = PrivateAttr()
+    _model: Any = PrivateAttr(None)
+    _client: CountingEmbeddings = PrivateAttr()
+
+    def __init__(self, pooling_token: str = "cls", weights: Any = None, **fields: Any) -> None:
+        super().__init__(**{"model_name": "words", **fields})
+        self._pooling_token, self._model = pooling_token, weights
+        self._client = CountingEmbeddings()
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._client.embed_query(f"{self.add_eos_token} {self._pooling_token} {query}")
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._client.embed_documents([f"{self.add_eos_token} {self._pooling_token} {text}"])[0]
+
+
+@pytest.mark.parametrize("change", [{"add_eos_token": True}, {"pooling_token": "last"}], ids=str)
+def test_models_that_differ_in_one_setting_share_no_vectors_in_a_file(tmp_path, change):
+    models = [Local(), Local(**change), Local(embed_batch_size=3)]
+    for model in models:
+        OrderPreservingPostprocessor(
+            embeddings=model, vector_cache=VectorCache(tmp_path / "vectors.db"), **BOTH
+        ).postprocess_nodes([NodeWithScore(node=node) for node in nodes_of()], query_str=QUESTION)
+    assert [model._client.embedded for model in models] == [(1, 5), (1, 5), (0, 0)]
+
+
+def test_a_file_needs_a_name_for_weights_that_were_loaded_with_settings_that_nobody_sees(tmp_path):
+    # HuggingFaceEmbedding keeps its SentenceTransformer in _model, and of its model_kwargs nothing else.
+    options: dict[str, Any] = {"vector_cache": VectorCache(tmp_path / "vectors.db"), "redundancy_threshold": 0.5}
+    model = Local(weights=object())
+    with pytest.raises(ValidationError, match=r"has settings that cannot be read; give it a name: embeddings=as_emb"):
+        OrderPreservingPostprocessor(embeddings=model, **options)
+    OrderPreservingPostprocessor(embeddings=as_embedder(model, name="words at revision 2"), **options)
+
+
 def test_errors_name_the_node_and_the_model(index, model, ask):
     model._inner.fails_on = TEXTS[4]
     nodes = [NodeWithScore(node=node) for node in nodes_of()]

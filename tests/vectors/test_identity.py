@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from llama_index.core.embeddings import MockEmbedding
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, PrivateAttr, SecretStr
 
 from oprag.vectors import identity
 from oprag.vectors.identity import identity_of
+from tests.helpers import run_python
 
 SECRET = "very-secret"
 
@@ -40,6 +41,12 @@ class Remote(BaseModel):
     request_timeout: float = 3.0
     chunk_size: int = 1000
     normalize: bool = True
+    add_eos_token: bool = False
+    pooling_token: str = "cls"
+    text_key: str = "text"
+    organization: str | None = None
+    prompts: dict[str, str] = {}
+    kind: type = str
     client: Any = object()
 
 
@@ -74,6 +81,14 @@ def test_the_name_says_which_model_it_is_and_no_secret():
         {"encode_kwargs": {"normalize_embeddings": False}},
         {"model_kwargs": {"device": "cpu", "top": 4}},
         {"normalize": False},
+        {"add_eos_token": True},
+        {"pooling_token": "last"},
+        {"text_key": "body"},
+        {"organization": "another"},
+        {"default_headers": {"X-Model-Revision": "2"}},
+        {"chunk_size": 5},
+        {"prompts": {"query": "query: "}},
+        {"kind": Path},
     ],
     ids=str,
 )
@@ -89,8 +104,10 @@ def test_another_setting_is_another_model(change):
         {"openai_api_key": None},
         {"pat": "another"},
         {"request_timeout": 9.0},
-        {"chunk_size": 5},
         {"default_headers": {}},
+        {"default_headers": {"X-API-Key": "another"}},
+        {"model_kwargs": {"device": "cuda", "token": "another", "hf": SECRET, "top": 3}},
+        {"base_url": f"https://you:another@host:8080/v1?token={SECRET}&api-key=another"},
         {"client": None},
     ],
     ids=str,
@@ -145,3 +162,86 @@ def test_an_object_that_cannot_be_watched_keeps_its_number():
     model = Slotted()
     assert identity_of(model) == identity_of(model)
     assert identity_of(model) != identity_of(Slotted())
+
+
+class Private(BaseModel):
+    """A model of LlamaIndex keeps settings in private attributes as well."""
+
+    model_name: str = "a"
+    _engine: str = PrivateAttr("ada")
+    _inner: Any = PrivateAttr(None)
+    _client: Any = PrivateAttr(None)
+
+    def __init__(self, engine: str = "ada", inner: Any = None, **fields: Any) -> None:
+        super().__init__(**fields)
+        self._engine = engine
+        self._inner = inner
+
+
+class Wrapped(BaseModel):
+    size: int = 3
+
+
+def test_private_settings_count():
+    assert identity_of(Private()) == identity_of(Private())
+    assert identity_of(Private()).lasting
+    assert len({identity_of(Private(engine=engine)).name for engine in ("ada", "babbage")}) == 2
+    assert len({identity_of(Private(inner=Wrapped(size=size))).name for size in (3, 4, 4)}) == 2
+    # Weights that are loaded say nothing about how they were loaded.
+    assert not identity_of(Private(inner=object())).lasting
+
+
+def test_a_setting_that_is_changed_later_makes_another_model():
+    class Own:
+        def __init__(self, model: str, prefix: str = "") -> None:
+            self.model, self._prefix, self.calls = model, prefix, 0
+
+    pydantic_model, own = Remote(), Own("a")
+    before = identity_of(pydantic_model), identity_of(own)
+    pydantic_model.dimensions, own._prefix, own.calls = 512, "query: ", 3
+    assert identity_of(pydantic_model) == identity_of(Remote(dimensions=512)) != before[0]
+    assert identity_of(own) != before[1]
+    own._prefix = ""
+    assert identity_of(own) == before[1]
+
+
+def test_the_number_of_a_model_changes_with_its_settings():
+    model: Any = Remote(prompts={}, client=None)
+    model.encode_kwargs = {"made_of": object()}
+    before = identity_of(model)
+    assert not before.lasting
+    model.dimensions = 512
+    assert identity_of(model) != before
+    model.dimensions = 256
+    assert identity_of(model) == before
+
+
+def test_where_a_client_sends_to_counts():
+    class Client:
+        def __init__(self, base_url: str) -> None:
+            self.base_url = base_url
+
+    def at(address: str, **settings: Any) -> str:
+        return identity_of(Remote(client=Plain(_client=Client(address)), **settings)).name
+
+    assert at("https://host/v1", base_url=None) == at(f"https://me:{SECRET}@host/v1/", base_url=None)
+    assert at("https://host/v1", base_url=None) != at("https://other/v1", base_url=None)
+    # A client that is made when it is first used makes no other model.
+    model = Private(engine="https://host/v1")
+    before = identity_of(model)
+    model._client = Client("https://host/v1/")
+    assert identity_of(model) == before
+
+
+def test_an_object_that_contains_itself_has_a_number():
+    settings: list[Any] = []
+    settings.append(settings)
+    model = Plain(model="a", settings=settings)
+    assert identity_of(model) == identity_of(model)
+    assert not identity_of(model).lasting
+
+
+def test_it_is_the_same_in_every_process():
+    code = "from tests.vectors.test_identity import *; print(identity_of(Remote()).name, identity_of(Private()).name)"
+    printed = {run_python(code, PYTHONHASHSEED=seed) for seed in ("1", "2")}
+    assert printed == {f"{identity_of(Remote()).name} {identity_of(Private()).name}\n"}

@@ -53,7 +53,7 @@ def as_embedder(embeddings: Any, name: str | None = None) -> Any:
     Args:
         embeddings: LangChain's `Embeddings`, or an `oprag.Embedder`.
         name: What the model and its settings are called; vectors that are kept under one name must come from one model.
-            By default its class, what it calls itself, and a hash of its settings.
+            By default its class, its model name, and a hash of its settings without secrets.
 
     Raises:
         OptionError: It cannot embed.

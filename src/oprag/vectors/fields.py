@@ -63,7 +63,8 @@ class VectorFields(OptionFields):
         if cache.path is not None and embedder is not None and not getattr(embedder, "lasting", True):
             raise OptionError(
                 f"a cache in a file needs to know the model, and {embedder.name.partition(' ')[0]} does not say which "
-                'one it is; give embeddings=as_embedder(embeddings, name="...")',
+                "one it is, or has settings that cannot be read; give it a name: embeddings=as_embedder(embeddings, "
+                'name="...")',
                 self.embeddings,
             )
         return cache

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from inspect import signature
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from oprag.checks import check_text
 from oprag.errors import OptionError
-from oprag.settings import plain
+from oprag.settings import digest_of, plain
 
 __all__ = ["MODEL_NAMES", "NO_NAMES", "Identity", "identity_of", "named"]
 
@@ -39,21 +38,59 @@ class Identity(NamedTuple):
 def identity_of(model: Any) -> Identity:
     """The class of a model, what it calls itself, and a hash of all settings that may change a vector.
 
-    Settings are hashed since nobody can tell for every model which of them are secrets; so the name can stand in files
-    and messages. An object keeps its name, whatever it counts or remembers while it works, unless it is told to use
-    another model. One that does not say which model it uses, or that is made of other objects, gets a number that holds
-    for it in this process.
+    All fields and attributes count but secrets and what is known to change no vector (see `oprag.settings`). They are
+    hashed since nobody can tell for every model which of them are secrets; so the name can stand in files and messages.
+    Fields of a pydantic model, and attributes named as parameters of a class, are read each time; all others may change
+    while the model works, and are read once. A model that does not say which model it uses, or has a setting that
+    cannot be described, gets a number that holds for it in this process.
 
     Args:
         model: Embeddings of LangChain or LlamaIndex, or anything like them.
     """
-    kind = f"{type(model).__module__}.{type(model).__qualname__}"
-    names = {name: getattr(model, name, None) for name in MODEL_NAMES}
-    calls_itself = {name: value for name, value in names.items() if isinstance(value, str) and value not in NO_NAMES}
     known = _known.get(id(model))
-    if known is not None and known.model() is model and known.calls_itself == calls_itself:
-        return known.identity
-    identity = _found(kind, model, calls_itself)
+    if known is None or known.model() is not model:
+        known = _first_seen(model)
+    names = {name: getattr(model, name, None) for name in MODEL_NAMES}
+    calls_itself = [value for value in names.values() if isinstance(value, str) and value not in NO_NAMES]
+    values = _values(model)
+    told, lasting = _told({name: values.get(name) for name in known.settings})
+    digest = digest_of([calls_itself, told, known.others, _addresses(values)])
+    if digest not in known.identities:
+        name = f"{type(model).__module__}.{type(model).__qualname__}"
+        if calls_itself:
+            name += f"({_without_login(calls_itself[0])[:_LONGEST]})"
+        lasting = bool(calls_itself) and lasting and known.lasting
+        name += f" {digest[:_DIGITS]}" if lasting else f" #{next(_numbers)}"
+        known.identities[digest] = Identity(name, lasting)
+    return known.identities[digest]
+
+
+class _Known(NamedTuple):
+    """What is known about an object that was seen before.
+
+    Attributes:
+        model: Gives the object.
+        settings: The names of what is read each time.
+        others: What was read once, as plain values.
+        lasting: Whether these mean the same in another process.
+        identities: What it was called, by the hash of all settings.
+    """
+
+    model: Any
+    settings: tuple[str, ...]
+    others: Any
+    lasting: bool
+    identities: dict[str, Identity]
+
+
+_known: dict[int, _Known] = {}
+_numbers = itertools.count(1)
+
+
+def _first_seen(model: Any) -> _Known:
+    values = _values(model)
+    settings = tuple(name for name in values if name.lstrip("_") in _parameters(type(model)))
+    others, lasting = _told({name: value for name, value in values.items() if name not in settings})
     key = id(model)
     try:
         reference: Any = weakref.ref(model, lambda _: _known.pop(key, None))
@@ -62,43 +99,73 @@ def identity_of(model: Any) -> Identity:
         def reference() -> Any:
             return model
 
-    _known[key] = _Known(reference, calls_itself, identity)
-    return identity
+    # Where an object keeps nothing that can be read, nothing tells it from another one.
+    _known[key] = _Known(reference, settings, others, lasting and hasattr(model, "__dict__"), {})
+    return _known[key]
 
 
-class _Known(NamedTuple):
-    """What an object was called before."""
-
-    model: Any
-    calls_itself: dict[str, str]
-    identity: Identity
-
-
-_known: dict[int, _Known] = {}
-_numbers = itertools.count(1)
-
-
-def _found(kind: str, model: Any, calls_itself: Mapping[str, str]) -> Identity:
-    settings = _settings(model)
-    if not calls_itself or settings is None:
-        return Identity(f"{kind} #{next(_numbers)}", lasting=False)
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode("utf-8", "replace")).hexdigest()[:_DIGITS]
-    name = _without_login(next(iter(calls_itself.values())))[:_LONGEST]
-    return Identity(f"{kind}({name}) {digest}", lasting=True)
-
-
-def _settings(model: Any) -> dict[str, Any] | None:
-    """All settings as plain values; None where one of them is an object that does not tell what it is."""
-    fields = getattr(type(model), "model_fields", None)
-    names = fields if isinstance(fields, Mapping) else getattr(model, "__dict__", None)
-    if names is None:
-        return None
-    given = {str(name): getattr(model, name, None) for name in names}
+def _parameters(kind: type) -> Collection[str]:
+    """The names of what an object of a class is made with."""
+    if _is_pydantic(kind):
+        return kind.model_fields  # type: ignore[attr-defined, no-any-return]
     try:
-        settings = plain(given)
-    except TypeError:
-        return None
-    return settings if isinstance(settings, dict) else None
+        return signature(kind).parameters
+    except (TypeError, ValueError):
+        return ()
+
+
+def _is_pydantic(kind: type) -> bool:
+    return isinstance(getattr(kind, "model_fields", None), Mapping)
+
+
+def _values(model: Any) -> dict[str, Any]:
+    """All that an object keeps: its fields or attributes, private ones too, and what else it was given."""
+    parts = [getattr(model, name, None) for name in ("__dict__", "__pydantic_private__", "__pydantic_extra__")]
+    return {name: value for part in parts if isinstance(part, Mapping) for name, value in part.items()}
+
+
+def _told(values: Mapping[str, Any]) -> tuple[Any, bool]:
+    """Values as plain ones, and whether they mean the same in another process.
+
+    What is None is left out, so that a new version of a package, which knows more settings, makes no other model of it.
+    """
+    lasting = True
+
+    def described(value: Any) -> Any:
+        nonlocal lasting
+        kind = type(value)
+        path = f"{kind.__module__}.{kind.__qualname__}"
+        if isinstance(value, type):
+            return f"{value.__module__}.{value.__qualname__}"
+        if path == "torch.dtype":
+            return str(value)
+        if _is_pydantic(kind):
+            inner = _values(value)
+            return [path, plain(_given(inner), described), _addresses(inner)]
+        lasting = False
+        return [path, id(value)]
+
+    try:
+        return plain(_given(values), described), lasting
+    except RecursionError:
+        return sorted((name, id(value)) for name, value in values.items()), False
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _addresses(values: Mapping[str, Any]) -> list[str]:
+    """Where clients send to, unless a setting says it: the environment may say it in place of one."""
+    clients = [value for name, value in values.items() if name.endswith("client")]
+    # The client of a client, as the one of HTTP in that of a provider.
+    for _ in range(2):
+        clients += [inner for client in clients if (inner := getattr(client, "_client", None)) is not None]
+    addresses = [getattr(client, "base_url", None) for client in clients]
+    told = {value.rstrip("/") for value in values.values() if isinstance(value, str)}
+    return sorted(
+        {str(one).rstrip("/") for one in addresses if isinstance(one, str) or type(one).__name__ == "URL"} - told
+    )
 
 
 def _without_login(address: str) -> str:

@@ -62,8 +62,6 @@ class HuggingFaceEmbedder:
         """What is in the folder, or the name in the hub, and the settings."""
         folder = Path(self._model).expanduser()
         settings = plain_settings(self._settings, self._model)
-        # Where it runs changes the last bits alone.
-        settings.get("model_kwargs", {}).pop("device", None)
         settings = {setting: value for setting, value in settings.items() if value != {}}
         if folder.is_dir():
             # It may lie elsewhere on another machine.
