@@ -232,6 +232,78 @@ def test_a_chain_has_the_thresholds_too(store, embeddings):
         OrderPreservingChain(llm=llm, retriever=OrderPreservingRetriever(vectorstore=store), read_neighbors=around)
 
 
+RECIPROCAL = ["What is first?\nWhat is second?", "One.", "Two.", "All."]
+
+
+@pytest.mark.parametrize("method", ["stuff", "reciprocal"])
+@pytest.mark.parametrize("given_to", ["chain", "retriever", "both", "both-by-path"])
+def test_a_chain_around_our_retriever_uses_the_cache_that_was_given(store, embeddings, tmp_path, given_to, method):
+    path = tmp_path / "vectors.db"
+
+    def chain() -> OrderPreservingChain:
+        cache = VectorCache(path)
+        to_retriever = {} if given_to == "chain" else {"vector_cache": cache}
+        again = VectorCache(str(path)) if given_to == "both-by-path" else cache
+        to_chain = {} if given_to == "retriever" else {"vector_cache": again}
+        retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), similarity_threshold=-1, **to_retriever)
+        llm = FakeListChatModel(responses=RECIPROCAL)
+        return OrderPreservingChain(llm=llm, retriever=retriever, embeddings=embeddings, method=method, **to_chain)
+
+    first = chain().invoke({"input": QUESTION})
+    assert len(VectorCache(path)) > 4
+    embeddings.forget()
+    assert chain().invoke({"input": QUESTION})["answer"] == first["answer"]
+    # The store embeds what it is asked by itself, the question and those of the model, and the answers are not cached.
+    embedded = (3, 2) if method == "reciprocal" else (1, 0)
+    assert embeddings.embedded == embedded
+    copied = chain().model_copy(update={"passage_tokens": 512})
+    embeddings.forget()
+    copied.invoke({"input": QUESTION})
+    assert embeddings.embedded == embedded
+
+
+@pytest.mark.parametrize("wraps", [True, False], ids=["ours", "store"])
+def test_the_cache_of_a_chain_stays_its_own_when_it_is_copied(store, embeddings, tmp_path, wraps):
+    cache = VectorCache(tmp_path / "vectors.db")
+    ours = OrderPreservingRetriever(vectorstore=UnknownStore(store), vector_cache=cache, **BOTH)
+    # What was given none takes that of its retriever, in every copy.
+    other = {"retriever": UnknownStore(store).as_retriever(), "embeddings": embeddings, **BOTH}
+    given: dict[str, Any] = {"retriever": ours} if wraps else other
+    chain = OrderPreservingChain(llm=FakeListChatModel(responses=["North."]), **given)
+    chain.model_copy(update={"passage_tokens": 512}).invoke({"input": QUESTION})
+    configurable = chain.configurable_fields(passage_tokens=ConfigurableField(id="tokens"))
+    embeddings.forget()
+    configurable.invoke({"input": QUESTION}, {"configurable": {"tokens": 600}})
+    assert embeddings.embedded == (1, 0)
+    assert (len(cache) > 0) == wraps
+
+
+def test_two_caches_for_one_chain_are_refused(store, tmp_path):
+    llm = FakeListChatModel(responses=["North."])
+    ours = OrderPreservingRetriever(vectorstore=UnknownStore(store), vector_cache=VectorCache(tmp_path / "a.db"))
+    for other in (VectorCache(tmp_path / "b.db"), VectorCache()):
+        with pytest.raises(ValidationError, match="its retriever has another vector_cache; give one of them alone"):
+            OrderPreservingChain(llm=llm, retriever=ours, vector_cache=other)
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "store"])
+def test_a_file_given_to_a_chain_needs_a_model_with_a_name(store, tmp_path, ours):
+    cache = VectorCache(tmp_path / "vectors.db")
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store)) if ours else UnknownStore(store)
+    options: dict[str, Any] = {"llm": FakeListChatModel(responses=RECIPROCAL), "vector_cache": cache}
+    # Also where the model serves the method alone.
+    with pytest.raises(ValidationError, match=r"a cache in a file needs to know the model, and .*Nameless does"):
+        OrderPreservingChain(retriever=retriever, embeddings=Nameless(), method="reciprocal", **options)
+    if ours:
+        over = OrderPreservingRetriever(vectorstore=UnknownStore(store), embeddings=Nameless(), **BOTH)
+        with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
+            OrderPreservingChain(retriever=over, **options)
+    named = as_embedder(Nameless(), name="mine")
+    chain = OrderPreservingChain(retriever=retriever, embeddings=named, method="reciprocal", **options)
+    assert chain.invoke({"input": QUESTION})["answer"] == "All."
+    assert len(cache) == 1
+
+
 def test_our_own_index_gives_its_vectors(ask):
     embedder = WordEmbedder()
     metadata = [{"source": "log.txt", "chunk_index": number} for number in range(len(TEXTS))]

@@ -29,6 +29,7 @@ from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.stores import StoreAdapter, register_store
 from oprag.vectors.sources import Record
 from tests.counting import CountingEmbeddings
+from tests.llama_index.conftest import ListRetriever
 
 QUESTION = "Where did the captain sail?"
 TEXTS = [
@@ -230,8 +231,6 @@ def test_another_model_than_that_of_the_index(index, model, ask):
 
 
 def test_a_retriever_that_is_none_of_an_index_works_through_the_cache(index, model, ask):
-    from tests.llama_index.conftest import ListRetriever
-
     nodes = index.as_retriever(similarity_top_k=6).retrieve(QUESTION)
     model.forget()
     retriever = OrderPreservingRetriever(retriever=ListRetriever(nodes), embeddings=model, **BOTH)
@@ -322,6 +321,56 @@ def test_a_file_needs_a_name_for_weights_that_were_loaded_with_settings_that_nob
     with pytest.raises(ValidationError, match=r"has settings that cannot be read; give it a name: embeddings=as_emb"):
         OrderPreservingPostprocessor(embeddings=model, **options)
     OrderPreservingPostprocessor(embeddings=as_embedder(model, name="words at revision 2"), **options)
+
+
+@pytest.mark.parametrize("given_to", ["engine", "retriever", "both", "both-by-path"])
+def test_an_engine_around_our_retriever_uses_the_cache_that_was_given(index, model, tmp_path, given_to):
+    path = tmp_path / "vectors.db"
+    named = as_embedder(model, name="words")
+    nodes = index.as_retriever(similarity_top_k=6).retrieve(QUESTION)
+
+    def ask() -> None:
+        cache = VectorCache(path)
+        to_retriever = {} if given_to == "engine" else {"vector_cache": cache}
+        again = VectorCache(str(path)) if given_to == "both-by-path" else cache
+        to_engine = {} if given_to == "retriever" else {"vector_cache": again}
+        retriever = OrderPreservingRetriever(retriever=ListRetriever(nodes), embeddings=named, **to_retriever, **BOTH)
+        engine = OrderPreservingQueryEngine(
+            llm=MockLLM(), retriever=retriever, embeddings=named, method="reciprocal", **to_engine
+        )
+        engine.query(QUESTION)
+        engine.model_copy(update={"passage_tokens": 512}).query(QUESTION)
+
+    model.forget()
+    ask()
+    kept = len(VectorCache(path))
+    assert kept > 5
+    model.forget()
+    ask()
+    # Answers, and the questions that the model made, are other texts than those of the source.
+    assert not set(TEXTS) & set(model._inner.documents)
+    assert model._inner.questions == []
+    assert len(VectorCache(path)) == kept
+
+
+def test_two_caches_for_one_engine_are_refused(index, tmp_path):
+    ours = OrderPreservingRetriever(retriever=index.as_retriever(), vector_cache=VectorCache(tmp_path / "a.db"))
+    for other in (VectorCache(tmp_path / "b.db"), VectorCache()):
+        with pytest.raises(ValidationError, match="its retriever has another vector_cache; give one of them alone"):
+            OrderPreservingQueryEngine(llm=MockLLM(), retriever=ours, vector_cache=other)
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "other"])
+def test_a_file_given_to_an_engine_needs_a_model_with_a_name(index, tmp_path, ours):
+    options: dict[str, Any] = {"llm": MockLLM(), "vector_cache": VectorCache(tmp_path / "vectors.db")}
+    opaque = Opaque(model_name="a")
+    retriever = OrderPreservingRetriever(retriever=index.as_retriever()) if ours else index.as_retriever()
+    with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
+        OrderPreservingQueryEngine(retriever=retriever, embeddings=opaque, method="reciprocal", **options)
+    if ours:
+        over = OrderPreservingRetriever(retriever=index.as_retriever(), embeddings=opaque, **BOTH)
+        with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
+            OrderPreservingQueryEngine(retriever=over, **options)
 
 
 def test_errors_name_the_node_and_the_model(index, model, ask):

@@ -28,7 +28,7 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
-from oprag.vectors.fields import VectorFields
+from oprag.vectors.fields import VectorFields, common_cache
 
 __all__ = ["AnsweringChain", "Inputs", "once"]
 
@@ -87,7 +87,18 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
         unlimited = [name for name in OP_RAG_16K if name in self.model_fields_set and getattr(self, name) is None]
         self._retriever = order_preserving(self.retriever, given_options(self), self._given_parts(), unlimited)
         self._options = self._changed()
+        retriever = self._searching()
+        if retriever is not self._retriever:
+            retriever._check_vectors()  # noqa: SLF001
+        if self.embeddings is not None and self._is_given_a_cache:
+            self.cache_for(as_embedder(self.embeddings))
         return self
+
+    def _searching(self) -> OrderPreservingRetriever:
+        """The retriever with the cache of the chain, if that was given one."""
+        cache = common_cache(self, self._retriever)
+        same = cache is self._retriever.vector_cache
+        return self._retriever if same else self._retriever.model_copy(update={"vector_cache": cache})
 
     def _invoke(self, given: Any, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
         inputs = question_in(given, self.input_key)
@@ -167,8 +178,8 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
 
     def _asked(self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions | None = None) -> Asked:
         options = options or self._options
-        retriever = self._retriever
-        if retriever is not self.retriever and takes_all_inputs(retriever):
+        retriever = self._searching()
+        if self._retriever is not self.retriever and takes_all_inputs(retriever):
             # Such a chain deals with the conversation itself.
             retriever = with_inputs(retriever, inputs, self.input_key)
             options = replace(options, condense=False)

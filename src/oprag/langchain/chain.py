@@ -32,6 +32,8 @@ class OrderPreservingChain(Batching, FullAnswers):
         retriever: Any retriever or vector store. One that is no `OrderPreservingRetriever` is wrapped in one, with the
             options of `oprag.Assembly` that are given here. A runnable that is no retriever gets all inputs.
         embeddings: LangChain embeddings or an `oprag.Embedder`, for `reciprocal` and `score="cosine"`.
+        vector_cache: Where vectors that were made are kept, those of the retriever too; that of an
+            `OrderPreservingRetriever` by default, else 256 MiB in memory.
         read_source: Gives the whole text of a source, for `long_context` and `self_route`: a folder, a mapping of
             source names to texts, or a function of the name. Only sources that were retrieved are read.
         input_key: The key of the question.

@@ -32,7 +32,7 @@ def order_preserving(
         OptionError: It is none of these, or it is ours and there are options that it does not have.
     """
     if isinstance(retriever, OrderPreservingRetriever):
-        # The chain's own embeddings and cache serve its methods.
+        # The chain's own embeddings serve its methods; one cache serves both.
         names = [*given, *(name for name in parts if name == "read_neighbors")]
         if names:
             raise OptionError(

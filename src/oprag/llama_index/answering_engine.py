@@ -37,6 +37,7 @@ from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
 from oprag.side_by_side import Limit
+from oprag.vectors.fields import common_cache
 
 __all__ = ["AnsweringEngine"]
 
@@ -105,7 +106,7 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
             postprocessor.callback_manager = self.callback_manager
         check_bool("streaming", self.streaming)
         if isinstance(self.retriever, OrderPreservingRetriever):
-            # The engine's own model and cache serve its methods.
+            # The engine's own model serves its methods; one cache serves both.
             theirs = [*given_options(self), *(name for name in self._given_parts() if name == "read_neighbors")]
             theirs += [] if self.index is None else ["index"]
             if theirs:
@@ -114,8 +115,11 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
                     f"{', '.join(theirs)} there",
                     theirs,
                 )
+            self._compression()
         else:
             check_compression(self._compression(), self._assembly())
+        if self.embeddings is not None and self._is_given_a_cache:
+            self.cache_for(as_embedder(self.embeddings))
         reader = as_reader(self.read_source)
         self._options = self._changed(reader)
         self._reader = reader
@@ -160,16 +164,17 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
             self.node_postprocessors,
             assembly,
             self._compression(),
-            given.vector_cache if isinstance(given, OrderPreservingRetriever) else self.vector_cache,
+            common_cache(self, given) if isinstance(given, OrderPreservingRetriever) else self.vector_cache,
             self.embeddings,
             self._reader,
             options.prompts,
         )
 
     def _compression(self) -> Compression:
-        """Where vectors and neighbours come from: an OrderPreservingRetriever has its own."""
+        """Where vectors and neighbours come from: an OrderPreservingRetriever has its own, and shares a cache."""
         if isinstance(self.retriever, OrderPreservingRetriever):
-            return self.retriever.compression
+            cache = common_cache(self, self.retriever)
+            return self.retriever.model_copy(update={"vector_cache": cache}).compression
         return self._compression_over(self._assembly(), self.retriever)
 
     def _get_prompts(self) -> PromptDictType:

@@ -10,9 +10,16 @@ from oprag.errors import OptionError
 from oprag.fields import OptionFields
 from oprag.vectors.cache import VectorCache
 
-__all__ = ["PARTS", "VectorFields"]
+__all__ = ["PARTS", "VectorFields", "common_cache"]
 
 PARTS = ("embeddings", "vector_cache", "read_neighbors")
+
+
+class _OwnCache(VectorCache):
+    """The cache of an object that was given none; its copies share it, and it is none that they were given."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _OwnCache, ()
 
 
 class VectorFields(OptionFields):
@@ -27,7 +34,7 @@ class VectorFields(OptionFields):
     )
     # A field and no private state: what makes the object again, as configurable fields do, hands it on.
     vector_cache: SkipValidation[Any] = Field(
-        default_factory=VectorCache,
+        default_factory=_OwnCache,
         description="Cache of computed vectors; 256 MiB in memory by default.",
         exclude=True,
         repr=False,
@@ -44,7 +51,7 @@ class VectorFields(OptionFields):
     @classmethod
     def _check_vector_cache(cls, value: Any) -> VectorCache:
         if value is None:
-            return VectorCache()
+            return _OwnCache()
         if not isinstance(value, VectorCache):
             raise OptionError(f"vector_cache must be an oprag.VectorCache or None, got {type(value).__name__}", value)
         return value
@@ -52,6 +59,10 @@ class VectorFields(OptionFields):
     def _given_parts(self) -> dict[str, Any]:
         """These fields, for something that is made with them."""
         return {name: value for name in PARTS if (value := getattr(self, name)) is not None}
+
+    @property
+    def _is_given_a_cache(self) -> bool:
+        return not isinstance(self.vector_cache, _OwnCache)
 
     def cache_for(self, embedder: Any) -> VectorCache:
         """The cache.
@@ -68,3 +79,18 @@ class VectorFields(OptionFields):
                 self.embeddings,
             )
         return cache
+
+
+def common_cache(outer: VectorFields, inner: VectorFields) -> VectorCache:
+    """The cache of a retriever and of what answers with it: the one that either was given.
+
+    Raises:
+        OptionError: Both were given one, and these differ.
+    """
+    mine, its = outer.vector_cache, inner.vector_cache
+    if not outer._is_given_a_cache:  # noqa: SLF001
+        return its  # type: ignore[no-any-return]
+    same = mine is its or (mine.path is not None and its.path is not None and mine.path.resolve() == its.path.resolve())
+    if inner._is_given_a_cache and not same:  # noqa: SLF001
+        raise OptionError("its retriever has another vector_cache; give one of them alone", mine)
+    return mine  # type: ignore[no-any-return]
