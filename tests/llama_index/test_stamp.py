@@ -21,8 +21,9 @@ from llama_index.core.schema import (
     NodeRelationship,
     RelatedNodeInfo,
     TextNode,
+    TransformComponent,
 )
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from oprag import ChunkError, MissingSourceError, SerializationWarning
 from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
@@ -259,3 +260,44 @@ def test_a_cache_does_not_answer_for_another_source_key():
     by_work = IngestionPipeline(transformations=[StampPositions(source_key="work")], cache=cache)
     assert _stamps(by_file.run(nodes=given)) == [0, 1, 2]
     assert _stamps(by_work.run(nodes=given)) == [0, 0, 1]
+
+
+def _by(name: str) -> StampPositions:
+    return StampPositions(source_key=lambda chunk: chunk.metadata[name])
+
+
+def test_a_cache_does_not_answer_for_another_function():
+    given = [
+        TextNode(text=text, metadata={"work": work, "file_name": "all.txt"})
+        for text, work in zip("abc", "xyx", strict=True)
+    ]
+    cache = IngestionCache()
+
+    def stamped(stamp: StampPositions) -> list[int]:
+        return _stamps(IngestionPipeline(transformations=[stamp], cache=cache).run(nodes=given))
+
+    # The same code with another closure, and other code.
+    assert stamped(_by("file_name")) == [0, 1, 2]
+    assert stamped(_by("work")) == [0, 0, 1]
+    assert stamped(StampPositions(source_key=lambda chunk: chunk.text)) == [0, 0, 0]
+    # The same function, of which nobody can tell whether it still does the same.
+    works = {"x": "x", "y": "y"}
+    by_works = StampPositions(source_key=lambda chunk: works[chunk.metadata["work"]])
+    assert stamped(by_works) == [0, 0, 1]
+    works["y"] = "x"
+    assert stamped(by_works) == [0, 1, 2]
+
+
+def test_what_comes_after_a_function_is_cached():
+    class Counting(TransformComponent):
+        calls: int = Field(default=0, exclude=True)
+
+        def __call__(self, nodes: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            return nodes
+
+    after = Counting()
+    pipeline = IngestionPipeline(transformations=[_by("work"), after], cache=IngestionCache())
+    for _ in range(2):
+        pipeline.run(nodes=[TextNode(text="a", metadata={"work": "x"}, id_="a")])
+    assert after.calls == 1

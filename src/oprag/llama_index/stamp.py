@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Self
+from uuid import uuid4
 
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TransformComponent
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
@@ -17,6 +18,8 @@ from oprag.source import SourceKey
 from oprag.stamp import check_source, stamps
 
 __all__ = ["StampPositions"]
+
+_UNIQUE = "never_cached"
 
 
 class StampPositions(OptionFields, TransformComponent):
@@ -33,7 +36,8 @@ class StampPositions(OptionFields, TransformComponent):
 
     Args:
         source: The name of the source, for nodes that do not say; it is stamped as `source`.
-        source_key: See `oprag.Assembly.source_key`.
+        source_key: See `oprag.Assembly.source_key`. With a function, the cache of a pipeline never answers for this
+            step, since the function may have changed; the steps after it are cached as always.
 
     Example:
         >>> from llama_index.core.schema import TextNode
@@ -64,7 +68,11 @@ class StampPositions(OptionFields, TransformComponent):
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """The options as values that JSON can hold; a function is left out, and named under "left_out"."""
-        return without_functions(super().to_dict(**kwargs), ["source_key"] if callable(self.source_key) else [])
+        data = super().to_dict(**kwargs)
+        if callable(self.source_key):
+            # A pipeline's cache takes two steps for one whose values here are equal.
+            return without_functions(data, ["source_key"]) | {_UNIQUE: uuid4().hex}
+        return data
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
@@ -73,7 +81,7 @@ class StampPositions(OptionFields, TransformComponent):
         Raises:
             ValidationError: An option is unknown or has a value that it cannot have.
         """
-        return cls(**loaded(data, kwargs))
+        return cls(**loaded({name: value for name, value in data.items() if name != _UNIQUE}, kwargs))
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:  # noqa: ARG002
         """Copies of the nodes with `chunk_index` and `chunk_numbering` in their metadata, which no model is shown.
