@@ -60,6 +60,15 @@ def test_gaps_are_charged_where_they_can_stand():
     assert len(build_context(chunks, token_budget=32, order="rank", **options).kept) == 3
 
 
+def test_a_gap_is_charged_where_the_separator_is_empty():
+    options: dict[str, Any] = {"count_tokens": len, "separator": "", "gap": "..."}
+    context = build_context(line(10, 10, 5), token_budget=20, **options)
+    assert context.text == "aaaaaaaaaa...ccccc"
+    assert ranks(context.kept) == [0, 2]
+    assert reasons(context) == {1: ("token_budget", 13)}
+    assert (context.tokens, context.charged, context.freed_tokens) == (18, 18, 0)
+
+
 def test_headers_are_charged():
     chunks = line(10, 10, 10)
     options: dict[str, Any] = {"count_tokens": len, "separator": "", "header": "# {source}"}
@@ -225,3 +234,49 @@ def test_an_error_is_raised_only_when_no_chunk_alone_fits(given_chunks, token_bu
         # The best chunk is never left out while it fits alone and the counter adds up.
         if name == "characters" and alone[0] <= token_budget:
             assert 0 in ranks(context.kept)
+
+
+ADDITIVE: dict[str, Callable[[str], Any]] = {
+    "characters": len,
+    "letters": lambda text: sum(character.isalpha() for character in text),
+    "weighted": lambda text: 3 * len(text) + 2 * text.count("~"),
+}
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("xy"), st.integers(0, 100), st.integers(1, 60)),
+        min_size=1,
+        max_size=8,
+    ),
+    st.integers(1, 600),
+    st.sampled_from(sorted(ADDITIVE)),
+    st.fixed_dictionaries(
+        {
+            "order": st.sampled_from(["source", "rank", "reverse", "edges", "random"]),
+            "separator": st.sampled_from(["", "\n\n", "~"]),
+            "gap": st.sampled_from([None, "...", "~~"]),
+            "header": st.sampled_from([None, "# {source}"]),
+            "stitch": st.booleans(),
+        }
+    ),
+)
+def test_where_a_counter_adds_up_no_chunk_is_charged_less_than_it_takes(given_chunks, token_budget, name, options):
+    text = prose(60, seed=8)
+    chunks = [
+        Chunk(text[start : start + length], rank, metadata={"source": source, "start_index": start})
+        for rank, (source, start, length) in enumerate(given_chunks)
+    ]
+    try:
+        context = build_context(chunks, token_budget=token_budget, count_tokens=ADDITIVE[name], **options)
+    except BudgetError:
+        return
+    assert context.charged is not None
+    assert context.freed_tokens is not None
+    assert context.tokens == ADDITIVE[name](context.text)
+    assert context.tokens <= context.tokens + context.freed_tokens == context.charged <= token_budget
+    # Nothing had to go again because it was charged too little.
+    assert not any("the rendered text had" in drop.detail for drop in context.dropped)
+    if not options["stitch"]:
+        # What is left is what was charged for chunks without a text, or gaps that the order does not show.
+        assert context.freed_tokens == 0 or options["gap"] is not None

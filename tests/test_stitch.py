@@ -1,7 +1,7 @@
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -225,6 +225,18 @@ def test_an_overlap_of_another_length_is_not_confirmed():
     assert [passage.text for passage in stitched(other)] == texts(other)
 
 
+@pytest.mark.parametrize(("true", "claimed"), [(60, 17), (17, 60)])
+def test_an_overlap_in_a_border_that_repeats_is_not_stitched(true, claimed):
+    # The border begins and ends with the same 17 characters, so the texts agree over 17 characters and over all 60.
+    border = TEXT[:17] + TEXT[17:43] + TEXT[:17]
+    before, after = TEXT[100:200] + border, border + TEXT[300:400]
+    assert len(border) == 60
+    for overlap in (true, claimed):
+        chunks = [hit(before, 0, start_index=0), hit(after, 1, start_index=len(before) - overlap)]
+        context = build_context(chunks, separator="|")
+        assert context.text == f"{before}|{after}"
+
+
 def test_the_same_word_at_both_ends_is_no_repeating_text():
     # Nothing in the overlap is ambiguous: the windows are far longer than what their ends share.
     text = f"exception groups are raised, {prose(30, seed=4)} and all matching exception groups"
@@ -255,9 +267,19 @@ def test_true_offsets_give_the_text_of_the_source_back(data):
     )
 
 
+def marked(passage: Passage) -> Iterator[tuple[str, bool]]:
+    """Each character of a passage, and whether it stands in the text of a chunk there."""
+    known = [False] * len(passage.text)
+    for chunk in passage.chunks:
+        for found in re.finditer(f"(?={re.escape(chunk.text)})", passage.text):
+            for place in range(found.start(), found.start() + len(chunk.text)):
+                known[place] = True
+    return zip(passage.text, known, strict=True)
+
+
 @pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
 @given(st.data())
-def test_offsets_that_lie_never_lose_text(data):
+def test_offsets_that_lie_never_lose_or_invent_text(data):
     alphabet = data.draw(st.sampled_from(["ab", "ab c\n", "abcdefghijklmnopqrstuvwxyz  "]))
     text = data.draw(st.text(alphabet, min_size=1, max_size=120))
     start = st.integers(0, len(text) - 1)
@@ -273,6 +295,28 @@ def test_offsets_that_lie_never_lose_text(data):
     assert Counter(ranks(placed)) == Counter(ranks(context.kept))
     for passage in context.passages:
         assert all(chunk.text in passage.text for chunk in passage.chunks)
+        # Nor is any text invented: each character comes from a chunk, or from the separator where white space was.
+        added = "".join(character for character, known in marked(passage) if not known)
+        assert added == "\n\n" * (len(passage.spans) - 1)
+
+
+@given(st.data())
+def test_an_overlap_is_stitched_only_where_no_other_one_can_be_true(data):
+    unit = data.draw(st.text("abc", min_size=1, max_size=30))
+    border = (unit * 40)[: data.draw(st.integers(1, 70))]
+    texts_around = st.text("abcdefghijklmnop ", max_size=40)
+    before = data.draw(texts_around) + border
+    after = border[data.draw(st.integers(0, len(border) - 1)) :] + data.draw(texts_around)
+    agreeing = [length for length in range(1, min(len(before), len(after)) + 1) if before.endswith(after[:length])]
+    claimed = data.draw(st.sampled_from(agreeing))
+    chunks = [hit(before, 0, start_index=0), hit(after, 1, start_index=len(before) - claimed)]
+    context = build_context(chunks, separator="|")
+    if context.text == f"{before}|{after}" or claimed == len(after):
+        return
+    # A run of both texts that only one overlap explains; a word that comes twice is much shorter than the overlap.
+    assert context.text == before + after[claimed:]
+    others = [length for length in agreeing if length != claimed]
+    assert all(length < min(claimed, max(8, claimed // 4)) for length in others)
 
 
 def test_stitching_many_overlapping_chunks_takes_linear_time():
