@@ -2,6 +2,7 @@ import dataclasses
 import json
 import math
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -196,3 +197,67 @@ def test_a_context_can_be_pickled():
     assert isinstance(again, Context)
     assert again == context
     assert again.explain() == context.explain()
+
+
+# --- reprs ---
+
+HOSTILE = "<script>alert('x')</script>\u202e\ud800\0\x1b[31m&\"" + "x" * 5_000
+
+
+def test_reprs_are_one_short_line():
+    context = build_context(
+        [
+            hit(
+                f"{number}\n" + prose(200),
+                number,
+                source=f"{'name ' * 100}{number % 3}",
+                chunk_index=2 * number,
+                x="y" * 9_000,
+            )
+            for number in range(100)
+        ],
+        k=90,
+        count_tokens=len,
+    )
+    assert repr(context) == "Context(90 passages of 3 sources, 90 chunks kept, 10 dropped (10 by k))"
+    tokens = context.tokens
+    assert repr(context).endswith(f"10 dropped (10 by k), {tokens:,} tokens)")
+    for shown in (repr(context), repr(context.kept[0]), repr(context.passages[0]), repr(context.dropped[0])):
+        assert len(shown) < 400
+        assert "\n" not in shown
+    assert repr(Chunk("a text", 3)) == "Chunk(rank=3, source=None, position=None, 6 characters: 'a text')"
+    assert repr(example().passages[0]).startswith(
+        f"Passage(source='book', 2 chunks, 100 characters: {TEXT[:59]!r}"[:-1]
+    )
+    assert repr(example().kept[0]).startswith("Chunk(rank=1, source='book', position=OFFSET, 60 characters: ")
+    assert repr(build_context([])) == "Context(0 passages of 0 sources, 0 chunks kept, 0 dropped)"
+
+
+def test_a_repr_counts_no_tokens():
+    def counter(text: str) -> int:
+        raise LookupError(text)
+
+    assert repr(build_context(cut(TEXT, [(0, 9)]), count_tokens=counter)).startswith("Context(1 passage of 1 source,")
+
+
+@pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
+def test_a_notebook_shows_escaped_and_bounded_text():
+    chunks = [hit(f"{number} {HOSTILE}", number, source=HOSTILE, page_label=HOSTILE) for number in range(200)]
+    shown = build_context(chunks)._repr_html_()
+    assert len(shown) < 100_000
+    shown.encode()
+    assert "<script" not in shown
+    assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;" in shown
+    assert not {"\u202e", "\0", "\x1b"} & set(shown)
+    assert "<p>and 180 more passages</p>" in shown
+    assert shown.count("<tr>") == 21
+    for tag in ("div", "p", "table", "thead", "tbody", "tr", "th", "td"):
+        assert len(re.findall(f"<{tag}[ >]", shown)) == shown.count(f"</{tag}>")
+
+
+def test_a_notebook_shows_where_each_passage_stands():
+    shown = example()._repr_html_()
+    cells = re.findall("<td[^>]*>(.*?)</td>", shown, re.DOTALL)
+    assert cells[:6] == ["1", "book", "", "0–100", "2", TEXT[:100]]
+    assert "Context(3 passages of 2 sources" in shown
+    assert "more passage" not in shown

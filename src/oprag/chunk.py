@@ -23,6 +23,7 @@ __all__ = ["Chunk", "Span"]
 
 
 _NO_METADATA: Mapping[str, Any] = MappingProxyType({})
+_QUOTED = 60  # characters of a text in a repr
 
 
 class Span(NamedTuple):
@@ -44,7 +45,8 @@ class Chunk:
     """A retrieved piece of a source.
 
     Only `text` and `rank` are needed. `source`, `position` and `span` are usually left empty and read from `metadata`
-    (see `oprag.position`); the chunks of a `Context` have them filled in.
+    (see `oprag.position`); the chunks of a `Context` have them filled in. Its repr is one line with the start of the
+    text.
 
     Attributes:
         text: The text of the chunk.
@@ -143,6 +145,11 @@ class Chunk:
         if type(metadata) is not dict and not isinstance(metadata, Mapping):
             raise ChunkError(f"the metadata of a chunk must be a mapping, got {type(metadata).__name__}", metadata)
 
+    def __repr__(self) -> str:
+        kind = None if self.position is None else self.position.rung.name
+        size = f"{len(self.text):,} characters: {quoted(self.text)}"
+        return f"Chunk(rank={self.rank}, source={quoted(self.source)}, position={kind}, {size})"
+
     def keys_text(self) -> str:
         """The metadata keys, for messages."""
         return ", ".join(map(str, self.metadata)) or "none"
@@ -170,6 +177,18 @@ def fill(chunk: Chunk, **fields: Any) -> Chunk:
     """Set fields of a chunk that nobody else holds, since whoever asks has just made it: no copy is needed."""
     chunk.__dict__.update(fields)
     return chunk
+
+
+def quoted(text: Any) -> str:
+    """The start of a text in quotes, for a line about what contains it; what is no text is named by its type."""
+    if not isinstance(text, str):
+        return str(None) if text is None else type(text).__name__
+    return repr(text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1]}…")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, such as "1 chunk" and "2 chunks"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _check_score(score: Any) -> None:

@@ -1,12 +1,13 @@
 """The finished context, and everything that is known about how it came to be."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
 
 from oprag.assembly import Assembly
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, counted
 from oprag.drop import Drop
 from oprag.errors import EmbeddingError, OptionError
 from oprag.given import Given
@@ -31,6 +32,9 @@ UNCHANGED = Unchanged.UNCHANGED
 @dataclass(frozen=True)
 class Context:
     """What the model will read, and what was left out.
+
+    Its repr is one line of counts; notebooks show a table of the passages. `print(context)` gives the whole text, and
+    `explain()` says how it came to be.
 
     Attributes:
         passages: Runs of source text, in order.
@@ -175,6 +179,21 @@ class Context:
 
     def __str__(self) -> str:
         return self.text
+
+    def __repr__(self) -> str:
+        reasons = Counter(drop.reason for drop in self.dropped).most_common()
+        why = f" ({', '.join(f'{number:,} by {reason}' for reason, number in reasons)})" if reasons else ""
+        # Counting may take long, or fail.
+        tokens = f", {self.tokens:,} tokens" if "tokens" in self.__dict__ else ""
+        return (
+            f"Context({counted(len(self.passages), 'passage')} of {counted(len(self.sources), 'source')}, "
+            f"{counted(len(self.kept), 'chunk')} kept, {len(self.dropped):,} dropped{why}{tokens})"
+        )
+
+    def _repr_html_(self) -> str:
+        from oprag.explain import context_html
+
+        return context_html(self)
 
 
 def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:

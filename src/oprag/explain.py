@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, counted
 from oprag.position import PAGE_FIELDS, page_of
 from oprag.rung import Rung
+from oprag.svg import escaped, shortened
 from oprag.table import table
 
 if TYPE_CHECKING:
     from oprag.context import Context
     from oprag.place import SourceReport
+    from oprag.stitch import Passage
 
-__all__ = ["explain"]
+__all__ = ["context_html", "explain"]
+
+# What notebooks show at most: passages, and characters of a text and of a name.
+_ROWS_IN_HTML = 20
+_TEXT_IN_HTML = 300
+_NAME_IN_HTML = 80
 
 _RUNGS = {
     Rung.KEY: "position_key",
@@ -61,6 +68,37 @@ def explain(context: Context) -> str:
             [[*(column.cell(drop.chunk) for column in columns), drop.reason, drop.detail] for drop in context.dropped],
         )
     return "\n".join(lines)
+
+
+def context_html(context: Context) -> str:
+    """A table of the passages for notebooks: their start, and of many the first ones."""
+    rows = [
+        (str(number), *_place_of(passage), str(len(passage.chunks)), shortened(passage.text, _TEXT_IN_HTML))
+        for number, passage in enumerate(context.passages[:_ROWS_IN_HTML], 1)
+    ]
+    more = len(context.passages) - len(rows)
+    head = "".join(f"<th>{name}</th>" for name in ("passage", "source", "page", "characters", "chunks", "text"))
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    below = f"<p>and {counted(more, 'more passage')}</p>" if more > 0 else ""
+    return (
+        f"<div><p>{escaped(repr(context))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"{below}</div>"
+    )
+
+
+def _place_of(passage: Passage) -> tuple[str, str, str]:
+    """Source, page and offsets of a passage."""
+    page = page_of(passage.chunks[0])
+    offsets = f"{passage.spans[0].start:,}–{passage.spans[-1].end:,}" if passage.spans else ""
+    return (
+        shortened(passage.source or "(unknown)", _NAME_IN_HTML),
+        "" if page is None else shortened(str(page), _NAME_IN_HTML),
+        offsets,
+    )
+
+
+def _cell(text: str) -> str:
+    return f'<td style="text-align: left; white-space: pre-wrap">{escaped(text)}</td>'
 
 
 def _summary(context: Context) -> str:

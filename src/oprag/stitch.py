@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from oprag.chunk import Chunk, Span
+from oprag.chunk import Chunk, Span, counted, quoted
 from oprag.offsets import is_exact
 from oprag.rung import Rung
 
@@ -27,7 +27,7 @@ _MOST_PLACES = 64
 
 
 class Passage(NamedTuple):
-    """One run of source text.
+    """One run of source text; its repr is one line with the start of the text.
 
     Attributes:
         text: The text; each part of the source once, as far as offsets tell what overlaps.
@@ -49,6 +49,11 @@ class Passage(NamedTuple):
     def rank(self) -> int:
         """The best rank among the chunks."""
         return min(chunk.rank for chunk in self.chunks)
+
+    def __repr__(self) -> str:
+        chunks = counted(len(self.chunks), "chunk")
+        size = f"{len(self.text):,} characters: {quoted(self.text)}"
+        return f"Passage(source={quoted(self.source)}, {chunks}, {size})"
 
 
 def each_alone(chunks: Sequence[Chunk]) -> list[Passage]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from oprag.chunk import counted, quoted
 from oprag.context import Context
 from oprag.errors import EmbeddingError, QueryError
 from oprag.redundancy import find_repeats
@@ -61,6 +62,11 @@ class ThresholdReport:
         if not len(nearest):
             return 1.0
         return min(1.0, math.ceil(100 * float(np.quantile(nearest, 1 - _REPEATED))) / 100)
+
+    def __repr__(self) -> str:
+        questions = counted(len(self.similarities), "question")
+        chunks = counted(sum(map(len, self.similarities)), "retrieved chunk")
+        return f"ThresholdReport({quoted(self.embedder)}, {questions}, {chunks})"
 
     def __str__(self) -> str:
         similarities, nearest = np.concatenate(self.similarities), np.concatenate(self.nearest)

@@ -47,6 +47,11 @@ def index_of(vectors: Any, questions: Any, name: str = "given") -> DocumentIndex
     )
 
 
+def test_a_repr_is_one_line():
+    assert repr(book_index()) == f"DocumentIndex({len(book_index())} chunks, vectors of dimension 32 of 'words')"
+    assert repr(book_index(embedder=None)) == f"DocumentIndex({len(book_index())} chunks, no vectors)"
+
+
 def numbers(hits: Iterable[Chunk]) -> list[int]:
     return [hit.metadata["chunk_index"] for hit in hits]
 

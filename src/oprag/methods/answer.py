@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from oprag.chunk import counted, quoted
 from oprag.context import Context
 from oprag.methods.citations import Citation, citations_in
 from oprag.methods.completion import Call, Usage
@@ -18,6 +19,9 @@ __all__ = ["Answer"]
 @dataclass(frozen=True)
 class Answer:
     """The answer to a question.
+
+    Its repr is one line; notebooks show question, answer, notes and context. `print(answer)` gives the text alone, and
+    `explain()` says how it came to be.
 
     Attributes:
         question: The question, as it was asked.
@@ -90,3 +94,17 @@ class Answer:
 
     def __str__(self) -> str:
         return self.text
+
+    def __repr__(self) -> str:
+        usage = self.usage
+        about = "about " if usage.estimated else ""
+        return (
+            f"Answer({quoted(self.text)}, method={self.method!r}, {counted(len(self.calls), 'call')}, "
+            f"{about}{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out, "
+            f"{counted(len(self.contexts), 'context')}, {counted(len(self.notes), 'note')})"
+        )
+
+    def _repr_html_(self) -> str:
+        from oprag.methods.answer_report import answer_html
+
+        return answer_html(self)

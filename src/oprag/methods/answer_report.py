@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from oprag.explain import context_html
 from oprag.report import passage_to_dict
+from oprag.svg import escaped, shortened
 from oprag.table import printable, table
 
 if TYPE_CHECKING:
     from oprag.methods.answer import Answer
     from oprag.methods.completion import Usage
 
-__all__ = ["explain", "to_dict"]
+__all__ = ["answer_html", "explain", "to_dict"]
 
 _WIDTH = 60
+# What notebooks show at most: characters of a text, and notes.
+_TEXT_IN_HTML = 4_000
+_NOTES_IN_HTML = 5
 
 
 def explain(answer: Answer) -> str:
@@ -94,6 +99,14 @@ def _line(text: str) -> str:
 def _short(text: str) -> str:
     words = " ".join(text.split())
     return words if len(words) <= _WIDTH else f"{words[: _WIDTH - 1]}…"
+
+
+def answer_html(answer: Answer) -> str:
+    """Question, answer, notes and the first context for notebooks, long texts cut."""
+    texts = [f"question: {answer.question}", answer.text, *(f"note: {note}" for note in answer.notes[:_NOTES_IN_HTML])]
+    paragraphs = [f'<p style="white-space: pre-wrap">{escaped(shortened(text, _TEXT_IN_HTML))}</p>' for text in texts]
+    context = "" if answer.context is None else context_html(answer.context)
+    return f"<div>{''.join(paragraphs)}<p>{escaped(repr(answer))}</p>{context}</div>"
 
 
 def to_dict(answer: Answer) -> dict[str, Any]:

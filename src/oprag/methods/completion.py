@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from oprag.chunk import quoted
 from oprag.methods.message import Prompt
 
 __all__ = ["Call", "Completion", "Usage"]
@@ -76,6 +77,11 @@ class Call:
     def step(self) -> str:
         """What the call was for."""
         return self.prompt.step
+
+    def __repr__(self) -> str:
+        tokens = f"{self.usage.input_tokens:,} tokens in, {self.usage.output_tokens:,} out"
+        failed = "" if self.error is None else f", {type(self.error).__name__}"
+        return f"Call({self.step!r}, {tokens}, {self.seconds:.2f} s, {quoted(self.reply)}{failed})"
 
     @property
     def reply(self) -> str:

@@ -37,6 +37,9 @@ class Prompt:
     messages: tuple[Message, ...]
     step: str
 
+    def __repr__(self) -> str:
+        return f"Prompt({self.step!r}, {len(self.messages)} messages, {self.length:,} characters)"
+
     @property
     def text(self) -> str:
         """The messages as one text, for a model that completes texts.

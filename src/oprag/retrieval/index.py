@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.around import neighbors_among
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, counted, quoted
 from oprag.embed import Embedder, as_vectors
 from oprag.errors import ChunkError, EmbeddingError, IndexFileError, OptionError, QueryError
 from oprag.neighbors import NeighborReader
@@ -116,6 +116,12 @@ class DocumentIndex:
 
     def __len__(self) -> int:
         return len(self._chunks)
+
+    def __repr__(self) -> str:
+        vectors = "no vectors"
+        if self._questions is not None:
+            vectors = f"vectors of dimension {self._vectors.shape[1]} of {quoted(self._questions.name)}"
+        return f"DocumentIndex({counted(len(self), 'chunk')}, {vectors})"
 
     @property
     def embedder(self) -> Embedder | None:
