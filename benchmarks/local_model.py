@@ -96,7 +96,7 @@ def _result(wanted: Experiment, results: Path, rows: Iterable[CellSummary]) -> R
         found = [one for one in differences(results, wanted.name, axis=axis) if one.metric in METRICS[:3]]
         tables.append(
             Table(
-                f"Differences by {axis}, question by question; p after Holm over all of one metric:",
+                f"Differences by {axis}, question by question; p corrected for all comparisons in one metric:",
                 ["method and setting", "metric", "value", "difference", "p"],
                 [_difference(one) for one in found],
             )
@@ -131,10 +131,10 @@ def _conclusion(axis: str, found: Sequence[CellDifference]) -> str:
     """What may be said of the differences."""
     settled = [one for one in found if one.adjusted_p is not None and one.adjusted_p < 0.05]
     if settled:
-        return f"By {axis}, {len(settled)} of {len(found)} differences have p < 0.05 after Holm's correction."
+        return f"By {axis}, {len(settled)} of {len(found)} differences have p < 0.05 after the correction for all comparisons."
     return (
-        f"By {axis}, no difference can be claimed: of {len(found)} differences none has p < 0.05 after Holm's "
-        f"correction. {QUESTIONS} questions and so small a model settle nothing; they show what the harness does."
+        f"By {axis}, no difference can be claimed: of {len(found)} differences none has p < 0.05 after the "
+        f"correction for all comparisons. {QUESTIONS} questions and so small a model settle nothing; they show what the harness does."
     )
 
 

@@ -87,7 +87,7 @@ def _result(wanted: Experiment, results: Path, model: str) -> Result:
         ),
         Table(
             "Other orders beside that of the source, question by question (negative: the source's order is better); p "
-            "after Holm over all of them. The random order is the mean of two permutations:",
+            "corrected for all comparisons of the experiment. The random order is the mean of two permutations:",
             ["set", "k", "order", "difference", "p"],
             [_difference(one) for one in by_order],
         ),
@@ -114,16 +114,14 @@ def _conclusion(found: Sequence[CellDifference]) -> str:
     if not settled:
         return (
             f"**No difference between orders can be claimed**: of {len(found)} differences none has p < 0.05 after "
-            "Holm's correction."
+            "the correction for all comparisons."
         )
     told_of = "; ".join(
         f"{one.values.get('data')}, k = {one.values.get('k')}: {one.value} − {one.baseline} "
         f"{one.difference.describe()}, p = {p_value(one.adjusted_p)}"
         for one in settled
     )
-    return (
-        f"{len(settled)} of {len(found)} differences between orders have p < 0.05 after Holm's correction: {told_of}."
-    )
+    return f"{len(settled)} of {len(found)} differences between orders have p < 0.05 after the correction for all comparisons: {told_of}."
 
 
 def _peaks(curves: Sequence[SweetSpot]) -> str:

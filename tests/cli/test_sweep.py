@@ -33,6 +33,7 @@ def sweep(*arguments):
 
 
 def test_a_document_its_questions_and_a_model(folder):
+    write_ledgers(folder, questions=80)
     result = sweep(
         "book.txt", "--questions", "asked.jsonl", "--budgets", "20,60,150,300,900", "--model", MODEL, "--seeds", 1
     )

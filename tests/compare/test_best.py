@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from oprag.compare.best import Best, best_of
+from oprag.compare.family import family_of
 from oprag.compare.setting import settings_of, varying_axes
 from oprag.compare.table import cell_table
 from oprag.errors import OptionError
@@ -16,7 +17,7 @@ def best(*cells, metric="token_f1", confidence=0.95) -> Best:
     results = results_of(*cells)
     rows = cell_table(results)
     axes = varying_axes(rows)[0]
-    return best_of(settings_of(results.cells), rows, results, metric, axes, confidence=confidence)
+    return best_of(settings_of(results.cells), rows, metric, axes, family_of(results, metric, confidence=confidence))
 
 
 def scores(mean, *, seed=0, questions=40) -> Any:
@@ -32,7 +33,8 @@ def test_the_highest_is_shown_where_every_other_is_far_behind():
     assert [other.setting.values["k"] for other in found.others] == [8, 4]
     text = found.describe()
     assert text.startswith("k=8, order=source has the highest token_f1, 0.")
-    assert "is shown to be better than each of the 2 others; the nearest is k=8, order=rank (difference +0." in text
+    assert "is shown to be better than each of the 2 others (p corrected for 2 comparisons); the nearest is" in text
+    assert "; the nearest is k=8, order=rank (difference +0." in text
 
 
 def test_the_highest_is_not_shown_where_another_is_near():
@@ -40,7 +42,7 @@ def test_the_highest_is_not_shown_where_another_is_near():
     assert not found.shown
     assert len(found.rivals) == 5
     assert found.others[-1].shown
-    assert "is not shown to be better than 5 of the 6 others: " in found.describe()
+    assert "is not shown to be better than 5 of the 6 others (p corrected for " in found.describe()
     assert found.describe().endswith("; and 2 more")
 
 

@@ -104,15 +104,18 @@ def test_questions_of_one_document_are_one():
     assert len(together.contenders) == len(KS)
 
 
-def test_holm_counts_the_points_of_the_curve():
-    # Seven questions of which all are better: p = 2 / 2^7 = 0.0156, which is above 0.05 / 4.
-    better = {str(n): 0.5 + n / 100 for n in range(7)}
-    worse = {question: value - 0.2 for question, value in better.items()}
-    two = spots(made(better, k=16), made(worse, k=4))[0]
-    five = spots(made(better, k=16), *(made(worse, k=k) for k in KS if k != 16))[0]
-    assert two.best is not None
-    assert five.best is None
-    assert [one.adjusted_p for one in five.behind] == [4 * 2 / 2**7] * 4
+def test_p_values_are_corrected_for_the_points_of_the_curve():
+    draw = np.random.default_rng(0)
+    better = {str(n): 0.5 + n / 100 for n in range(20)}
+    others = {k: {key: value - float(draw.normal(0.12, 0.2)) for key, value in better.items()} for k in KS[1:]}
+    two = spots(made(better, k=4), made(others[8], k=8))[0]
+    five = spots(made(better, k=4), *(made(scores, k=k) for k, scores in others.items()))[0]
+    assert (two.comparisons, five.comparisons) == (1, 4)
+    assert two.behind[0].adjusted_p == two.behind[0].difference.p_value
+    assert five.behind[0].difference == two.behind[0].difference
+    found = [(one.adjusted_p or 0.0, one.difference.p_value or 0.0) for one in five.behind]
+    assert all(adjusted >= alone for adjusted, alone in found)
+    assert sum(adjusted > 1.5 * alone for adjusted, alone in found) >= 2
 
 
 def test_one_point_is_no_sweet_spot():

@@ -117,7 +117,7 @@ def compare(
 
 
 def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> None:
-    from oprag.compare.pairs import check_axis
+    from oprag.compare.setting import check_axis
 
     check_axis(axis)
     if measure and (ray is not None or retry_failed):

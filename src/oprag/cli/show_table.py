@@ -101,7 +101,8 @@ def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary
             out.print(f"{metric}: no difference between the values of {family[0].axis}.{doubt}")
             continue
         intervals = True
-        out.print(f"{metric}: {family[0].axis} against {safe(_value(family[0].baseline))}", style="bold")
+        corrected = f" (p corrected for {family[0].comparisons:,} comparisons)" if family[0].comparisons > 1 else ""
+        out.print(f"{metric}: {family[0].axis} against {safe(_value(family[0].baseline))}{corrected}", style="bold")
         shown = told[: max(_LEAST, most // len(metrics))]
         for pair in shown:
             where = _where({**pair.values, **pair.alone}, differ)
@@ -117,7 +118,8 @@ def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary
             out.print(f"  {len(family) - len(told):,} without any difference.")
     if intervals:
         out.print(
-            "Paired, question by question, with 95 % intervals; p by sign flips, with Holm's correction in each metric."
+            "Paired, question by question, with 95 % intervals; p by sign flips, corrected for all comparisons of the "
+            "experiment in the metric, those of other axes included."
         )
 
 
@@ -144,8 +146,7 @@ def _where(values: Mapping[str, Any], differ: Sequence[str]) -> str:
 
 
 def _none_at_all(pair: CellDifference) -> bool:
-    difference = pair.difference
-    return difference.mean == difference.low == difference.high == 0
+    return pair.difference.n > 0 and not pair.difference.differing
 
 
 def show_measured(rows: Sequence[MeasuredSetting], *, most: int) -> None:

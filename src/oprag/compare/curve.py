@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from oprag.compare.pairs import check_axis
-from oprag.compare.setting import Setting
+from oprag.compare.setting import Setting, check_axis
 from oprag.compare.statistics import Summary
 from oprag.compare.table import CellSummary
 from oprag.errors import OptionError
@@ -16,6 +15,8 @@ __all__ = ["ORDERED_AXES", "CurvePoint", "Row", "axis_rank", "check_ordered", "c
 
 Row = tuple[Setting, CellSummary]
 """A setting, and what it scored and took."""
+
+Kept = TypeVar("Kept")
 
 _NONE_FIRST, _NONE_LAST = (-1, 0), (1, 0)
 ORDERED_AXES = {
@@ -69,15 +70,17 @@ def check_ordered(axis: str) -> None:
         )
 
 
-def curves_of(rows: Sequence[Row], axis: str) -> list[tuple[dict[str, Any], list[Row]]]:
+def curves_of(
+    rows: Sequence[tuple[Setting, Kept]], axis: str
+) -> list[tuple[dict[str, Any], list[tuple[Setting, Kept]]]]:
     """The settings that are alike but for the axis, by what they have in common."""
-    groups: dict[Hashable, tuple[dict[str, Any], list[Row]]] = {}
+    groups: dict[Hashable, tuple[dict[str, Any], list[tuple[Setting, Kept]]]] = {}
     for row in rows:
         if axis in row[0].values:
             values = {name: value for name, value in row[0].values.items() if name != axis}
             groups.setdefault(_place(values), (values, []))[1].append(row)
     found = list(groups.values())
-    curves: list[tuple[dict[str, Any], list[Row]]] = []
+    curves: list[tuple[dict[str, Any], list[tuple[Setting, Kept]]]] = []
     for values, members in found:
         if not any(_within(values, other) for other, _ in found):
             # Without a threshold min_keep has no effect, so that such a setting lacks it, and is on the curve of each.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from oprag.compare.best import Best, best_of
 from oprag.compare.experiment import Experiment
+from oprag.compare.family import family_of
 from oprag.compare.frame_checks import better_metric, check_one_data_set, pivoted, scored_rows
 from oprag.compare.frame_table import File, SettingTable
 from oprag.compare.measurements import measured_table
@@ -18,6 +19,7 @@ from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
 from oprag.compare.report import Report
 from oprag.compare.setting import settings_of
+from oprag.compare.statistics.given import RESAMPLES
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots
 from oprag.compare.table import cell_table
 from oprag.errors import OptionError
@@ -93,7 +95,7 @@ class Comparison(SettingTable):
         experiment: str | None = None,
         *,
         confidence: float = 0.95,
-        resamples: int = 2_000,
+        resamples: int = RESAMPLES,
         report: Report | None = None,
     ) -> Comparison:
         """Read the results of an experiment from a file.
@@ -155,9 +157,8 @@ class Comparison(SettingTable):
         """
         metric = better_metric(self, metric)
         check_one_data_set(self, "best()")
-        return best_of(
-            settings_of(self.results.cells), self.settings, self.results, metric, self.axes, confidence=self.confidence
-        )
+        family = family_of(self.results, metric, confidence=self.confidence)
+        return best_of(settings_of(self.results.cells), self.settings, metric, self.axes, family)
 
     def pareto(self, metric: str | None = None, *, cost: str | None = None) -> list[Mapping[str, Any]]:
         """The settings that none other beats: none has a score at least as high at a cost at most as high.

@@ -7,8 +7,8 @@ from typing import Any
 
 from oprag.compare.better import check_metric
 from oprag.compare.frame_table import SettingTable
-from oprag.compare.pairs import check_axis
 from oprag.compare.quantities import COSTS, SECONDS, check_cost, usual_cost
+from oprag.compare.setting import check_axis
 from oprag.errors import OptionError
 
 __all__ = ["better_metric", "check_measured", "check_one_data_set", "pivoted", "scored_rows"]

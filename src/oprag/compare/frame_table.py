@@ -18,6 +18,7 @@ from oprag.compare.reading import Results
 from oprag.compare.report import Report
 from oprag.compare.setting import varying_axes
 from oprag.compare.setting_rows import axis_columns, setting_columns, setting_rows
+from oprag.compare.statistics.given import RESAMPLES
 from oprag.compare.table import CellSummary, metrics_of
 from oprag.errors import OptionError
 from oprag.whole_file import check_target
@@ -54,7 +55,7 @@ class SettingTable(Sequence[Mapping[str, Any]]):
         path: File,
         *,
         confidence: float = 0.95,
-        resamples: int = 2_000,
+        resamples: int = RESAMPLES,
         report: Report | None = None,
         axis_names: Sequence[str] = (),
     ) -> None:

@@ -127,7 +127,7 @@ def _phase(rows: Sequence[MeasuredRow]) -> MeasuredPhase:
         by_question.setdefault(row.question, []).append(row.seconds)
     seconds = [mean_over([{0: one} for one in some])[0] for some in by_question.values()]
     return MeasuredPhase(
-        seconds=summarise(seconds, resamples=2_000),
+        seconds=summarise(seconds),
         cpu_percent=fsum(row.cpu_percent for row in rows) / len(rows),
         peak_memory_bytes=max(row.peak_memory_bytes for row in rows),
         memory_growth_bytes=max(row.memory_growth_bytes for row in rows),

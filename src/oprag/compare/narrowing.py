@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from oprag.compare.pairs import check_axis
 from oprag.compare.reading import Results
-from oprag.compare.setting import settings_of
+from oprag.compare.setting import check_axis, settings_of
 from oprag.compare.table import CellSummary
 from oprag.errors import OptionError
 

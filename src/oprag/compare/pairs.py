@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from oprag.checks import check_names
-from oprag.compare.axes import axes
+from oprag.compare.family import Family, axis_pairs, family_of
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.sequence import values_of
-from oprag.compare.setting import AVERAGED, Setting, settings_of
-from oprag.compare.statistics import Difference, holm, paired_difference
+from oprag.compare.setting import Setting, check_axis, settings_of
+from oprag.compare.statistics import Difference
+from oprag.compare.statistics.given import RESAMPLES
 from oprag.compare.table import check_known_metric, metrics_of
-from oprag.errors import OptionError
 
-__all__ = ["CellDifference", "check_axis", "count_pairs", "differences"]
-
-_RESAMPLES = 10_000
-_PER_PAIR = 40
-"""A p-value is at least 1 / (resamples + 1), which Holm multiplies by the number of differences: at least 0.025."""
+__all__ = ["CellDifference", "count_pairs", "differences"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +31,9 @@ class CellDifference:
         alone: Those of the axes that have an effect in this setting alone.
         baseline_alone: Those of the axes that have an effect in the other setting alone.
         difference: The score of this setting minus that of the other, over the questions that both have.
-        adjusted_p: Its p-value among all differences in this metric, by Holm; None without questions.
+        adjusted_p: Its p-value, corrected for all comparisons of the experiment in this metric
+            (`oprag.compare.family`); None without common questions, or where all of them have the same score in both.
+        comparisons: The number of comparisons that it is corrected for.
     """
 
     metric: str
@@ -49,20 +45,7 @@ class CellDifference:
     adjusted_p: float | None = None
     alone: Mapping[str, Any] = field(default_factory=dict)
     baseline_alone: Mapping[str, Any] = field(default_factory=dict)
-
-
-def check_axis(axis: str) -> None:
-    """Refuse an axis whose values cannot be compared.
-
-    Raises:
-        OptionError: There is no such axis, or scores are averaged over it.
-    """
-    try:
-        check_names({axis: None}, axes())
-    except OptionError as error:
-        raise OptionError(str(error).replace("option", "axis", 1), axis) from error
-    if axis in AVERAGED:
-        raise OptionError(f"scores are averaged over the axis {axis!r}, so its values are not compared", axis)
+    comparisons: int = 0
 
 
 def differences(
@@ -72,12 +55,15 @@ def differences(
     axis: str = "order",
     metrics: Collection[str] | None = None,
     confidence: float = 0.95,
-    resamples: int | None = None,
+    resamples: int = RESAMPLES,
+    family: Family | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[CellDifference]:
     """Every setting beside the one that has the first value of an axis, and is the same in all others that both have.
 
-    A method without a context, say, has no `k`, and so is beside every `k` of another method.
+    A method without a context, say, has no `k`, and so is beside every `k` of another method. p-values are corrected
+    for all comparisons of the experiment in the metric, those of other axes included, so that a pair of settings has
+    the same p-value here, in `sweet_spots` and in the report.
 
     Args:
         results: The results, or the file that has them.
@@ -85,8 +71,8 @@ def differences(
         axis: The axis.
         metrics: The names of the metrics; all that there are scores of by default.
         confidence: How often such an interval holds the truth.
-        resamples: How many samples are drawn; by default 10,000, or so many that a p-value can be below 0.05 behind the
-            correction for all differences.
+        resamples: Number of samples for intervals and p-values.
+        family: The comparisons that p-values are corrected for, where they are at hand, and one metric is named.
         watch: Told how many differences are computed, and how many there are.
 
     Raises:
@@ -100,77 +86,39 @@ def differences(
     for name in metrics or ():
         check_known_metric(name, there)
     names = [name for name in there if metrics is None or name in metrics]
-    pairs = list(_pairs(results, axis))
-    if resamples is None:
-        resamples = max(_RESAMPLES, _PER_PAIR * len(pairs))
+    pairs = list(axis_pairs(settings_of(results.cells), results.described, axis))
     found: list[CellDifference] = []
     for metric in names:
-        family: dict[int, CellDifference] = {}
+        whole = family or family_of(results, metric, confidence=confidence, resamples=resamples)
         for number, (first, other) in enumerate(pairs):
             scores, base = other.scores(metric), first.scores(metric)
             if scores or base:
-                family[number] = CellDifference(
-                    metric=metric,
-                    axis=axis,
-                    value=other.values[axis],
-                    baseline=first.values[axis],
-                    values={
-                        name: value for name, value in other.values.items() if name in first.values and name != axis
-                    },
-                    alone=_lacking(other, first),
-                    baseline_alone=_lacking(first, other),
-                    difference=paired_difference(
-                        scores, base, clusters=results.clusters, confidence=confidence, resamples=resamples
-                    ),
+                judged = whole.judge(scores, base)
+                found.append(
+                    CellDifference(
+                        metric=metric,
+                        axis=axis,
+                        value=other.values[axis],
+                        baseline=first.values[axis],
+                        values={
+                            name: value for name, value in other.values.items() if name in first.values and name != axis
+                        },
+                        alone=_lacking(other, first),
+                        baseline_alone=_lacking(first, other),
+                        difference=judged.difference,
+                        adjusted_p=judged.adjusted_p,
+                        comparisons=whole.comparisons,
+                    )
                 )
             if watch is not None:
                 watch(names.index(metric) * len(pairs) + number + 1, len(names) * len(pairs))
-        adjusted = holm(
-            {number: one.difference.p_value for number, one in family.items() if one.difference.p_value is not None}
-        )
-        found += [replace(one, adjusted_p=adjusted.get(number)) for number, one in family.items()]
     return found
 
 
 def count_pairs(results: Results, *, axis: str = "order") -> int:
     """How many pairs of settings `differences` looks at."""
-    return sum(1 for _ in _pairs(results, axis))
-
-
-def _pairs(results: Results, axis: str) -> Iterator[tuple[Setting, Setting]]:
-    """Each setting with those of the first value that are like it, the setting that is compared last."""
-    settings = [setting for setting in settings_of(results.cells) if axis in setting.values]
-    if not settings:
-        return
-    there = [setting.values[axis] for setting in settings]
-    first = next((value for value in values_of(results.described)[axis] if value in there), there[0])
-    # By the axes that have an effect: there are few such sets, and within two of them equals are found by their values.
-    baselines: dict[frozenset[str], list[Setting]] = {}
-    for setting in settings:
-        if _same(setting.values[axis], first):
-            baselines.setdefault(frozenset(setting.values), []).append(setting)
-    known: dict[tuple[frozenset[str], frozenset[str]], dict[Hashable, list[Setting]]] = {}
-    for setting in settings:
-        if _same(setting.values[axis], first):
-            continue
-        names = frozenset(setting.values)
-        for others, members in baselines.items():
-            shared = (names & others) - {axis}
-            if (others, shared) not in known:
-                by_values = known[others, shared] = {}
-                for one in members:
-                    by_values.setdefault(_place(one, shared), []).append(one)
-            for one in known[others, shared].get(_place(setting, shared), ()):
-                yield one, setting
-
-
-def _place(setting: Setting, names: Collection[str]) -> Hashable:
-    return tuple((type(value), value) for name, value in setting.values.items() if name in names)
+    return sum(1 for _ in axis_pairs(settings_of(results.cells), results.described, axis))
 
 
 def _lacking(setting: Setting, other: Setting) -> dict[str, Any]:
     return {name: value for name, value in setting.values.items() if name not in other.values}
-
-
-def _same(value: Any, other: Any) -> bool:
-    return type(value) is type(other) and bool(value == other)

@@ -6,13 +6,15 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from oprag.compare.axes import METHOD_AXES
+from oprag.checks import check_names
+from oprag.compare.axes import METHOD_AXES, axes
 from oprag.compare.cell import ALONE, CLOSED, CONTROLS
 from oprag.compare.reading import CellAnswers
 from oprag.compare.statistics import mean_over
+from oprag.errors import OptionError
 from oprag.methods.registry import OUR_METHODS
 
-__all__ = ["AVERAGED", "HasValues", "Setting", "asks_model", "settings_of", "varying_axes"]
+__all__ = ["AVERAGED", "HasValues", "Setting", "asks_model", "check_axis", "settings_of", "varying_axes"]
 
 AVERAGED = ("seed", "repeat")
 """The axes that make no setting: the scores of a question are averaged over them first."""
@@ -57,6 +59,20 @@ def settings_of(cells: Iterable[CellAnswers]) -> list[Setting]:
         place = tuple((name, type(value), value) for name, value in values.items())
         found.setdefault(place, (values, []))[1].append(cell)
     return [Setting(values, members) for values, members in found.values()]
+
+
+def check_axis(axis: str) -> None:
+    """Refuse an axis whose values cannot be compared.
+
+    Raises:
+        OptionError: There is no such axis, or scores are averaged over it.
+    """
+    try:
+        check_names({axis: None}, axes())
+    except OptionError as error:
+        raise OptionError(str(error).replace("option", "axis", 1), axis) from error
+    if axis in AVERAGED:
+        raise OptionError(f"scores are averaged over the axis {axis!r}, so its values are not compared", axis)
 
 
 def asks_model(setting: HasValues) -> bool:

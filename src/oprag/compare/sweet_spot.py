@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from oprag.compare.better import check_metric
 from oprag.compare.curve import CurvePoint, check_ordered, curves_of
-from oprag.compare.highest import highest, lags
+from oprag.compare.family import Family, Judgment, family_of
+from oprag.compare.highest import highest
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import settings_of
-from oprag.compare.statistics import Difference
+from oprag.compare.statistics.given import RESAMPLES
 from oprag.compare.table import CellSummary, cell_table
 
 __all__ = ["Behind", "CurvePoint", "SweetSpot", "sweet_spots"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Behind:
-    """How far a point is behind the highest one.
+class Behind(Judgment):
+    """A point beside the highest one, and what is known of the highest one minus this one.
 
     Attributes:
         point: The point.
-        difference: The score of the highest minus the score here, over the questions that both have.
-        adjusted_p: Its p-value among those of this curve, by Holm; None without questions.
-        shown: Whether this point is shown to be worse: the interval is above 0, and p is below 1 - confidence.
     """
 
     point: CurvePoint
-    difference: Difference
-    adjusted_p: float | None
-    shown: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +46,7 @@ class SweetSpot:
         highest: The highest point: over the questions that both have, its mean is above that of each other one (or of
             most of them, where points lack questions).
         behind: How far the others are behind it, in the sequence of the points.
+        comparisons: The number of comparisons that p-values are corrected for.
         unscored: The values at which there are no scores, since everything failed or was not tried yet. They play no
             part.
         exhausted: Whether at the largest value everything is read that there is, so that no larger one could be better.
@@ -64,6 +60,7 @@ class SweetSpot:
     contenders: tuple[CurvePoint, ...]
     highest: CurvePoint = field(repr=False)
     behind: tuple[Behind, ...] = field(repr=False)
+    comparisons: int = 0
     unscored: tuple[Any, ...] = ()
     exhausted: bool = False
 
@@ -76,7 +73,7 @@ class SweetSpot:
             nearest = self._nearest(self.behind)
             text = (
                 f"sweet spot at {self._named(self.best)}: {there} is above every other point, the nearest being "
-                f"{self._named(nearest.point)} ({_told(nearest)})"
+                f"{self._named(nearest.point)} ({self._told(nearest)})"
             )
             if self.best is self.points[0] or self.best is self.points[-1]:
                 end = "largest" if self.best is self.points[-1] else "smallest"
@@ -90,13 +87,18 @@ class SweetSpot:
             nearest = self._nearest([one for one in self.behind if not one.shown])
             text = (
                 f"flat {self._range(self.contenders)}: {there} is the highest, and is not shown to be above "
-                f"{self._named(nearest.point)} ({_told(nearest)})"
+                f"{self._named(nearest.point)} ({self._told(nearest)})"
             )
             if worse := [one.point for one in self.behind if one.shown]:
                 text += f"; shown to be worse: {', '.join(map(self._named, worse))}"
         if self.unscored:
             text += f"; no scores at {', '.join(self._named(value) for value in self.unscored)}"
         return text
+
+    def _told(self, behind: Behind) -> str:
+        several = behind.adjusted_p is not None and self.comparisons > 1
+        corrected = f", corrected for {self.comparisons:,} comparisons" if several else ""
+        return f"{behind.describe()}{corrected}"
 
     def _named(self, point: Any) -> str:
         value = point.value if isinstance(point, CurvePoint) else point
@@ -119,16 +121,16 @@ def sweet_spots(
     axis: str,
     metric: str,
     confidence: float = 0.95,
-    resamples: int | None = None,
+    resamples: int = RESAMPLES,
     table: Sequence[CellSummary] | None = None,
+    family: Family | None = None,
 ) -> list[SweetSpot]:
     """What can be said about the best value of an axis, for each curve: the settings that are alike but for it.
 
     The highest of several means is high by chance too. So a point is named only where its paired difference to every
-    other point of the curve, question by question, has an interval above 0, and a p-value below 1 - confidence after
-    Holm's correction for all of them (`paired_difference`, `holm`). Of curves that are the same at every point, one in
-    twenty is named at most, and far fewer where there are more than two points. Each curve is judged by itself: of many
-    curves some may be named by chance.
+    other point of the curve, question by question, has an interval above 0, and a p-value below 1 - confidence,
+    corrected for all comparisons of the experiment in the metric (`paired_difference`, `oprag.compare.family`). Of
+    experiments in which all settings are the same, one in twenty has a sweet spot at most.
 
     Args:
         results: The results, or the file that has them.
@@ -136,8 +138,9 @@ def sweet_spots(
         axis: An axis of numbers, such as k, token_budget or a threshold.
         metric: A metric of which more is better.
         confidence: How often an interval holds the truth.
-        resamples: How many samples are drawn; 10,000 by default.
+        resamples: Number of samples for intervals and p-values.
         table: The rows of `cell_table` for these results, where they are at hand.
+        family: The comparisons that p-values are corrected for, where they are at hand.
 
     Returns:
         The curves that have scores of the metric, in the sequence of the grid.
@@ -160,7 +163,9 @@ def sweet_spots(
         if scored:
             points = [_point(setting.values[axis], row, metric) for setting, row in scored]
             scores = [setting.scores(metric) for setting, _ in scored]
-            judged = _judged(points, scores, results.clusters, confidence, resamples)
+            if family is None:
+                family = family_of(results, metric, confidence=confidence, resamples=resamples)
+            judged = _judged(points, scores, family)
             found.append(SweetSpot(axis=axis, metric=metric, values=values, unscored=tuple(unscored), **judged))
     return found
 
@@ -170,19 +175,13 @@ def _point(value: Any, row: CellSummary, metric: str) -> CurvePoint:
     return CurvePoint(value=value, summary=row.scores[metric], context_tokens=tokens, setting=row)
 
 
-def _judged(
-    points: Sequence[CurvePoint],
-    scores: Sequence[Mapping[str, float]],
-    clusters: Mapping[str, Hashable],
-    confidence: float,
-    resamples: int | None,
-) -> dict[str, Any]:
+def _judged(points: Sequence[CurvePoint], scores: Sequence[Mapping[str, float]], family: Family) -> dict[str, Any]:
     """The highest point, how far the others are behind it, and what that says."""
     place = highest(scores)
-    found = lags(scores, place, clusters=clusters, confidence=confidence, resamples=resamples)
     behind = tuple(
-        Behind(point=points[number], difference=one.difference, adjusted_p=one.adjusted_p, shown=one.shown)
-        for number, one in found.items()
+        Behind(point=point, **vars(family.judge(scores[place], scores[number])))
+        for number, point in enumerate(points)
+        if number != place
     )
     worse = [one.point for one in behind if one.shown]
     contenders = tuple(point for point in points if not any(point is one for one in worse))
@@ -190,11 +189,7 @@ def _judged(
         "points": tuple(points),
         "highest": points[place],
         "behind": behind,
+        "comparisons": family.comparisons,
         "contenders": contenders,
         "best": points[place] if behind and len(contenders) == 1 else None,
     }
-
-
-def _told(behind: Behind) -> str:
-    adjusted = "" if behind.adjusted_p is None else f"; p = {behind.adjusted_p:.2g}"
-    return f"difference {behind.difference.describe()}{adjusted}"

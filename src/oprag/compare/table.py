@@ -14,6 +14,7 @@ from oprag.compare.results_file import ResultsFile
 from oprag.compare.scoring import METRICS
 from oprag.compare.setting import Setting, asks_model, settings_of
 from oprag.compare.statistics import Summary, summarise
+from oprag.compare.statistics.given import RESAMPLES
 from oprag.errors import OptionError
 from oprag.methods.answering import CUT_SHORT, EMPTY
 
@@ -96,7 +97,7 @@ def cell_table(
     experiment: str | None = None,
     *,
     confidence: float = 0.95,
-    resamples: int = 2_000,
+    resamples: int = RESAMPLES,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[CellSummary]:
     """A row for each setting, in the sequence of the grid.

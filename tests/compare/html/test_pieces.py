@@ -124,6 +124,10 @@ def test_only_questions_that_are_all_the_same_are_said_to_be():
 def test_the_claims_of_an_axis_are_counted():
     better, worse, neither = difference([0.5] * 20, 0.001), difference([-0.5] * 20, 0.001), difference([0.1, 0], 1.0)
     assert _of_axis("order", [neither]) == "order: no difference from source can be claimed, in 1 comparison."
+    same = difference([0.0] * 20, None)
+    assert (
+        _of_axis("order", [same, same]) == "order: the same score as with source in every question, in 2 comparisons."
+    )
     assert _of_axis("order", [better, better]).endswith("2 are shown to score higher and none lower.")
     assert _of_axis("order", [better, worse, neither]).endswith(
         "of 3 comparisons with source, 1 is shown to score higher and 1 lower; of 1 nothing can be claimed."
@@ -151,12 +155,10 @@ def test_what_a_difference_shows_is_said_in_words():
     chance = difference([0.5, 0.6, 0.4, 0.5] * 5, 0.2)
     assert not claimed(chance)
     assert "may be chance" in claim(chance)
-    none = claim(difference([0.5, -0.4] * 10, 1.0))
-    assert re.fullmatch(r"No difference can be claimed\. Alone, it would take about [\d,]+ more questions\.", none)
+    assert claim(difference([0.5, -0.4] * 10, 1.0)) == "No difference can be claimed."
     assert claim(difference([0.0] * 12, 1.0)) == "The same score in every question."
     assert claim(difference([], None)) == "No question has a score in both."
     assert claim(difference([0.5, -0.4, 0.1], 1.0)).endswith("With 3 to draw from the interval is too narrow.")
-    assert "over 100,000 more questions" in claim(difference([1.0, -0.9999] * 20, 1.0))
 
 
 def test_values_and_numbers_are_short():

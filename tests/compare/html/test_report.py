@@ -103,17 +103,18 @@ def test_differences_are_those_of_the_harness_with_what_they_show_in_words(resul
             str(pair.value),
             f"{pair.difference.mean:+z.3f}",
             f"[{pair.difference.low:+z.3f}, {pair.difference.high:+z.3f}]",
-            f"{pair.adjusted_p:.2g}",
+            "–" if pair.adjusted_p is None else f"{pair.adjusted_p:.2g}",
         )
         for pair in pairs
     }
     assert {(row[0], row[2], row[3], row[5]) for row in found} == wanted
     for row in found:
         low, high = map(float, row[3].strip("[]").split(", "))
-        if float(row[5]) < 0.05 and (low > 0 or high < 0):
-            assert "token_f1 is" in row[6]
-        elif low == high == 0:
+        if row[5] == "–":
+            assert low == high == 0
             assert row[6] == "The same score in every question."
+        elif float(row[5]) < 0.05 and (low > 0 or high < 0):
+            assert "token_f1 is" in row[6]
         else:
             assert "can be claimed" in row[6]
             assert "token_f1 is" not in row[6]

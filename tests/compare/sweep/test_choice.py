@@ -20,7 +20,7 @@ BUDGETS = [20, 60, 150, 300, 900]
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
-    book, asked = write_ledgers(folder)
+    book, asked = write_ledgers(folder, questions=80)
     experiment = sweep_experiment(
         read_data(asked, documents=book),
         budgets=BUDGETS,
@@ -56,7 +56,7 @@ def test_the_chosen_setting_is_a_profile_that_gives_the_same_contexts(swept, tmp
     assembly = profile.as_assembly()
     assert (assembly.order, assembly.token_budget) == ("source", sweep.chosen.values["token_budget"])
     assert profile.method["method"] == "stuff"
-    assert profile.about["questions"] == 40
+    assert profile.about["questions"] == 80
     assert "splitter=words, chunk_size=14" in profile.about["retrieval"]
     # Not the number of candidates of the whole sweep, but what this budget needed.
     assert assembly.k is not None

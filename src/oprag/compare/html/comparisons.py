@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oprag.compare.html.material import Material
-from oprag.compare.html.words import value_text
+from oprag.compare.html.words import counted, value_text
 from oprag.compare.pairs import CellDifference, count_pairs, differences
 from oprag.compare.statistics.difference import FEW_UNITS
 
-__all__ = ["LEAST_P", "Comparisons", "claim", "claimed", "comparisons_of"]
+__all__ = ["LEAST_P", "Comparisons", "claim", "claimed", "comparisons_of", "corrected"]
 
 LEAST_P = 0.05
 _MOST_PAIRS = 400
-_MANY = 100_000  # questions that nobody will ask
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,25 @@ def comparisons_of(material: Material) -> Comparisons:
         count = count_pairs(material.results, axis=axis)
         if count > _MOST_PAIRS:
             too_many[axis] = count
-        elif count and (found := differences(material.results, axis=axis, metrics=[str(material.metric)])):
+        elif count and (
+            found := differences(material.results, axis=axis, metrics=[str(material.metric)], family=material.family)
+        ):
             by_axis[axis] = found
     return Comparisons(by_axis, too_many)
 
 
+def corrected(material: Material) -> str:
+    """What p-values are corrected for, in words."""
+    return (
+        f"corrected for all {counted(material.family.comparisons, 'comparison')} of this experiment in "
+        f"{material.metric}: along each axis, of the highest setting with all others, and of the highest point of each "
+        "curve with its other points (step-down maxT of Westfall and Young). Settings with the same score in every "
+        "question are not counted."
+    )
+
+
 def claimed(pair: CellDifference) -> bool:
-    """Whether a difference can be claimed: its interval excludes 0, and so does its p-value among all of its kind."""
+    """Whether a difference can be claimed: its interval excludes 0, and its corrected p-value is below 0.05."""
     return pair.difference.excludes_zero and pair.adjusted_p is not None and pair.adjusted_p < LEAST_P
 
 
@@ -63,16 +74,8 @@ def claim(pair: CellDifference) -> str:
         text = "The interval excludes 0, but among so many comparisons that may be chance: nothing can be claimed."
     else:
         text = "No difference can be claimed."
-        if difference.needed:
-            about = f"about {_rounded(difference.needed):,}" if difference.needed < _MANY else f"over {_MANY:,}"
-            text += f" Alone, it would take {about} more questions."
     if difference.low is None:
         text += f" {difference.units:,} to draw from is too few for an interval."
     elif difference.units < FEW_UNITS:
         text += f" With {difference.units:,} to draw from the interval is too narrow."
     return text
-
-
-def _rounded(count: int) -> int:
-    step: int = 10 ** max(0, len(str(count)) - 2)
-    return round(count / step) * step

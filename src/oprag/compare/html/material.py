@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag.compare.better import NOT_BETTER, check_metric
+from oprag.compare.family import Family, family_of
 from oprag.compare.html.texts import Texts
 from oprag.compare.html.words import named, value_text
 from oprag.compare.measurements import MeasuredSetting, measured_table
@@ -151,6 +152,11 @@ class Material:
         """The mean of a metric or a cost over the questions of a setting; None without any."""
         values = values_by_question(setting, name, self.seconds)
         return fsum(values.values()) / len(values) if values else None
+
+    @cached_property
+    def family(self) -> Family:
+        """The comparisons in the metric of the report, whose p-values are corrected together."""
+        return family_of(self.results, str(self.metric))
 
     @cached_property
     def routes(self) -> Mapping[str, Counter[str]]:

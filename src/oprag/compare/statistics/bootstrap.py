@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.compare.statistics.draws import bootstrap_counts
-from oprag.compare.statistics.units import Units
+from oprag.compare.statistics.units import Units, facing
 
 __all__ = ["interval", "resampled_means"]
 
@@ -23,8 +23,10 @@ def interval(units: Units, confidence: float, resamples: int, seed: int) -> tupl
     if len(units.sums) < 2:
         return None
     tail = (1 - confidence) / 2
-    low, high = np.quantile(resampled_means(units, resamples, seed), [tail, 1 - tail])
-    return float(low), float(high)
+    units, turned = facing(units)
+    low, high = map(float, np.quantile(resampled_means(units, resamples, seed), [tail, 1 - tail]))
+    # Not -0.0, which would be shown with a sign.
+    return (0.0 - high, 0.0 - low) if turned else (low, high)
 
 
 def resampled_means(units: Units, resamples: int, seed: int) -> NDArray[np.float64]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from oprag.compare.statistics.given import check_resampling, finite
+from oprag.compare.statistics.given import RESAMPLES, check_resampling, finite
 from oprag.errors import OptionError
-
-if TYPE_CHECKING:
-    from oprag.compare.statistics.units import Units
 
 __all__ = ["FEW_UNITS", "Difference", "paired_difference"]
 
@@ -33,8 +28,6 @@ class Difference:
         high: Its upper end.
         excludes_zero: Whether the interval lies on one side of 0.
         unpaired: How many questions one of the two has alone; they play no part.
-        needed: About how many more questions would make the interval exclude 0 if the difference stays; None where it
-            does already, where there is no interval, and where the mean is 0.
         p_value: Of the sign-flip test, two-sided; None without questions. For `holm`, where many differences are
             looked at.
         units: What the interval was drawn from: how many clusters, or questions where there are none.
@@ -47,7 +40,6 @@ class Difference:
     high: float | None
     excludes_zero: bool
     unpaired: int
-    needed: int | None
     p_value: float | None
     units: int
     differing: int
@@ -64,8 +56,6 @@ class Difference:
                 parts[0] += f" in {self.units:,} clusters"
             if self.units < FEW_UNITS:
                 parts.append("so few that the interval is too narrow")
-        if self.needed is not None:
-            parts.append(f"about {_rounded(self.needed):,} more questions would settle it")
         if self.unpaired:
             parts.append(f"{self.unpaired:,} without a counterpart")
         return "; ".join(parts)
@@ -77,7 +67,7 @@ def paired_difference(
     *,
     clusters: Mapping[Key, Hashable] | None = None,
     confidence: float = 0.95,
-    resamples: int = 10_000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Difference:
     """How much better the first is than the second, question by question, and how sure that is.
@@ -86,12 +76,7 @@ def paired_difference(
     question, and the percentile bootstrap draws questions (or clusters) with both their scores; the interval is then
     much narrower than that of two separate samples.
 
-    `needed` follows from the width of the interval, which shrinks with the square root of n, as a standard error does
-    (Cochran 1977, "Sampling Techniques", chapter 4): with h the distance from the mean to the end at 0's side, so many
-    more that h · sqrt(n / (n + needed)) is below the mean. Where few questions differ at all the interval ends at 0
-    itself, at whatever distance that is; so h is at least that of the normal approximation. At that number a true
-    difference of this size is found in about half of all experiments; for four in five it takes twice as many questions
-    in all. With clusters the new questions have to come in new clusters of the same size.
+    With the sides the other way round it is the negative, to the last digit, and the p-value is the same.
 
     Args:
         first: The score of each question by its key.
@@ -131,7 +116,6 @@ def paired_difference(
             high=None,
             excludes_zero=False,
             unpaired=unpaired,
-            needed=None,
             p_value=None,
             units=0,
             differing=0,
@@ -149,25 +133,7 @@ def paired_difference(
         high=high,
         excludes_zero=low is not None and high is not None and (low > 0 or high < 0),
         unpaired=unpaired,
-        needed=_needed(len(both), units, low, high, confidence),
         p_value=sign_flip_p_value(units, resamples, seed),
         units=len(units.sums),
         differing=len(apart) - apart.count(0.0),
     )
-
-
-def _needed(n: int, units: Units, low: float | None, high: float | None, confidence: float) -> int | None:
-    mean = units.mean
-    if low is None or high is None or not mean or low > 0 or high < 0:
-        return None
-    from oprag.compare.statistics.units import standard_error
-
-    normal = NormalDist().inv_cdf((1 + confidence) / 2) * standard_error(units)
-    half = max(mean - low if mean > 0 else high - mean, normal)
-    return math.floor(n * (half / mean) ** 2) + 1 - n
-
-
-def _rounded(count: int) -> int:
-    """Two digits, since it is no more than a guess."""
-    step: int = 10 ** max(0, len(str(count)) - 2)
-    return round(count / step) * step

@@ -9,7 +9,10 @@ from typing import Any
 from oprag.checks import check_count
 from oprag.errors import OptionError
 
-__all__ = ["LEAST_RESAMPLES", "check_resampling", "finite"]
+__all__ = ["LEAST_RESAMPLES", "RESAMPLES", "check_resampling", "finite"]
+
+RESAMPLES = 10_000
+"""Number of samples for every interval, so that one sample of scores has the same interval everywhere."""
 
 LEAST_RESAMPLES = 100
 """With fewer the ends of an interval are mere chance."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from oprag.compare.statistics.given import check_resampling, finite
+from oprag.compare.statistics.given import RESAMPLES, check_resampling, finite
 from oprag.errors import OptionError
 
 __all__ = ["Summary", "summarise"]
@@ -47,7 +47,7 @@ def summarise(
     *,
     clusters: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
-    resamples: int = 10_000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Summary:
     """The mean with its bootstrap interval, the median and the standard deviation.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Units", "standard_error", "units_of"]
+__all__ = ["Units", "facing", "units_of"]
 
 
 class Units(NamedTuple):
@@ -25,7 +26,8 @@ class Units(NamedTuple):
     @property
     def mean(self) -> float:
         """The mean of all values."""
-        return float(self.sums.sum() / self.sizes.sum())
+        # Exactly rounded: the mean of the negative is exactly the negative.
+        return fsum(self.sums.tolist()) / float(self.sizes.sum())
 
 
 def units_of(values: Sequence[float], clusters: Iterable[Hashable] | None) -> Units:
@@ -44,17 +46,17 @@ def units_of(values: Sequence[float], clusters: Iterable[Hashable] | None) -> Un
     of_cluster: dict[Hashable, list[float]] = {}
     for value, cluster in zip(values, clusters, strict=True):
         of_cluster.setdefault(cluster, []).append(value)
-    totals = sorted((float(np.sum(np.sort(members))), len(members)) for members in of_cluster.values())
+    totals = sorted((fsum(members), len(members)) for members in of_cluster.values())
     sums, sizes = np.array(totals, dtype=np.float64).T
     return Units(sums, sizes)
 
 
-def standard_error(units: Units) -> float:
-    """The standard error of the mean of at least two units, each of which was drawn whole.
+def facing(units: Units) -> tuple[Units, bool]:
+    """The units or their negative, the same of the two for both, and whether it is the negative.
 
-    That of a ratio of two sums (Cochran 1977, "Sampling Techniques", chapter 6): with units of one value each the
-    standard deviation over the square root of their number.
+    What is drawn for it holds for both sides of a comparison, so that turning the sides round turns the result round.
     """
-    count = len(units.sums)
-    residuals = units.sums - units.mean * units.sizes
-    return float(np.sqrt(count / (count - 1) * np.sum(residuals**2)) / units.sizes.sum())
+    order = np.lexsort((units.sizes, -units.sums))
+    negative = Units(-units.sums[order], units.sizes[order])
+    turned = [column.tolist() for column in negative] > [column.tolist() for column in units]
+    return (negative, True) if turned else (units, False)

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from oprag.compare.curve import Row
-from oprag.compare.highest import Lag, highest, lags
+from oprag.compare.family import family_of
+from oprag.compare.highest import highest
 from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.reading import Results, read_failures, read_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import asks_model, settings_of
+from oprag.compare.statistics import Difference, paired_difference
 from oprag.compare.sweep.points import NO_ROOM, Repeated, Unfilled, is_impossible, read_contexts, remarks_of
 from oprag.compare.sweep.profile import profile_of, retrieval_of
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots
@@ -100,9 +102,12 @@ def read_sweep(path: ResultsFile | str | os.PathLike[str], experiment: str, metr
             raise ExperimentError(_no_room(path, experiment), metric)
         raise ExperimentError(f"the sweep has no answer with a score of {metric}", metric)
     results = replace(results, cells=[cell for setting, _ in points for cell in setting.cells])
+    family = family_of(results, metric)
     curves = [
         replace(curve, exhausted=any(curve.points[-1].setting is row for row in contexts.whole))
-        for curve in sweet_spots(results, axis="token_budget", metric=metric, table=[row for _, row in points])
+        for curve in sweet_spots(
+            results, axis="token_budget", metric=metric, table=[row for _, row in points], family=family
+        )
     ]
     (setting, chosen), why = _choice(rows, results, metric)
     about = {
@@ -117,7 +122,7 @@ def read_sweep(path: ResultsFile | str | os.PathLike[str], experiment: str, metr
         metric=metric,
         table=table,
         curves=curves,
-        orders=differences(results, axis="order", metrics=[metric]),
+        orders=differences(results, axis="order", metrics=[metric], family=family),
         impossible=impossible,
         unfilled=contexts.unfilled,
         repeated=contexts.repeated,
@@ -146,7 +151,11 @@ def _choice(rows: Sequence[Row], results: Results, metric: str) -> tuple[Row, st
     rows = [row for row in rows if row[0].values["order"] != "random"] or rows
     scores = [setting.scores(metric) for setting, _ in rows]
     top = highest(scores)
-    behind = lags(scores, top, clusters=results.clusters, confidence=0.95)
+    behind = {
+        number: paired_difference(scores[top], other, clusters=results.clusters)
+        for number, other in enumerate(scores)
+        if number != top
+    }
     near = [row for number, row in enumerate(rows) if number == top or _is_near(behind[number])]
     most = _ALIKE * min(_tokens(row) for _, row in near)
     alike = [row for row in near if _tokens(row[1]) <= most]
@@ -156,7 +165,7 @@ def _choice(rows: Sequence[Row], results: Results, metric: str) -> tuple[Row, st
             f"the fewest tokens of {len(near)} settings that are behind the highest {metric} "
             f"({_score_at(rows[top][1], metric)}) by at most one standard error of the difference"
         )
-    elif any(one.difference.low is not None for one in behind.values()):
+    elif any(one.low is not None for one in behind.values()):
         why = f"the highest {metric}; those with fewer tokens are behind it by more than one standard error"
     else:
         why = f"the highest {metric}; of so few questions nothing can be said of its error"
@@ -173,9 +182,8 @@ def _higher_control(controls: Sequence[Row], top: CellSummary, metric: str) -> C
     return best if (best.scores[metric].mean or 0.0) > (top.scores[metric].mean or 0.0) else None
 
 
-def _is_near(lag: Lag) -> bool:
+def _is_near(one: Difference) -> bool:
     """Whether it is as high as the highest, or behind it by at most the standard error of the mean difference."""
-    one = lag.difference
     if one.mean is None or one.mean <= 0:
         return one.mean is not None
     # Of a 95 % interval, about 1.96 standard errors to each side.

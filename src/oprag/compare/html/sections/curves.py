@@ -27,7 +27,9 @@ def spots_of(material: Material) -> list[SweetSpot]:
         spot
         for axis in _LENGTHS
         if axis in material.differ
-        for spot in sweet_spots(material.results, axis=axis, metric=material.metric, table=material.table)
+        for spot in sweet_spots(
+            material.results, axis=axis, metric=material.metric, table=material.table, family=material.family
+        )
         if len(spot.points) > 1 and spot.values.get("method") != "long_context"
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from oprag.compare.html.comparisons import Comparisons, claim
+from oprag.compare.html.comparisons import Comparisons, claim, corrected
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Heading, Part, Section, Table, Text
 from oprag.compare.html.words import named, value_text
@@ -27,9 +27,8 @@ def _parts(material: Material, comparisons: Comparisons) -> Iterator[Part]:
     yield Text(
         "Each setting is held against the one that differs from it in one axis alone, over the questions that both "
         "have. The interval is the 95 % bootstrap interval of the mean difference; p is that of a sign-flip test, "
-        "corrected by Holm for all comparisons of that axis. A difference is claimed where the interval excludes 0 and "
-        "p is below 0.05. Where it is not, none was found, which does not show that there is none. Alone, without the "
-        "others that are looked at here, a difference of this size would take about so many more questions."
+        f"{corrected(material)} A difference is claimed where the interval excludes 0 and p is below 0.05. Where it is "
+        "not, none was found, which does not show that there is none."
     )
     for axis, pairs in comparisons.by_axis.items():
         yield Heading(f"{axis}: others against {value_text(pairs[0].baseline)}")
@@ -65,7 +64,7 @@ def _table(material: Material, axis: str, pairs: Sequence[CellDifference]) -> Ta
         )
     return Table(
         f"Mean difference in {pairs[0].metric} from {axis} {value_text(pairs[0].baseline)}, the clearest first",
-        (axis, "in the setting", "difference", "95 % interval", "questions", "p (Holm)", "in words"),
+        (axis, "in the setting", "difference", "95 % interval", "questions", "p (corrected)", "in words"),
         rows,
         names=2,
         words=(6,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oprag.compare.best import best_of
-from oprag.compare.html.comparisons import Comparisons, claimed
+from oprag.compare.html.comparisons import Comparisons, claimed, corrected
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Points, Section
 from oprag.compare.html.words import counted, value_text
@@ -43,10 +43,9 @@ def _sentences(material: Material, comparisons: Comparisons, spots: Sequence[Swe
             best = best_of(
                 [material.settings[number] for number in scored],
                 [material.table[number] for number in scored],
-                material.results,
                 metric,
                 material.differ,
-                confidence=0.95,
+                material.family,
             )
             yield f"{f'{data}: ' if len(material.by_data) > 1 else ''}{best.describe()}."
     for axis, pairs in comparisons.by_axis.items():
@@ -62,12 +61,16 @@ def _sentences(material: Material, comparisons: Comparisons, spots: Sequence[Swe
             f"Of {curves} over the length of the context {flat:,} are flat, so that no length is shown to be the best; "
             f"{len(named) or 'none'} have a sweet spot."
         )
+    if material.family.comparisons > 1:
+        yield f"p-values are {corrected(material)}"
 
 
 def _of_axis(axis: str, pairs: Sequence[CellDifference]) -> str:
     claims = sum(map(claimed, pairs))
     baseline = value_text(pairs[0].baseline)
     compared = counted(len(pairs), "comparison")
+    if all(pair.difference.n and not pair.difference.differing for pair in pairs):
+        return f"{axis}: the same score as with {baseline} in every question, in {compared}."
     if not claims:
         return f"{axis}: no difference from {baseline} can be claimed, in {compared}."
     higher = sum(claimed(pair) and (pair.difference.mean or 0.0) > 0 for pair in pairs)
