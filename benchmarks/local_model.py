@@ -131,10 +131,10 @@ def _conclusion(axis: str, found: Sequence[CellDifference]) -> str:
     """What may be said of the differences."""
     settled = [one for one in found if one.adjusted_p is not None and one.adjusted_p < 0.05]
     if settled:
-        return f"By {axis}, {len(settled)} of {len(found)} differences have p < 0.05 after the correction for all comparisons."
+        return f"By {axis}, {len(settled)} of {len(found)} differences have a corrected p < 0.05."
     return (
-        f"By {axis}, no difference can be claimed: of {len(found)} differences none has p < 0.05 after the "
-        f"correction for all comparisons. {QUESTIONS} questions and so small a model settle nothing; they show what the harness does."
+        f"By {axis}, no difference can be claimed: of {len(found)} differences none has a corrected p < 0.05. "
+        f"{QUESTIONS} questions and so small a model settle nothing; they show what the harness does."
     )
 
 

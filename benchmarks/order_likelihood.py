@@ -113,15 +113,15 @@ def _conclusion(found: Sequence[CellDifference]) -> str:
     settled = [one for one in found if one.adjusted_p is not None and one.adjusted_p < 0.05]
     if not settled:
         return (
-            f"**No difference between orders can be claimed**: of {len(found)} differences none has p < 0.05 after "
-            "the correction for all comparisons."
+            f"**No difference between orders can be claimed**: of {len(found)} differences none has a "
+            "corrected p < 0.05."
         )
     told_of = "; ".join(
         f"{one.values.get('data')}, k = {one.values.get('k')}: {one.value} − {one.baseline} "
         f"{one.difference.describe()}, p = {p_value(one.adjusted_p)}"
         for one in settled
     )
-    return f"{len(settled)} of {len(found)} differences between orders have p < 0.05 after the correction for all comparisons: {told_of}."
+    return f"{len(settled)} of {len(found)} differences between orders have a corrected p < 0.05: {told_of}."
 
 
 def _peaks(curves: Sequence[SweetSpot]) -> str:

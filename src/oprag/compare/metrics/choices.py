@@ -14,7 +14,7 @@ __all__ = ["REVISIONS", "Revision", "choice_accuracy"]
 Revision = Literal["0ce4c976", "88b3daa6"]
 
 REVISIONS: tuple[Revision, ...] = ("0ce4c976", "88b3daa6")
-"""Commits of the official function: December 2023, and the newest, whose rule is that of March 2024."""
+"""Commits of the official function: December 2023, and the newest, whose rule is that of March 2024 and the default."""
 
 _LETTERS = "ABCD"
 _BLANKED = str.maketrans(dict.fromkeys("\n\"'.,?!{}", " "))
@@ -22,13 +22,13 @@ _SPACES = re.compile(" {2,}")
 _PHRASES = ("answer is:", "answer:", "answer is", "option is")
 
 
-def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revision = "0ce4c976") -> float:
+def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revision = "88b3daa6") -> float:
     """1 where the prediction names the right option of A to D, else 0.
 
     The rule is `get_score_one_longbook_choice_eng` in `src/compute_scores.py` of ∞Bench (github OpenBMB/InfiniteBench):
 
     1. A prediction that begins with A, B, C or D is judged by that character.
-    2. Else, with `revision="88b3daa6"`, one that equals a label is right.
+    2. Else one that equals a label is right; `revision="0ce4c976"` lacks this step.
     3. Else line breaks and the characters `"'.,?!{}` become spaces, and the first of "answer is:", "answer:",
        "answer is" and "option is" that the text has decides: right where a label follows, one character behind it.
     4. Else the first word that is a part of "ABCD" decides.
@@ -37,9 +37,10 @@ def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revisio
     Its quirks are kept, for scores that can be compared with published ones:
 
     - Step 1 reads "Because he fled" as B and "Don't know" as D. Lower-case letters are never read.
-    - Step 1 looks at the very first character: in " Because", with a space before it, no letter is found. Under
-      `revision="88b3daa6"` white space around the prediction is taken away first.
-    - The text of the right option alone scores 0 under `revision="0ce4c976"`, unless a later step finds its letter.
+    - White space around the prediction is stripped first. Under `revision="0ce4c976"` it is not, so that step 1 finds
+      no letter in " Because".
+    - The text of the right option alone is right, unless it begins with another letter of A to D. Under
+      `revision="0ce4c976"` it scores 0, unless a later step finds its letter.
     - The phrases of step 3 are searched in that sequence, not in that of the text, and with their small letters;
       once one is found, the words behind it alone count: "the answer is option B" is wrong.
     - The character behind the phrase is skipped unread: "answer:B" is wrong. What follows need only start with a label:
@@ -54,7 +55,8 @@ def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revisio
     Args:
         prediction: What the model answered; may be empty.
         labels: What is right: the text and the letter of the right option (`Question.labels`).
-        revision: The commit of the official function. They differ in step 2 and in white space at the start alone.
+        revision: The commit of the official function, by default the newest. They differ in step 2 and in white space
+            at the start alone.
 
     Returns:
         0 or 1.
