@@ -486,6 +486,23 @@ def test_failures_are_told_by_cause_and_tried_again_when_asked(tmp_path):
     assert data["report"]["answered"] == 32
 
 
+def test_a_higher_limit_is_named_only_where_a_limit_was_reached(tmp_path):
+    # The provider's own words are no limit of ours.
+    path = write_experiment(tmp_path, ORDERS, '[models.quick]\nuse = "tests.cli.test_compare:busy"', give_up_after=2)
+    result = done(path, code=1)
+    assert "the limit of 10 requests" in result.stderr
+    assert "are left; the same command goes on" in result.stderr
+
+
+def busy():
+    """A model whose provider refuses every call."""
+
+    def reply(prompt):
+        raise ValueError("you have reached the limit of 10 requests a day")
+
+    return reply
+
+
 def test_a_dead_model_ends_the_run(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model(failing="a"), give_up_after=3)
     result = done(path, code=1)
@@ -638,3 +655,18 @@ def test_a_key_in_the_error_of_a_measured_model_is_nowhere(tmp_path, function, g
     assert LEAKED not in "".join(one.output for one in (*told, report))
     for file in tmp_path.rglob("*"):
         assert file.is_dir() or LEAKED.encode() not in file.read_bytes(), file
+
+
+def test_what_could_not_be_measured_is_told_with_its_cause(tmp_path):
+    pytest.importorskip("psutil")
+    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(failing="bread rise"))
+    result = done(path, "--measure", code=1)
+    assert re.search(r"1 questions? in cells failed:\n  1 × ValueError: .*no answer about bread rise", result.stderr)
+
+
+def test_a_limit_that_stops_measuring_may_be_raised(tmp_path):
+    pytest.importorskip("psutil")
+    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), "[limits]\ncalls = 2")
+    result = done(path, "--measure", "--yes", code=1)
+    assert "Stopped: the limit of 2 calls is reached" in result.stderr
+    assert "the same command with a higher one goes on" in result.stderr

@@ -390,3 +390,23 @@ def test_measured_answers_have_what_they_took(tmp_path):
     assert all(row["generation_seconds"] >= 0.02 and row["retrieval_seconds"] > 0 for row in rows)
     assert fmean(row["generation_seconds"] for row in rows) == pytest.approx(run[0]["generation_seconds"])
     assert [row["k"] for row in run.pareto("token_f1", cost="seconds")] == [2]
+
+
+def test_seconds_are_one_figure_wherever_they_are_shown(tmp_path):
+    path = write_experiment(tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model())
+    compare(path, tmp_path / "r.db")
+    # Every question is retrieved for in 0.1 s; one of four asks the model, for 5 s.
+    with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
+        (cell,) = connection.execute("SELECT id FROM cells WHERE method = 'stuff'").fetchone()
+        questions = [row for (row,) in connection.execute("SELECT id FROM questions ORDER BY id")]
+        rows = [(question, "retrieval", 0.1) for question in questions] + [(questions[0], "generation", 5.0)]
+        connection.executemany(
+            f"INSERT INTO measurements VALUES (NULL, {cell}, ?, 1, ?, ?, 50, 1, 1, 1)",
+            rows,
+        )
+        connection.commit()
+    run = Comparison.open(tmp_path / "r.db")
+    wanted = pytest.approx((4 * 0.1 + 5) / 4)
+    assert run.where(method="stuff")[0]["seconds"] == wanted
+    assert [row["seconds"] for row in run.pareto("token_f1", cost="seconds")] == [wanted]
+    assert run.pivot("method", "k", "seconds", value="mean").cells["stuff", 2].summary.mean == wanted

@@ -187,13 +187,16 @@ def ran(run: HowToRun, experiment: Opened) -> Report:
 
 def tell_what_next(name: str, path: Path, report: Report, *, measure: bool = False) -> None:
     """Say what failed, what is left, and how to go on."""
+    from oprag.compare.measurements import read_failed_measurements
+    from oprag.compare.money import LimitReached
     from oprag.compare.reading import read_failures, read_notes
     from oprag.methods.answering import CUT_SHORT, EMPTY
 
     if report.broken:
         tell(f"{report.broken:,} answers of earlier runs did not hold, and were made again.", "yellow")
     if report.failed:
-        messages = {failure.error: failure.message for failure in read_failures(path, name)}
+        failures = read_failed_measurements(path) if measure else read_failures(path, name)
+        messages = {failure.error: failure.message for failure in failures}
         tell(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
         for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
             tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
@@ -207,7 +210,7 @@ def tell_what_next(name: str, path: Path, report: Report, *, measure: bool = Fal
         if notes[note]:
             tell(f"{notes[note]:,} answers: {note}. They are scored as they are; {advice}.", "yellow")
     if report.outcome != "complete":
-        limit = " with a higher one" if "the limit of" in report.outcome else ""
+        limit = " with a higher one" if isinstance(report.outcome, LimitReached) else ""
         tell(
             f"Stopped: {report.outcome}. {report.left:,} questions in cells are left; the same command{limit} goes on.",
             "yellow",

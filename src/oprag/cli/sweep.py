@@ -170,8 +170,8 @@ def _found(path: Path, experiment: Experiment, metric: str, report: Report) -> S
     from oprag.compare.sweep.choice import read_sweep
 
     try:
-        with LateProgress("computing intervals", "settings") as _:
-            return read_sweep(path, experiment.name, metric)
+        with LateProgress("computing intervals", "settings") as progress:
+            return read_sweep(path, experiment.name, metric, watch=progress.update)
     except ExperimentError as error:
         # What failed, or stopped it, is why there is nothing to show.
         tell_what_next(experiment.name, path, report)

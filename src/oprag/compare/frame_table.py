@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, overload
 
 from oprag.compare.answer_rows import answer_columns, answer_rows
@@ -13,10 +14,10 @@ from oprag.compare.better import NOT_BETTER
 from oprag.compare.exporting import data_frame, write_csv, write_parquet
 from oprag.compare.frame_text import as_html, as_text
 from oprag.compare.measurements import MeasuredSetting
-from oprag.compare.quantities import Seconds
+from oprag.compare.quantities import Seconds, values_by_question
 from oprag.compare.reading import Results
 from oprag.compare.report import Report
-from oprag.compare.setting import varying_axes
+from oprag.compare.setting import settings_of, varying_axes
 from oprag.compare.setting_rows import axis_columns, setting_columns, setting_rows
 from oprag.compare.statistics.given import RESAMPLES
 from oprag.compare.table import CellSummary, metrics_of
@@ -181,7 +182,11 @@ class SettingTable(Sequence[Mapping[str, Any]]):
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
-        return setting_rows(self.settings, self.measured, self.axis_columns)
+        means = [
+            fmean(found) if (found := values_by_question(setting, "seconds", self.seconds).values()) else None
+            for setting in settings_of(self.results.cells)
+        ]
+        return setting_rows(self.settings, self.measured, means, self.axis_columns)
 
     def _exported(self, *, answers: bool) -> tuple[Sequence[str], Iterable[Mapping[str, Any]]]:
         if not answers:

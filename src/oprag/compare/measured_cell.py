@@ -93,7 +93,7 @@ def measure_cell(part: CellPart) -> Ended:
         for question, key, attempts in part.questions:
             measuring.measure(Unit(measuring.cell, question, part.key, key), attempts)
     except Stopped as stopped:
-        return Ended(str(stopped), measuring.failures)
+        return Ended(stopped.args[0], measuring.failures)
     finally:
         measuring.close()
     return Ended(None, measuring.failures)

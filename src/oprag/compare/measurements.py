@@ -8,14 +8,22 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, NamedTuple
 
-from oprag.compare.reading import Results
+from oprag.compare.reading import Failure, Results, merged_failures
 from oprag.compare.records import Phase
 from oprag.compare.results_access import opened_database
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import settings_of
 from oprag.compare.statistics import Summary, mean_over, summarise
 
-__all__ = ["MeasuredPhase", "MeasuredRow", "MeasuredSetting", "measured_rows", "measured_table"]
+__all__ = [
+    "MeasuredPhase",
+    "MeasuredRow",
+    "MeasuredSetting",
+    "averaged",
+    "measured_rows",
+    "measured_table",
+    "read_failed_measurements",
+]
 
 _PHASES: tuple[Phase, ...] = ("indexing", "retrieval", "generation")
 
@@ -95,6 +103,21 @@ def measured_rows(results: Results, file: ResultsFile | str | os.PathLike[str]) 
         return [row for row in map(MeasuredRow._make, rows) if row.cell in ours and row.question in results.clusters]
 
 
+def read_failed_measurements(file: ResultsFile | str | os.PathLike[str]) -> list[Failure]:
+    """Why questions could not be measured, by the last run in which any could not; the commonest cause first.
+
+    Raises:
+        ResultsFileError: There is no such file, or it is damaged or another one.
+    """
+    with opened_database(file).reading() as connection:
+        rows = connection.execute(
+            "SELECT error, message, count(*) FROM failed_measurements "
+            "WHERE run = (SELECT max(run) FROM failed_measurements) GROUP BY error, message "
+            "ORDER BY count(*) DESC, error, message"
+        ).fetchall()
+    return merged_failures(rows)
+
+
 def measured_table(results: Results, file: ResultsFile | str | os.PathLike[str]) -> list[MeasuredSetting]:
     """A row for each setting of which something was measured, in the sequence of the grid.
 
@@ -110,25 +133,38 @@ def measured_table(results: Results, file: ResultsFile | str | os.PathLike[str])
         by_cell.setdefault(row.cell, []).append(row)
     table: list[MeasuredSetting] = []
     for setting in settings_of(results.cells):
-        measured = [row for cell in setting.cells for row in by_cell.get(cell.key, ())]
-        phases = {phase: [row for row in measured if row.phase == phase] for phase in _PHASES}
+        measured = [by_cell[cell.key] for cell in setting.cells if cell.key in by_cell]
+        phases = {
+            phase: _phase([[row for row in rows if row.phase == phase] for rows in measured]) for phase in _PHASES
+        }
         if measured:
-            table.append(
-                MeasuredSetting(
-                    values=setting.values, phases={phase: _phase(some) for phase, some in phases.items() if some}
-                )
-            )
+            there = {phase: found for phase, found in phases.items() if found is not None}
+            table.append(MeasuredSetting(values=setting.values, phases=there))
     return table
 
 
-def _phase(rows: Sequence[MeasuredRow]) -> MeasuredPhase:
-    by_question: dict[str, list[float]] = {}
-    for row in rows:
-        by_question.setdefault(row.question, []).append(row.seconds)
-    seconds = [mean_over([{0: one} for one in some])[0] for some in by_question.values()]
+def averaged(by_cell: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each question over the cells of a setting, where all of them have one."""
+    if not by_cell:
+        return {}
+    in_all = [question for question in by_cell[0] if all(question in values for values in by_cell)]
+    return mean_over([{question: values[question] for question in in_all} for values in by_cell])
+
+
+def _phase(by_cell: Sequence[Sequence[MeasuredRow]]) -> MeasuredPhase | None:
+    seconds: list[dict[str, float]] = []
+    for rows in by_cell:
+        attempts: dict[str, list[float]] = {}
+        for row in rows:
+            attempts.setdefault(row.question, []).append(row.seconds)
+        seconds.append({question: fsum(some) / len(some) for question, some in attempts.items()})
+    found = averaged(seconds)
+    if not found:
+        return None
+    everything = [row for rows in by_cell for row in rows]
     return MeasuredPhase(
-        seconds=summarise(seconds),
-        cpu_percent=fsum(row.cpu_percent for row in rows) / len(rows),
-        peak_memory_bytes=max(row.peak_memory_bytes for row in rows),
-        memory_growth_bytes=max(row.memory_growth_bytes for row in rows),
+        seconds=summarise(found.values()),
+        cpu_percent=fsum(row.cpu_percent for row in everything) / len(everything),
+        peak_memory_bytes=max(row.peak_memory_bytes for row in everything),
+        memory_growth_bytes=max(row.memory_growth_bytes for row in everything),
     )

@@ -12,7 +12,7 @@ from oprag.compare.answer_tables import Spent
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.completion import Usage
 
-__all__ = ["Limits", "Meter", "Price", "as_limits", "as_price"]
+__all__ = ["LimitReached", "Limits", "Meter", "Price", "as_limits", "as_price"]
 
 _MILLION = 1_000_000
 
@@ -76,6 +76,12 @@ class Limits:
             raise ExperimentError(f"the limit of money must be a number from 0, got {self.money!r}", self.money)
 
 
+class LimitReached(str):
+    """Why a run stopped, where a higher limit would let it go on."""
+
+    __slots__ = ()
+
+
 class Meter:
     """Counts what was spent and what calls on their way may spend.
 
@@ -102,7 +108,7 @@ class Meter:
         for name, limit in vars(self.limits).items():
             spent = getattr(self.spent, name) + getattr(self._reserved, name)
             if limit is not None and spent + getattr(call, name) > limit:
-                return (
+                return LimitReached(
                     f"the limit of {limit:,} {name} is reached: {spent:,.6g} are spent, and the next call may take more"
                 )
         return None

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import fsum
 from statistics import fmean
 
-from oprag.compare.measurements import measured_rows
+from oprag.compare.measurements import averaged, measured_rows
 from oprag.compare.reading import KeptAnswer, Results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import HasValues, Setting, asks_model
-from oprag.compare.statistics import mean_over
 from oprag.compare.table import OF_MODELS, TAKEN
 from oprag.errors import OptionError
 
@@ -78,11 +77,11 @@ def values_by_question(setting: Setting, name: str, seconds: Seconds) -> dict[st
     """
     if name in SECONDS:
         measured = [seconds[cell.key] for cell in setting.cells if cell.key in seconds]
-        return _averaged([_seconds(one, name) for one in measured])
+        return averaged([_seconds(one, name) for one in measured])
     if name in ("tokens", *OF_MODELS) and not asks_model(setting):
         return {}
     if name in COSTS:
-        return _averaged([_taken(cell.answers, name) for cell in setting.cells])
+        return averaged([_taken(cell.answers, name) for cell in setting.cells])
     return setting.scores(name)
 
 
@@ -102,10 +101,3 @@ def _seconds(measured: Mapping[str, Mapping[str, float]], name: str) -> dict[str
         for question, phases in measured.items()
         if any(phase in phases for phase in wanted)
     }
-
-
-def _averaged(by_cell: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    if not by_cell:
-        return {}
-    in_all = [question for question in by_cell[0] if all(question in values for values in by_cell)]
-    return mean_over([{question: values[question] for question in in_all} for values in by_cell])

@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ __all__ = [
     "KeptAnswer",
     "Results",
     "as_results",
+    "merged_failures",
     "read_failures",
     "read_notes",
     "read_results",
@@ -161,6 +162,15 @@ def read_failures(file: ResultsFile | str | os.PathLike[str], experiment: str) -
         "error, message, count(*)",
         "WHERE status = 'failed' GROUP BY error, message ORDER BY count(*) DESC, error, message",
     )
+    return merged_failures(rows)
+
+
+def merged_failures(rows: Iterable[tuple[str, str | None, int]]) -> list[Failure]:
+    """Failures by the class of the error, the commonest first.
+
+    Args:
+        rows: The class, the message and how often, the commonest message of a class before its others.
+    """
     counts: Counter[str] = Counter()
     messages: dict[str, str] = {}
     for error, message, count in rows:

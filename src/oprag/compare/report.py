@@ -19,7 +19,7 @@ class Report:
     """What a run did.
 
     Attributes:
-        outcome: "complete", or why it ended before.
+        outcome: "complete", or why it ended before; a `LimitReached` where a limit stopped it.
         total: How many questions in cells the experiment has.
         answered: How many of them have an answer.
         failed: How many failed, by the class of the error.

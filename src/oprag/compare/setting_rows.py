@@ -27,18 +27,25 @@ def axis_columns(settings: Sequence[HasValues]) -> list[str]:
 
 
 def setting_rows(
-    rows: Sequence[CellSummary], measured: Sequence[MeasuredSetting], names: Sequence[str]
+    rows: Sequence[CellSummary],
+    measured: Sequence[MeasuredSetting],
+    seconds: Sequence[float | None],
+    names: Sequence[str],
 ) -> list[dict[str, Any]]:
     """A row for each setting.
 
     Args:
         rows: What settings scored and took.
         measured: What was measured of some of them.
+        seconds: The mean time of an answer of each, over questions; None where it was not measured.
         names: The axes that are columns.
     """
     taken = {_key(one.values): one for one in measured}
     metrics = list(dict.fromkeys(name for row in rows for name in row.scores))
-    made = [{**_plain(row, names, metrics), **_measured(taken.get(_key(row.values)))} for row in rows]
+    made = [
+        {**_plain(row, names, metrics), **_measured(taken.get(_key(row.values)), answer)}
+        for row, answer in zip(rows, seconds, strict=True)
+    ]
     columns = setting_columns(made)
     return [{name: row.get(name) for name in columns} for row in made]
 
@@ -67,11 +74,11 @@ def _plain(row: CellSummary, names: Sequence[str], metrics: Sequence[str]) -> di
     return plain | {"tokens": None if read is None or written is None else read + written}
 
 
-def _measured(taken: MeasuredSetting | None) -> dict[str, Any]:
+def _measured(taken: MeasuredSetting | None, seconds: float | None) -> dict[str, Any]:
     if taken is None:
         return {}
-    parts = [taken.phases[phase].seconds.mean or 0.0 for phase in ("retrieval", "generation") if phase in taken.phases]
-    plain: dict[str, Any] = {"seconds": sum(parts) if parts else None}
+    # Not the sum of the means of the phases: questions that ask no model have one phase alone.
+    plain: dict[str, Any] = {"seconds": seconds}
     for name, phase in taken.phases.items():
         plain |= {
             f"{name}_seconds": phase.seconds.mean,

@@ -15,15 +15,18 @@ pytest.importorskip("jinja2")
 
 from oprag.compare.answer_tables import Spent
 from oprag.compare.data import DataSet
+from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.html import write_report
+from oprag.compare.html.kept import Kept
 from oprag.compare.pairs import differences
 from oprag.compare.reading import read_results
 from oprag.compare.records import Measurement
+from oprag.compare.results_access import opened_database
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run
 from oprag.compare.table import cell_table
 from oprag.errors import ExperimentError, OptionError, ResultsFileError
-from tests.compare.helpers import RecordingModel, experiment, keepers, rows
+from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
 from tests.compare.html.grids import full_experiment, ran, reader
 from tests.compare.html.parsed import page_of
 
@@ -460,3 +463,32 @@ def test_a_ring_stands_around_a_sweet_spot_and_nowhere_else(tmp_path):
     ringed = [one.text for one in svg.all("circle") if one.attributes["fill"] == "none" and one.text]
     assert len(ringed) == 2
     assert all(f"{tokens:.2f}" in text and "token_f1 1" in text for text in ringed)
+
+
+def test_dropped_chunks_are_on_the_map_of_every_number_of_chunks(tmp_path):
+    # The exact index is searched once, for the largest k of the grid.
+    grid = {"method": "context_only", "chunk_size": 16, "k": [4, 16], "order": ["source", "rank"], "token_budget": 40}
+    path = ran(experiment(grid=grid), tmp_path / "r.db")
+    for k in (4, 16):
+        with opened_database(path).reading() as connection:
+            kept = Kept(connection, "small")
+            question = kept.questions()[0]
+            values = {"k": k, "fetch_k": None, "retriever": "dense", "store": "index"}
+            assert len(kept.found(1, question.text, values)) == k
+    page = page_of(write_report(path, tmp_path / "r.html", metric="evidence_coverage"))
+    sides = page.section("questions").by_class("sides")
+    told = [side.text for side in sides]
+    assert told
+    assert all("dropped by token_budget" in text for text in told)
+    assert all(one.attributes["d"] for side in sides for one in side.by_class("out"))
+
+
+def test_chunks_of_another_embedder_are_not_on_the_map(tmp_path):
+    grid = {"method": "context_only", "chunk_size": 16, "k": 4, "embedder": ["words", "others"]}
+    both = {"words": EmbedderSpec(Words(), "words"), "others": EmbedderSpec(Words("others"), "others")}
+    path = ran(experiment(grid=grid, embedders=both), tmp_path / "r.db")
+    with opened_database(path).reading() as connection:
+        kept = Kept(connection, "small")
+        values = {"k": 4, "fetch_k": None, "retriever": "dense", "store": "index"}
+        # The file does not say for certain which of the two it was.
+        assert kept.found(1, kept.questions()[0].text, values) == ()

@@ -80,7 +80,7 @@ class Kept:
     def __init__(self, connection: sqlite3.Connection, experiment: str) -> None:
         self._connection = connection
         self._experiment = experiment
-        self._searches: dict[tuple[int, str, str, int | None], list[str]] | None = None
+        self._searches: dict[tuple[int, str, str, str], list[tuple[str, str | None, int | None]]] | None = None
         self._lengths: dict[int, dict[tuple[str, int | None], int]] = {}
 
     def questions(self) -> list[Asked]:
@@ -146,13 +146,20 @@ class Kept:
         """
         if self._searches is None:
             self._searches = defaultdict(list)
-            for key, *place in self._connection.execute(
-                'SELECT key, "index", question, retriever, depth FROM retrievals'
+            for key, embedder, depth, *place in self._connection.execute(
+                'SELECT key, embedder, depth, "index", question, retriever, store FROM retrievals'
             ):
-                self._searches[tuple(place)].append(key)
+                self._searches[tuple(place)].append((key, embedder, depth))
         depth = values.get("fetch_k") or values.get("k")
-        keys = self._searches.get((index, question, values.get("retriever", ""), depth), ())
-        if len(keys) != 1:
+        place = index, question, values.get("retriever", ""), values.get("store", "")
+        # The exact index is searched once, for the largest number that a grid asks for: each context has the first.
+        there = [
+            (found, embedder, key)
+            for key, embedder, found in self._searches.get(place, ())
+            if found == depth or (place[-1] == "index" and depth is not None and found is not None and found > depth)
+        ]
+        if len({embedder for _, embedder, _ in there}) != 1:
             return ()
-        ((hits,),) = self._connection.execute("SELECT hits FROM retrievals WHERE key = ?", keys)
-        return [row for row, _ in json.loads(hits)]
+        _, _, key = min(there, key=lambda one: one[0] or 0)
+        ((hits,),) = self._connection.execute("SELECT hits FROM retrievals WHERE key = ?", [key])
+        return [row for row, _ in json.loads(hits)][:depth]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from oprag.compare.curve import Row
@@ -68,7 +68,13 @@ class Sweep:
         return remarks_of(self.impossible, self.repeated, self.unfilled)
 
 
-def read_sweep(path: ResultsFile | str | os.PathLike[str], experiment: str, metric: str) -> Sweep:
+def read_sweep(
+    path: ResultsFile | str | os.PathLike[str],
+    experiment: str,
+    metric: str,
+    *,
+    watch: Callable[[int, int], None] | None = None,
+) -> Sweep:
     """What a sweep says that was run.
 
     The chosen setting is the one with the fewest tokens that is at most one standard error behind the highest one: of
@@ -83,13 +89,14 @@ def read_sweep(path: ResultsFile | str | os.PathLike[str], experiment: str, metr
         path: The results file.
         experiment: The name of the sweep in it.
         metric: What was scored.
+        watch: Told how many settings have their intervals, and how many there are.
 
     Raises:
         ExperimentError: There is no such experiment in the file, or nothing was scored.
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
     results = read_results(path, experiment)
-    table = cell_table(results)
+    table = cell_table(results, watch=watch)
     everything = list(zip(settings_of(results.cells), table, strict=True))
     impossible = [row for setting, row in everything if is_impossible(setting)]
     points = [(setting, row) for setting, row in everything if not is_impossible(setting)]
