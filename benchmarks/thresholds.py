@@ -50,9 +50,9 @@ def run() -> Result:
         "asked before; the compressor alone, which takes documents and gives documents. oprag: "
         "`OrderPreservingCompressor` with a similarity and a redundancy threshold, ordering included; vectors from its "
         "cache in memory. LangChain: a `DocumentCompressorPipeline` of `EmbeddingsRedundantFilter` and "
-        "`EmbeddingsFilter`, which share their vectors with each other and forget them behind each question. "
-        "(`EmbeddingsFilter` cannot be told to keep more than 20 documents.) Several questions in a row on each side, "
-        "so that both find the processor's caches as they left them.",
+        f"`EmbeddingsFilter(k={CHUNKS})`, which share their vectors with each other and forget them after each "
+        "question. (`EmbeddingsFilter` keeps 20 documents unless `k` is given.) Several questions in a row on each "
+        "side, so that both find the processor's caches as they left them.",
     )
     embedder = LocalEmbedder()
     text = "\n\n".join(topics.values())
@@ -110,7 +110,8 @@ def _theirs(documents: list[Document], embeddings: Embeddings, similarity: float
         pipeline = DocumentCompressorPipeline(
             transformers=[
                 EmbeddingsRedundantFilter(embeddings=embeddings, similarity_threshold=REDUNDANCY),
-                EmbeddingsFilter(embeddings=embeddings, similarity_threshold=similarity),
+                # 20 by default, however many are similar enough.
+                EmbeddingsFilter(embeddings=embeddings, similarity_threshold=similarity, k=CHUNKS),
             ]
         )
     return lambda: pipeline.compress_documents(documents, QUESTION)

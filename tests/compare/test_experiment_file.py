@@ -258,6 +258,11 @@ GRIDS = {
     "ordr = 'source'": "grid: unknown axis 'ordr'; did you mean 'order'?",
     "order = 'sauce'": "grid: the axis 'order' cannot have the value 'sauce'",
     "k = [2, 0]": "grid: the axis 'k' cannot have the value 0",
+    "token_budget = 'None'": "grid: the axis 'token_budget' cannot have the value 'None': token_budget must be a whole "
+    "number from 1, or None, got 'None'; None is written \"none\"",
+    "method = 'stuf'": "grid: the axis 'method' cannot have the value 'stuf': method must be one of stuff, map_reduce, "
+    "refine, map_rerank, step_down, reciprocal, long_context, self_route, closed_book, closed_book_likelihood, "
+    "context_only, answer_likelihood, got 'stuf'",
     "k = []": "grid: the axis 'k' has no values",
     "model = 'big'": "grid: there is no model 'big' in this experiment; there are: none",
     "method = 'stuff'\nk = 2": "grid: no combination of the grid can be run: method=stuff needs a model",

@@ -7,6 +7,7 @@ from contextlib import closing
 from statistics import fmean, median
 from typing import Any
 
+import numpy as np
 import pytest
 
 from oprag.compare import Comparison, compare
@@ -14,6 +15,7 @@ from oprag.compare.answer_rows import answer_columns
 from oprag.compare.axes import axes
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.measured import measure_cells
+from oprag.compare.pairs import differences
 from oprag.compare.quantities import COSTS
 from oprag.compare.reading import CellAnswers, KeptAnswer, Results
 from oprag.compare.scoring import METRICS
@@ -410,3 +412,31 @@ def test_seconds_are_one_figure_wherever_they_are_shown(tmp_path):
     assert run.where(method="stuff")[0]["seconds"] == wanted
     assert [row["seconds"] for row in run.pareto("token_f1", cost="seconds")] == [wanted]
     assert run.pivot("method", "k", "seconds", value="mean").cells["stuff", 2].summary.mean == wanted
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_numbers_that_are_all_missing_are_numbers_in_parquet(tmp_path, answers):
+    pq: Any = pytest.importorskip("pyarrow.parquet")
+    path = write_experiment(tmp_path, 'method = "closed_book"', model())
+    run = compare(path, tmp_path / "r.db")
+    run.to_parquet(tmp_path / "t.parquet", answers=answers)
+    kinds = {field.name: str(field.type) for field in pq.read_table(tmp_path / "t.parquet").schema}
+    assert kinds["context_tokens"] == "double"
+    assert kinds["method"] == "string"
+    if answers:
+        assert kinds["error"] == "string"
+    frame = run.to_pandas(answers=answers)
+    assert frame["context_tokens"].dtype.kind == "f"
+    assert frame["context_tokens"].isna().all()
+
+
+def test_one_sample_of_scores_has_one_interval():
+    draw = np.random.default_rng(0)
+    # Against a baseline of zeros the difference is the score itself.
+    scores = {str(n): float(draw.random()) for n in range(40)}
+    zeros = dict.fromkeys(scores, 0.0)
+    run = frame(made(zeros, order="source"), made(scores, order="rank"))
+    summary = run.settings[1].scores["token_f1"]
+    (pair,) = differences(run.results)
+    cell = run.pivot("order", "k", value="mean [interval]").cells["rank", None].summary
+    assert (summary.low, summary.high) == (pair.difference.low, pair.difference.high) == (cell.low, cell.high)

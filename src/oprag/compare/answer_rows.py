@@ -14,12 +14,14 @@ from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import AVERAGED, settings_of
 from oprag.compare.table import metrics_of
 
-__all__ = ["answer_columns", "answer_rows"]
+__all__ = ["TEXTS", "answer_columns", "answer_rows"]
 
 _QUESTION = ("question_id", "question", "gold_answers", "documents")
 _ANSWER = ("status", "answer", "error", "message", "notes", "route", "calls")
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "tokens")
 _CONTEXT = ("estimated", "embedded_tokens", "context_tokens", "context_chunks")
+TEXTS = (*_QUESTION, "status", "answer", "error", "message", "route")
+"""The columns that hold text; all others but axes hold numbers."""
 _PHASES = ("indexing", "retrieval", "generation")
 _MEASURED = ("seconds", "cpu_percent", "peak_memory_bytes")
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from oprag.assembly import Assembly
 from oprag.methods.options import MethodOptions
 
-__all__ = ["METHOD_AXES", "Axis", "Part", "axes", "plain_value"]
+__all__ = ["METHOD_AXES", "Axis", "Part", "axes", "plain_value", "takes_none"]
 
 Part = Literal["parts", "assembly", "method"]
 
@@ -81,4 +81,9 @@ def plain_value(axis: Axis, value: Any) -> Any:
     """A value as it is written in a grid: "none" stands for None where that is a value, since TOML has none."""
     if axis.name in _FRACTIONS and type(value) in (int, float):
         return float(value) + 0.0  # so that 1 and 1.0, or 0 and -0, are one value
-    return None if value == "none" and axis.default is None and axis.name not in ("data", "embedder") else value
+    return None if value == "none" and takes_none(axis) else value
+
+
+def takes_none(axis: Axis) -> bool:
+    """Whether None is a value of the axis."""
+    return axis.default is None and axis.name not in ("data", "embedder")

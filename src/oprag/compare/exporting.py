@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,13 +69,16 @@ def write_csv(
         text.detach()
 
 
-def write_parquet(path: str | os.PathLike[str], columns: Sequence[str], rows: Rows) -> None:
+def write_parquet(
+    path: str | os.PathLike[str], columns: Sequence[str], rows: Rows, *, numbers: Collection[str] = ()
+) -> None:
     """Write a Parquet file, whole or not at all; one that is there is replaced.
 
     Args:
         path: The file.
         columns: The names of the columns.
         rows: The rows.
+        numbers: The columns that hold numbers, of which there may be none.
 
     Raises:
         OptionError: It cannot be written.
@@ -86,17 +89,20 @@ def write_parquet(path: str | os.PathLike[str], columns: Sequence[str], rows: Ro
     import pyarrow.parquet as pq
 
     by_column = _columns(columns, rows)
-    table = pa.table({name: pa.array(values, type=_type(values)) for name, values in by_column.items()})
+    table = pa.table(
+        {name: pa.array(values, type=_type(values, number=name in numbers)) for name, values in by_column.items()}
+    )
     with _written(path) as target, replacing(target) as file:
         pq.write_table(table, file)
 
 
-def data_frame(columns: Sequence[str], rows: Rows) -> pd.DataFrame:
+def data_frame(columns: Sequence[str], rows: Rows, *, numbers: Collection[str] = ()) -> pd.DataFrame:
     """A data frame of pandas. Whole numbers of which some lack are `Int64`, so that they stay whole.
 
     Args:
         columns: The names of the columns.
         rows: The rows.
+        numbers: The columns that hold numbers, of which there may be none.
 
     Raises:
         MissingExtraError: pandas is not installed.
@@ -108,7 +114,12 @@ def data_frame(columns: Sequence[str], rows: Rows) -> pd.DataFrame:
     made: dict[str, Any] = {}
     for name, values in _columns(columns, rows).items():
         kinds = {type(value) for value in values}
-        made[name] = pd.array(values, dtype="Int64") if kinds == {int, type(None)} else values
+        if kinds == {int, type(None)}:
+            made[name] = pd.array(values, dtype="Int64")
+        elif name in numbers and kinds == {type(None)}:
+            made[name] = pd.array(values, dtype="Float64")
+        else:
+            made[name] = values
     return pd.DataFrame(made, columns=list(columns))
 
 
@@ -162,8 +173,10 @@ def _plain(value: Any) -> Any:
     return storable(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def _type(values: Sequence[Any]) -> Any:
+def _type(values: Sequence[Any], *, number: bool) -> Any:
     """The type of a column in which there is nothing, which is none in Parquet; else it is found."""
     import pyarrow as pa
 
-    return pa.string() if all(value is None for value in values) else None
+    if any(value is not None for value in values):
+        return None
+    return pa.float64() if number else pa.string()

@@ -9,8 +9,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, overload
 
-from oprag.compare.answer_rows import answer_columns, answer_rows
+from oprag.compare.answer_rows import TEXTS, answer_columns, answer_rows
 from oprag.compare.better import NOT_BETTER
+from oprag.compare.curve import ORDERED_AXES
 from oprag.compare.exporting import data_frame, write_csv, write_parquet
 from oprag.compare.frame_text import as_html, as_text
 from oprag.compare.measurements import MeasuredSetting
@@ -148,7 +149,8 @@ class SettingTable(Sequence[Mapping[str, Any]]):
             MissingExtraError: pandas is not installed.
             ResultsFileError: The file is not there any more, or is damaged.
         """
-        return data_frame(*self._exported(answers=answers))
+        columns, rows = self._exported(answers=answers)
+        return data_frame(columns, rows, numbers=self._numbers(columns))
 
     def to_csv(self, path: File, *, answers: bool = False, spreadsheet_safe: bool = True) -> None:
         """Write a CSV file in UTF-8, with commas; one that is there is replaced, whole or not at all.
@@ -178,7 +180,8 @@ class SettingTable(Sequence[Mapping[str, Any]]):
             ResultsFileError: The file of the results is not there any more, or is damaged.
             MissingExtraError: pyarrow is not installed.
         """
-        write_parquet(self._target(path), *self._exported(answers=answers))
+        columns, rows = self._exported(answers=answers)
+        write_parquet(self._target(path), columns, rows, numbers=self._numbers(columns))
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
@@ -192,6 +195,11 @@ class SettingTable(Sequence[Mapping[str, Any]]):
         if not answers:
             return self.columns, self._rows
         return answer_columns(self.results, self.axis_columns, measured=bool(self.seconds)), self.answers()
+
+    def _numbers(self, columns: Iterable[str]) -> set[str]:
+        """The columns that hold numbers, also where all of them are missing."""
+        texts = {*TEXTS, *(name for name in self.axis_columns if name not in ORDERED_AXES)}
+        return {name for name in columns if name not in texts}
 
     def _target(self, path: File) -> Path:
         return check_target(path, self.path)

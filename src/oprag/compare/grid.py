@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, get_args
 
 from oprag.assembly import Assembly
 from oprag.checks import check_choice, check_count, check_names
-from oprag.compare.axes import axes, plain_value
+from oprag.compare.axes import axes, plain_value, takes_none
 from oprag.compare.cell import ALONE, CLOSED, CONTROLS, LIKELIHOODS, Cell
 from oprag.errors import ExperimentError, OpragError, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
-from oprag.methods.registry import check_needs
+from oprag.methods.registry import check_needs, method_names
 from oprag.retrieval.search import Retriever
 from oprag.retrieval.split_sources import Split
 from oprag.tokens import TokenCounter
@@ -187,24 +187,34 @@ def _check_each(full: Mapping[str, Sequence[Any]], fixed: Fixed) -> None:
     """
     plain: dict[str, Any] = {"assembly": Assembly(), "method": MethodOptions(prompts=fixed.prompts)}
     for name, values in full.items():
-        part = axes()[name].part
         for value in values:
             try:
-                if part != "parts":
-                    # With others that go with it: what cannot be together is told apart below.
-                    type(plain[part])(**{**_RELATED.get(name, {}), name: value})
-                elif name == "retriever":
-                    check_choice(name, value, get_args(Retriever))
-                elif name == "splitter":
-                    Split(value).complete()
-                elif name in ("chunk_size", "repeat"):
-                    check_count(name, value, optional=name != "repeat")
-                elif name == "chunk_overlap":
-                    check_count(name, value, least=0)
-                if name == "inner_method" or (name == "method" and value not in CONTROLS):
-                    check_needs(MethodOptions(method=value), embeddings=True, read_source=True)
+                _check_value(name, value, plain)
             except OpragError as error:
-                raise ExperimentError(f"the axis {name!r} cannot have the value {value!r}: {error}", value) from error
+                none = '; None is written "none"' if takes_none(axes()[name]) else ""
+                raise ExperimentError(
+                    f"the axis {name!r} cannot have the value {value!r}: {error}{none}", value
+                ) from error
+
+
+def _check_value(name: str, value: Any, plain: Mapping[str, Any]) -> None:
+    """Refuse a value that its axis cannot have."""
+    part = axes()[name].part
+    if name == "method":
+        check_choice(name, value, (*method_names(), *CONTROLS))
+    if part != "parts":
+        # With others that go with it: what cannot be together is told apart below.
+        type(plain[part])(**{**_RELATED.get(name, {}), name: value})
+    elif name == "retriever":
+        check_choice(name, value, get_args(Retriever))
+    elif name == "splitter":
+        Split(value).complete()
+    elif name in ("chunk_size", "repeat"):
+        check_count(name, value, optional=name != "repeat")
+    elif name == "chunk_overlap":
+        check_count(name, value, least=0)
+    if name == "inner_method" or (name == "method" and value not in CONTROLS):
+        check_needs(MethodOptions(method=value), embeddings=True, read_source=True)
 
 
 _RELATED: Mapping[str, Mapping[str, Any]] = {"fetch_k": {"k": None}, "min_keep": {"k": None}}

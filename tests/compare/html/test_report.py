@@ -492,3 +492,30 @@ def test_chunks_of_another_embedder_are_not_on_the_map(tmp_path):
         values = {"k": 4, "fetch_k": None, "retriever": "dense", "store": "index"}
         # The file does not say for certain which of the two it was.
         assert kept.found(1, kept.questions()[0].text, values) == ()
+
+
+def test_no_column_is_lost_on_paper(page):
+    (style,) = page.root.all("style")
+    on_paper = re.search(r"@media print\{(.*)\}\s*@page", style.raw, re.DOTALL)
+    assert on_paper is not None
+    # Tables are as wide as the paper and no wider: cells may break, boxes that scroll on a screen hide nothing.
+    assert ".scroll{display:block;overflow:visible;max-width:none" in on_paper[1]
+    assert "table{width:100%" in on_paper[1]
+    assert re.search(r"th,td,\.n,[^{]*\{[^}]*min-width:0;white-space:normal", on_paper[1])
+    assert "@page{size:landscape" in style.raw
+    many = [table for table in page.root.all("table") if len(table.rows()[0]) > 10]
+    assert many
+    assert all(table.attributes["class"] == "wide" for table in many)
+
+
+def test_long_titles_of_charts_are_whole(tmp_path):
+    axes = {"similarity_threshold": ["none", 0.3], "redundancy_threshold": ["none", 0.98], "min_keep": [0, 1]}
+    grid = {"chunk_size": [16, 32], "k": [1, 4], "method": ["stuff", "refine"], "token_budget": ["none", 400], **axes}
+    path = ran(experiment(RecordingModel(reader), grid=grid, data=keepers(1, 2)), tmp_path / "r.db")
+    page = page_of(write_report(path, tmp_path / "r.html"))
+    charts = page.section("length").all("svg") + page.section("cost").all("svg")
+    assert len(charts) > 5
+    for chart in charts:
+        shown = " ".join(text.text for text in chart.all("text"))
+        assert "…" not in shown
+        assert "".join(chart.all("title")[0].text.split()) in "".join(shown.split())

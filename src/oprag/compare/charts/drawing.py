@@ -9,11 +9,13 @@ from oprag.compare.charts.palette import Look, marker, paint
 from oprag.compare.charts.texts import SMALL, text_width, wrapped
 from oprag.svg import escaped, picture, pixels
 
-__all__ = ["LINE", "WIDTH", "Drawing", "label", "ring", "tooltip"]
+__all__ = ["LINE", "MOST_LINES", "WIDTH", "Drawing", "label", "ring", "tooltip"]
 
 WIDTH = 360.0
 """In pixels: text of 12 pixels is shown as such on the narrowest phones."""
 LINE = 16.0
+MOST_LINES = 8
+"""Lines of a title or a name: settings that differ in many axes have long ones."""
 _TITLE = 14
 _SAMPLE = 30.0
 _BETWEEN = 14.0
@@ -38,7 +40,7 @@ class Drawing:
         self.top = 0.0
         self._title, self._description, self._note = title, description, note
         self._elements: list[str] = []
-        lines = wrapped(title, WIDTH, _TITLE, 3)
+        lines = wrapped(title, WIDTH, _TITLE, MOST_LINES)
         self.add(
             *(
                 f'<text y="{pixels(_TITLE + 18 * n)}" font-size="{_TITLE}" font-weight="600">{escaped(line)}</text>'
@@ -67,7 +69,7 @@ class Drawing:
         x = WIDTH
         for shown, name in entries:
             room = _SAMPLE if dashes else 16.0
-            lines = wrapped(name, WIDTH - room, SMALL, 3)
+            lines = wrapped(name, WIDTH - room, SMALL, MOST_LINES)
             wide = room + max((text_width(line, SMALL) for line in lines), default=0)
             if x + wide > WIDTH:
                 x = 0.0

@@ -7,7 +7,7 @@ from itertools import pairwise
 from numbers import Integral
 
 from oprag.checks import check_text
-from oprag.compare.charts.drawing import LINE, WIDTH, Drawing, label, tooltip
+from oprag.compare.charts.drawing import LINE, MOST_LINES, WIDTH, Drawing, label, tooltip
 from oprag.compare.charts.numbers import figure
 from oprag.compare.charts.palette import paint
 from oprag.compare.charts.plot import Plot, draw_numbers_below
@@ -65,7 +65,7 @@ def histogram(
     height = _ALONE if len(series) == 1 else _AMONG
     plot = None
     for name, those in series.items():
-        for line in wrapped(name, WIDTH, SMALL, 2) if len(series) > 1 else ():
+        for line in wrapped(name, WIDTH, SMALL, MOST_LINES) if len(series) > 1 else ():
             drawing.top += LINE
             drawing.add(label(0, drawing.top - 2, line, more='font-weight="600"'))
         top = drawing.top + 8

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import NamedTuple
 
 from oprag.checks import check_text
-from oprag.compare.charts.drawing import LINE, WIDTH, Drawing, label, tooltip
+from oprag.compare.charts.drawing import LINE, MOST_LINES, WIDTH, Drawing, label, tooltip
 from oprag.compare.charts.numbers import figure
 from oprag.compare.charts.palette import MOST_NAMED, OTHERS, Look, look, marker, paint
 from oprag.compare.charts.plot import Plot, draw_plot, span_of
@@ -165,7 +165,7 @@ def _list(drawing: Drawing, front: Sequence[Dot], plot: Plot) -> None:
     drawing.paragraph("On the front, numbered in the chart:")
     for place, dot in enumerate(front[:_MOST_NUMBERED], 1):
         text = f"{dot.name}: {plot.x.words(dot.x)}, {plot.y.words(dot.y)}"
-        for number_of_line, line in enumerate(wrapped(text, WIDTH - _INDENT, SMALL, 3)):
+        for number_of_line, line in enumerate(wrapped(text, WIDTH - _INDENT, SMALL, MOST_LINES)):
             drawing.top += LINE
             if not number_of_line:
                 drawing.add(label(_INDENT - 6, drawing.top - 4, str(place), anchor="end", more='font-weight="600"'))
