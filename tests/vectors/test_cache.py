@@ -108,7 +108,7 @@ def test_vectors_of_zeros_are_refused(cache, bad):
     assert len(cache) == 0
 
 
-@pytest.mark.parametrize("given", [[["a", "b"]], [[1, 2], [3]], [[object()]]], ids=str)
+@pytest.mark.parametrize("given", [[["a", "b"]], [[1, 2], [3]], [[object()]]], ids=["texts", "ragged", "objects"])
 def test_vectors_that_are_not_numbers_are_refused(cache, given):
     with pytest.raises(CacheError, match="vectors must be a matrix of numbers"):
         cache.put("model", ["a"] * len(given), given)
