@@ -1,18 +1,23 @@
 """Two tenants in one store never mix: a filter arrives, or the call is refused."""
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langchain_classic.chains.history_aware_retriever import create_history_aware_retriever
 from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
 from langchain_core.documents import Document
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import ConfigurableField, RunnableConfig
+from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from oprag import OptionError
-from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
-from tests.langchain.conftest import QUESTION, parts, store_of
+from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
+from oprag.methods import Answer
+from tests.langchain.conftest import QUESTION, RecordingChatModel, parts, store_of
 
 
 def only(tenant: str) -> Callable[[Document], bool]:
@@ -174,3 +179,123 @@ async def test_per_user_configuration_reaches_the_wrapped_retriever_of_a_context
         await retriever.aget_context(QUESTION, config=per_user(tenant)),
     ):
         assert {chunk.metadata["tenant"] for chunk in context.kept} == {tenant}
+
+
+def chain_over(retriever: Any, **options: Any) -> OrderPreservingChain:
+    return OrderPreservingChain(llm=RecordingChatModel(), retriever=retriever, **options)
+
+
+def per_question(tenant: str) -> dict[str, Any]:
+    return {"input": QUESTION, "filter": only(tenant)}
+
+
+@pytest.mark.parametrize("way", ["store", "wrapped", "ours"])
+@pytest.mark.parametrize("tenant", ["A", "B"])
+async def test_a_chain_takes_a_filter_for_one_question(shared, tenant: str, way: str):
+    retriever = {
+        "store": lambda: shared,
+        "wrapped": lambda: shared.as_retriever(search_kwargs={"k": 20}),
+        "ours": lambda: OrderPreservingRetriever(vectorstore=shared),
+    }[way]()
+    chain = chain_over(retriever)
+    given = per_question(tenant)
+    results = [
+        chain.invoke(given),
+        await chain.ainvoke(given),
+        *chain.batch([given]),
+        *await chain.abatch([given]),
+        functools.reduce(operator.add, chain.stream(given)),
+        functools.reduce(operator.add, [piece async for piece in chain.astream(given)]),
+    ]
+    for result in results:
+        assert (len(result["context"]), tenants(result["context"])) == (12, {tenant})
+        assert result["filter"] is given["filter"]
+    for prompt in chain.llm.prompts:  # type: ignore[attr-defined]
+        assert ("a.txt" in prompt, "b.txt" in prompt) == (tenant == "A", tenant == "B")
+    assert tenants(chain.invoke({"input": QUESTION, "filter": None})["context"]) <= {"A", "B"}
+
+
+async def test_answer_and_compare_take_a_filter(shared):
+    chain = chain_over(shared)
+    answers = [
+        chain.answer(QUESTION, filter=only("B")),
+        await chain.aanswer(QUESTION, filter=only("B")),
+        *chain.compare(QUESTION, ["stuff", "refine"], filter=only("B")),
+        *await chain.acompare(QUESTION, ["stuff", "refine"], filter=only("B")),
+        *[one for one in chain.stream_answer(QUESTION, filter=only("B")) if isinstance(one, Answer)],
+        *[one async for one in chain.astream_answer(QUESTION, filter=only("B")) if isinstance(one, Answer)],
+    ]
+    assert len(answers) == 8
+    for answer in answers:
+        assert {chunk.metadata["tenant"] for context in answer.contexts for chunk in context.kept} == {"B"}
+
+
+def test_the_filter_holds_for_every_search_of_a_question(shared):
+    model = RecordingChatModel(answers=["Who?\nWhere?", *["An answer."] * 3])
+    chain = OrderPreservingChain(llm=model, retriever=shared, method="step_down", variants=2)
+    answer = chain.answer(QUESTION, filter=only("A"))
+    assert len(answer.contexts) == 3
+    assert {chunk.metadata["tenant"] for context in answer.contexts for chunk in context.kept} == {"A"}
+
+
+@pytest.mark.parametrize("wrap", DROPPING[:3], ids=["ensemble", "compression of an ensemble", "any keyword"])
+async def test_a_filter_of_a_chain_that_would_be_dropped_is_refused(shared, wrap: Any):
+    chain = chain_over(wrap(shared))
+    with pytest.raises(OptionError, match="takes no filter"):
+        chain.invoke(per_question("A"))
+    with pytest.raises(OptionError, match="takes no filter"):
+        await chain.ainvoke(per_question("A"))
+    assert chain.llm.prompts == []  # type: ignore[attr-defined]
+
+
+def test_a_runnable_that_gets_all_inputs_gets_the_filter_among_them(shared):
+    def search(given: dict[str, Any]) -> list[Document]:
+        found: list[Document] = shared.similarity_search(given["input"], k=20, filter=given["filter"])
+        return found
+
+    result = chain_over(RunnableLambda(search)).invoke(per_question("B"))
+    assert (len(result["context"]), tenants(result["context"])) == (12, {"B"})
+
+
+@pytest.mark.parametrize("follows_up", [False, True])
+def test_a_filter_that_a_history_aware_retriever_would_drop_is_refused(shared, follows_up: bool):
+    prompt = ChatPromptTemplate.from_messages([MessagesPlaceholder("chat_history"), ("human", "{input}")])
+    chain = chain_over(create_history_aware_retriever(RecordingChatModel(), shared.as_retriever(), prompt))
+    history = [("Who?", "The captain.")] if follows_up else []
+    assert chain.invoke({"input": QUESTION, "chat_history": history})["answer"] == "An answer."
+    with pytest.raises(OptionError, match="takes no filter"):
+        chain.invoke({**per_question("A"), "chat_history": history})
+
+
+@pytest.mark.parametrize(
+    "name", ["filters", "Filter", "filter_", "k", "fetch_k", "top_k", "search_kwargs", "chat_histroy"]
+)
+async def test_an_input_that_would_be_ignored_is_refused(shared, name: str):
+    chain = chain_over(shared)
+    wrong: dict[str, Any] = {name: {"tenant": "A"}}
+    given = {"input": QUESTION, **wrong}
+    with pytest.raises(OptionError, match=f"'{name}'"):
+        chain.invoke(given)
+    with pytest.raises(OptionError, match=f"'{name}'"):
+        await chain.ainvoke(given)
+    with pytest.raises(OptionError, match=f"'{name}'"):
+        next(chain.stream(given))
+    with pytest.raises(OptionError, match=f"'{name}'"):
+        chain.answer(QUESTION, **wrong)
+    assert chain.llm.prompts == []  # type: ignore[attr-defined]
+
+
+def test_an_input_that_is_understood_is_not_refused(shared):
+    by_prompt = chain_over(shared, prompts={"answer": "{context} {question} at most {k} words"})
+    assert by_prompt.invoke({"input": QUESTION, "k": 5})["answer"] == "An answer."
+    assert by_prompt.llm.prompts[0].endswith("at most 5 words")  # type: ignore[attr-defined]
+    everything = chain_over(RunnableLambda(lambda given: shared.similarity_search(given["input"], k=given["k"])))
+    assert len(everything.invoke({"input": QUESTION, "k": 5})["context"]) == 5
+    passed_on = {"input": QUESTION, "language": "French", "order": "A-17", "metadata": {}, "session_id": "1"}
+    result = chain_over(shared).invoke(passed_on)
+    assert {name: result[name] for name in passed_on} == passed_on
+
+
+def test_a_filter_as_a_keyword_of_the_call_is_refused_with_where_it_belongs(shared):
+    with pytest.raises(OptionError, match="in the input"):
+        chain_over(shared).invoke(QUESTION, filter=only("A"))

@@ -13,19 +13,20 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_valid
 from oprag.assembly import OP_RAG_16K
 from oprag.checks import check_text
 from oprag.errors import OptionError
-from oprag.fields import AssemblyFields, given_options
-from oprag.langchain.asking import Asked, ChainOutput, limit_of, merged, question_in, task_of
+from oprag.fields import OPTIONS, AssemblyFields, given_options
+from oprag.langchain.asking import Asked, ChainOutput, check_inputs, limit_of, merged, question_in, task_of
 from oprag.langchain.backend import Parts
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import as_template
 from oprag.langchain.near_misses import CHAIN, HOW_TO_PASS
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.runs import as_run
+from oprag.langchain.wrapped import without_retrievers
 from oprag.langchain.wrapping import order_preserving, takes_all_inputs, with_inputs
-from oprag.method_fields import READ_SOURCE, MethodFields
+from oprag.method_fields import METHOD_OPTIONS, READ_SOURCE, MethodFields
 from oprag.methods.answer import Answer
 from oprag.methods.options import MethodOptions
-from oprag.methods.prompts import HELPERS, as_prompts
+from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.vectors.fields import VectorFields, common_cache
@@ -36,8 +37,10 @@ Inputs = dict[str, Any] | str
 
 Kept = list[Answer] | None
 
+# As they are called here and in LangChain.
+_OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type", "score_threshold", "top_k"))
 # What inputs and prompts of these names are taken for.
-_TAKEN = ("chat_history", "answers", *HELPERS)
+_TAKEN = ("chat_history", "filter", "answers", *HELPERS)
 
 
 class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSerializable[Inputs, dict[str, Any]]):
@@ -101,21 +104,21 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
         return self._retriever if same else self._retriever.model_copy(update={"vector_cache": cache})
 
     def _invoke(self, given: Any, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
-        inputs = question_in(given, self.input_key)
+        inputs = self._inputs(given)
         output = self._output(inputs)
         for shown in self._asked(inputs, config).shown(streaming=False):
             output.piece(shown)
         return output.whole(kept)
 
     async def _ainvoke(self, given: Any, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
-        inputs = question_in(given, self.input_key)
+        inputs = self._inputs(given)
         output = self._output(inputs)
         async for shown in self._asked(inputs, config).ashown(streaming=False):
             output.piece(shown)
         return output.whole(kept)
 
     def _stream(self, given: Iterator[Any], config: RunnableConfig, kept: Kept = None) -> Iterator[dict[str, Any]]:
-        inputs = question_in(merged(given), self.input_key)
+        inputs = self._inputs(merged(given))
         output = self._output(inputs)
         yield output.inputs()
         with closing(self._asked(inputs, config).shown(streaming=True)) as all_shown:  # type: ignore[type-var]
@@ -127,7 +130,7 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
     async def _astream(
         self, given: AsyncIterator[Any], config: RunnableConfig, kept: Kept = None
     ) -> AsyncIterator[dict[str, Any]]:
-        inputs = question_in(merged([piece async for piece in given]), self.input_key)
+        inputs = self._inputs(merged([piece async for piece in given]))
         output = self._output(inputs)
         yield output.inputs()
         async with aclosing(self._asked(inputs, config).ashown(streaming=True)) as all_shown:  # type: ignore[type-var]
@@ -152,17 +155,17 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
                 yield piece
 
     def _compare(
-        self, inputs: Any, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
+        self, given: Any, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
     ) -> dict[str, Any]:
-        for one in self._asked_together(inputs, config, options):
+        for one in self._asked_together(self._inputs(given), config, options):
             one.prepare()
             kept += [shown for shown in one.shown(streaming=False) if isinstance(shown, Answer)]
         return {answer.method: answer.text for answer in kept}
 
     async def _acompare(
-        self, inputs: Any, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
+        self, given: Any, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
     ) -> dict[str, Any]:
-        for one in self._asked_together(inputs, config, options):
+        for one in self._asked_together(self._inputs(given), config, options):
             await one.aprepare()
             kept += [shown async for shown in one.ashown(streaming=False) if isinstance(shown, Answer)]
         return {answer.method: answer.text for answer in kept}
@@ -178,14 +181,28 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
 
     def _asked(self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions | None = None) -> Asked:
         options = options or self._options
-        retriever = self._searching()
-        if self._retriever is not self.retriever and takes_all_inputs(retriever):
-            # Such a chain deals with the conversation itself.
+        retriever, wanted = self._searching(), inputs.get("filter")
+        if self._hands_on_all_inputs:
+            # Such a chain deals with the conversation itself, and with a filter where it searches itself.
+            wanted = None if without_retrievers(self.retriever) else wanted
             retriever = with_inputs(retriever, inputs, self.input_key)
             options = replace(options, condense=False)
         assembly = options.numbered(retriever.assembly)
-        parts = Parts(self.llm, retriever, assembly, self.embeddings, self._reader, config)
+        parts = Parts(self.llm, retriever, assembly, self.embeddings, self._reader, config, wanted)
         return Asked(task_of(inputs, self.input_key, options, parts), parts, limit_of(config, options))
+
+    def _inputs(self, given: Any) -> dict[str, Any]:
+        """What the chain was given, checked."""
+        inputs = question_in(given, self.input_key)
+        if len(inputs) > 1 and not self._hands_on_all_inputs:
+            prompts = [getattr(self._options.prompts, step).fields for step in STEPS]
+            keys = (self.input_key, self.output_key, self.documents_key)
+            check_inputs(inputs, frozenset(keys).union(*prompts), _OPTIONS)
+        return inputs
+
+    @property
+    def _hands_on_all_inputs(self) -> bool:
+        return self._retriever is not self.retriever and takes_all_inputs(self._retriever)
 
     def _output(self, inputs: dict[str, Any]) -> ChainOutput:
         retriever = self._retriever

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.utils import AddableDict
 
-from oprag.errors import QueryError
+from oprag.errors import OptionError, QueryError
 from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Parts
 from oprag.langchain.documents import documents_of
 from oprag.langchain.messages import history_of
@@ -23,7 +23,10 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.task import Task
 from oprag.side_by_side import Limit
 
-__all__ = ["Asked", "ChainOutput", "limit_of", "merged", "question_in", "shared_limit", "task_of"]
+__all__ = ["Asked", "ChainOutput", "check_inputs", "limit_of", "merged", "question_in", "shared_limit", "task_of"]
+
+# The inputs that mean something beside the question.
+_INPUTS = ("chat_history", "choices", "filter")
 
 shared_limit: ContextVar[Limit | None] = ContextVar("shared_limit", default=None)
 """The limit of the batch that a question belongs to: four questions with four calls each would make sixteen."""
@@ -52,6 +55,35 @@ def question_in(given: Any, key: str) -> dict[str, Any]:
     if key not in given:
         raise QueryError(f"the input has no {key!r}; it has {', '.join(map(str, given)) or 'nothing'}", given)
     return dict(given)
+
+
+def check_inputs(inputs: Mapping[Any, Any], understood: Collection[str | None], options: Collection[str]) -> None:
+    """Refuse an input that nobody would look at, and that looks like one of ours.
+
+    Any other one is passed on to the output, as in LangChain's chains.
+
+    Args:
+        inputs: The inputs.
+        understood: The names that somebody looks at.
+        options: The names of options.
+
+    Raises:
+        OptionError: An input has the name of an option, or nearly that of an input.
+    """
+    for name in inputs:
+        if not isinstance(name, str) or name in _INPUTS or name in understood:
+            continue
+        # Names of one word, such as "order", are those of anybody's own inputs too.
+        if name in options and (name == "k" or "_" in name):
+            raise OptionError(
+                f"the input has {name!r}, which would be ignored: it is an option; set it when the chain or its "
+                "retriever is made (for a single question there is 'filter')",
+                name,
+            )
+        import difflib
+
+        if close := difflib.get_close_matches(name.casefold(), _INPUTS, n=1, cutoff=0.85):
+            raise OptionError(f"the input has {name!r}, which would be ignored; did you mean {close[0]!r}?", name)
 
 
 def merged(pieces: Iterable[Any]) -> Any:

@@ -39,6 +39,7 @@ class Parts:
         embeddings: LangChain's `Embeddings` or an `oprag.Embedder`, if there are any.
         reader: Reads whole sources, if they can be read.
         config: The config of the chain's run, which the calls belong to.
+        filter: The filter of every search for this question.
         found: Contexts by their question; what is in it is not searched for again.
         known: Replies by their prompt; what is in it is not asked for again.
     """
@@ -49,6 +50,7 @@ class Parts:
     embeddings: Any
     reader: SourceReader | None
     config: RunnableConfig
+    filter: Any = None
     found: dict[str, Context] = field(default_factory=dict)
     known: dict[Prompt, Completion] = field(default_factory=dict)
 
@@ -67,7 +69,9 @@ class LangChainBackend(Parts):
     def retrieve(self, question: str) -> Context:
         """The context of a question."""
         if question not in self.found:
-            self.found[question] = self.retriever.get_context(question, assembly=self.assembly, config=self.config)
+            self.found[question] = self.retriever.get_context(
+                question, filter=self.filter, assembly=self.assembly, config=self.config
+            )
         return self.found[question]
 
     def complete(self, prompt: Prompt) -> Completion:
@@ -104,8 +108,9 @@ class AsyncLangChainBackend(Parts):
     async def retrieve(self, question: str) -> Context:
         """The context of a question."""
         if question not in self.found:
-            context = await self.retriever.aget_context(question, assembly=self.assembly, config=self.config)
-            self.found[question] = context
+            self.found[question] = await self.retriever.aget_context(
+                question, filter=self.filter, assembly=self.assembly, config=self.config
+            )
         return self.found[question]
 
     async def complete(self, prompt: Prompt) -> Completion:

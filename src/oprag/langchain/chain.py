@@ -116,7 +116,10 @@ class OrderPreservingChain(Batching, FullAnswers):
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> Any:  # noqa: ARG002
         """A model of the input."""
-        return create_model(f"{self.get_name()}Input", **{self.input_key: (str, ...), "chat_history": (list[Any], [])})  # type: ignore[call-overload]
+        return create_model(
+            f"{self.get_name()}Input",
+            **{self.input_key: (str, ...), "chat_history": (list[Any], []), "filter": (Any, None)},
+        )  # type: ignore[call-overload]
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> Any:  # noqa: ARG002
         """A model of the output."""
@@ -126,8 +129,9 @@ class OrderPreservingChain(Batching, FullAnswers):
         """Answer a question.
 
         Args:
-            input: The question under `input_key`, or the question alone. `chat_history` (messages, or pairs of texts)
-                and `choices` (the answers to choose from) are known; what else is in it can be used by prompts.
+            input: The question under `input_key`, or the question alone. `chat_history` (messages, or pairs of texts),
+                `choices` (the answers to choose from) and `filter` (for every search for this question, as in
+                `OrderPreservingRetriever.invoke`) are known. Anything else can be used by prompts and is passed on.
             config: LangChain's config; `max_concurrency` replaces the chain's.
             **kwargs: None are known.
 
@@ -136,6 +140,8 @@ class OrderPreservingChain(Batching, FullAnswers):
 
         Raises:
             QueryError: There is no question, or it is empty.
+            OptionError: The retriever takes no filter, or an input that would be ignored looks like an option (`k`,
+                `search_kwargs`) or like one of the inputs above (`filters`).
             ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
         _refuse(kwargs)
@@ -177,4 +183,7 @@ class OrderPreservingChain(Batching, FullAnswers):
 
 def _refuse(kwargs: dict[str, Any]) -> None:
     if kwargs:
-        raise OptionError(f"unknown arguments: {', '.join(kwargs)}; a chain takes its options when it is made", kwargs)
+        hint = "; a filter belongs in the input, beside the question" if "filter" in kwargs else ""
+        raise OptionError(
+            f"unknown arguments: {', '.join(kwargs)}; a chain takes its options when it is made{hint}", kwargs
+        )

@@ -25,6 +25,7 @@ class FullAnswers(AnsweringChain):
         *,
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
+        filter: Any = None,
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> Answer:
@@ -34,6 +35,7 @@ class FullAnswers(AnsweringChain):
             question: The question.
             choices: The answers to choose from, for a multiple-choice question.
             chat_history: What was said before: messages, or pairs of texts.
+            filter: For every search for this question, as in `OrderPreservingRetriever.get_context`.
             config: LangChain's config.
             **inputs: Other values that prompts use.
 
@@ -42,7 +44,7 @@ class FullAnswers(AnsweringChain):
             ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
         kept: list[Answer] = []
-        inputs = self._as_input(question, choices, chat_history, inputs)
+        inputs = self._as_input(question, choices, chat_history, filter, inputs)
         self._call_with_config(as_run(self._invoke, kept=kept), inputs, config)
         return kept[0]
 
@@ -52,12 +54,13 @@ class FullAnswers(AnsweringChain):
         *,
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
+        filter: Any = None,
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> Answer:
         """As `answer`, async."""
         kept: list[Answer] = []
-        inputs = self._as_input(question, choices, chat_history, inputs)
+        inputs = self._as_input(question, choices, chat_history, filter, inputs)
         await self._acall_with_config(as_run(self._ainvoke, kept=kept), inputs, config)
         return kept[0]
 
@@ -67,12 +70,13 @@ class FullAnswers(AnsweringChain):
         *,
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
+        filter: Any = None,
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> Iterator[str | Answer]:
         """As `answer`, but gives the pieces of the text as they are written, and the `Answer` last."""
         kept: list[Answer] = []
-        given = iter([self._as_input(question, choices, chat_history, inputs)])
+        given = iter([self._as_input(question, choices, chat_history, filter, inputs)])
         for piece in self._streamed(given, config, kept):
             if isinstance(text := piece.get(self.output_key), str):
                 yield text
@@ -84,12 +88,13 @@ class FullAnswers(AnsweringChain):
         *,
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
+        filter: Any = None,
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> AsyncIterator[str | Answer]:
         """As `stream_answer`, async."""
         kept: list[Answer] = []
-        given = once(self._as_input(question, choices, chat_history, inputs))
+        given = once(self._as_input(question, choices, chat_history, filter, inputs))
         async with aclosing(self._astreamed(given, config, kept)) as pieces:
             async for piece in pieces:
                 if isinstance(text := piece.get(self.output_key), str):
@@ -103,6 +108,7 @@ class FullAnswers(AnsweringChain):
         *,
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
+        filter: Any = None,
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> Comparison:
@@ -115,6 +121,7 @@ class FullAnswers(AnsweringChain):
             methods: The names of the methods.
             choices: The answers to choose from, for a multiple-choice question.
             chat_history: What was said before: messages, or pairs of texts.
+            filter: For every search for this question, as in `OrderPreservingRetriever.get_context`.
             config: LangChain's config.
             **inputs: Other values that prompts use.
 
@@ -128,7 +135,7 @@ class FullAnswers(AnsweringChain):
         check_methods(methods)
         kept: list[Answer] = []
         compare = as_run(self._compare, options=[self._changed(method=method) for method in methods], kept=kept)
-        self._call_with_config(compare, self._as_input(question, choices, chat_history, inputs), config)
+        self._call_with_config(compare, self._as_input(question, choices, chat_history, filter, inputs), config)
         return Comparison(question, tuple(kept))
 
     async def acompare(
@@ -138,6 +145,7 @@ class FullAnswers(AnsweringChain):
         *,
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
+        filter: Any = None,
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> Comparison:
@@ -145,9 +153,11 @@ class FullAnswers(AnsweringChain):
         check_methods(methods)
         kept: list[Answer] = []
         compare = as_run(self._acompare, options=[self._changed(method=method) for method in methods], kept=kept)
-        await self._acall_with_config(compare, self._as_input(question, choices, chat_history, inputs), config)
+        await self._acall_with_config(compare, self._as_input(question, choices, chat_history, filter, inputs), config)
         return Comparison(question, tuple(kept))
 
-    def _as_input(self, question: Any, choices: Any, chat_history: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-        said = {"choices": choices, "chat_history": chat_history}
-        return {**inputs, **{key: value for key, value in said.items() if value}, self.input_key: question}
+    def _as_input(
+        self, question: Any, choices: Any, chat_history: Any, wanted: Any, inputs: dict[str, Any]
+    ) -> dict[str, Any]:
+        said = {key: value for key, value in (("choices", choices), ("chat_history", chat_history)) if value}
+        return {**inputs, **said, **({} if wanted is None else {"filter": wanted}), self.input_key: question}

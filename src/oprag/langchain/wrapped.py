@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStoreRetriever
 
-__all__ = ["searched_by", "takes_filter", "unwrapped"]
+__all__ = ["searched_by", "takes_filter", "unwrapped", "without_retrievers"]
 
 
 def takes_filter(retriever: Any) -> bool:
@@ -34,6 +34,21 @@ def searched_by(retriever: Any) -> tuple[Any, Mapping[str, Any]] | None:
             return retriever.index, {}  # type: ignore[attr-defined]
         retriever = vars(retriever).get("base_retriever")
     return None
+
+
+def without_retrievers(runnable: Any) -> bool:
+    """Whether no step of a runnable is a retriever: to that one LangChain hands on a question, and no filter."""
+    from langchain_core.runnables import RunnableBranch, RunnableSequence
+
+    for one in unwrapped(runnable):
+        steps: list[Any] = []
+        if isinstance(one, RunnableSequence):
+            steps = one.steps
+        elif isinstance(one, RunnableBranch):
+            steps = [one.default, *(step for _, step in one.branches)]
+        if isinstance(one, BaseRetriever) or not all(map(without_retrievers, steps)):
+            return False
+    return True
 
 
 def unwrapped(runnable: Any) -> Iterator[Any]:
