@@ -7,26 +7,28 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import get_config_list
 
+from oprag.langchain.answering_chain import AnsweringChain
 from oprag.langchain.asking import shared_limit
 from oprag.side_by_side import Limit, aside_by_side
 
 __all__ = ["Batching"]
 
 
-class Batching(Runnable[Any, Any]):
+class Batching(AnsweringChain):
     """`batch` and its kin as LangChain has them, but `max_concurrency` counts the calls of all questions together.
 
-    And where one question fails and with it the batch, the others are cancelled and not left running.
+    A `max_concurrency` in the config replaces that of the chain. Where one question fails and with it the batch, the
+    others are cancelled and not left running.
     """
 
     def batch(
         self, inputs: list[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
     ) -> list[Any]:
         """Answer several questions."""
-        with _one_limit(config):
+        with self._one_limit(config):
             return super().batch(inputs, config, return_exceptions=return_exceptions, **kwargs)
 
     def batch_as_completed(
@@ -34,7 +36,7 @@ class Batching(Runnable[Any, Any]):
     ) -> Iterator[tuple[int, Any]]:
         """Answer several questions, and give each answer with its number when it is there."""
         answers = super().batch_as_completed(inputs, config, return_exceptions=return_exceptions, **kwargs)  # type: ignore[call-overload]
-        with _one_limit(config):
+        with self._one_limit(config):
             # All of them are begun with the first step.
             first = next(answers, None)
         if first is not None:
@@ -55,7 +57,7 @@ class Batching(Runnable[Any, Any]):
                     return error
                 raise
 
-        with _one_limit(config):
+        with self._one_limit(config):
             return await aside_by_side(answer, range(len(inputs)), Limit(_size(config) or len(inputs) or 1))
 
     async def abatch_as_completed(
@@ -74,7 +76,7 @@ class Batching(Runnable[Any, Any]):
                         return number, error
                     raise
 
-        with _one_limit(config):
+        with self._one_limit(config):
             tasks = [asyncio.ensure_future(answer(number)) for number in range(len(inputs))]
         try:
             for answered in asyncio.as_completed(tasks):
@@ -84,18 +86,17 @@ class Batching(Runnable[Any, Any]):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    @contextmanager
+    def _one_limit(self, config: RunnableConfig | Sequence[RunnableConfig] | None) -> Iterator[None]:
+        """One limit for the calls of all questions that are begun here."""
+        token = shared_limit.set(Limit(_size(config) or self.max_concurrency))
+        try:
+            yield
+        finally:
+            shared_limit.reset(token)
+
 
 def _size(config: RunnableConfig | Sequence[RunnableConfig] | None) -> int | None:
+    """The number that the caller gives; as in LangChain, that of the first question holds for all."""
     first = config[0] if isinstance(config, Sequence) and config else config
     return first.get("max_concurrency") if isinstance(first, dict) else None
-
-
-@contextmanager
-def _one_limit(config: RunnableConfig | Sequence[RunnableConfig] | None) -> Iterator[None]:
-    """One limit for all questions that are begun here, where the caller names one."""
-    size = _size(config)
-    token = shared_limit.set(Limit(size) if size else None)
-    try:
-        yield
-    finally:
-        shared_limit.reset(token)

@@ -65,7 +65,7 @@ class MethodOptions:
         "raise",
         "What to do if a model call fails: raise, or skip it (recorded in the answer; raises if no answer is left).",
     )
-    max_concurrency: int = option(8, "Maximum number of concurrent model calls.")
+    max_concurrency: int = option(8, "Maximum number of concurrent model calls, over all questions of a batch.")
 
     def __post_init__(self) -> None:
         for name in ("method", "inner_method"):

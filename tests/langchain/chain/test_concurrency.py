@@ -61,6 +61,53 @@ async def test_a_batch_has_one_limit_for_all_questions(is_async: bool, most: int
 
 
 @both_sides
+@pytest.mark.parametrize("as_completed", [False, True], ids=["batch", "as completed"])
+@pytest.mark.parametrize(
+    ("own", "config", "most"),
+    [
+        (1, None, 1),
+        (3, None, 3),
+        (1, {"max_concurrency": None}, 1),
+        (1, {"max_concurrency": 3}, 3),
+        (3, {"max_concurrency": 1}, 1),
+    ],
+    ids=str,
+)
+async def test_the_limit_of_a_chain_counts_the_calls_of_a_whole_batch(
+    is_async: bool, as_completed: bool, own: int, config: Any, most: int
+):
+    model = Model(meeting=Meeting(most))
+    chain = chain_of(model, count=1, max_concurrency=own)
+    await all_of(chain, [f"{number}?" for number in range(6)], config, is_async=is_async, as_completed=as_completed)
+    assert model.peak == most
+    assert len(model.prompts) == 6
+
+
+async def all_of(
+    chain: Any, inputs: list[Any], config: Any, *, is_async: bool, as_completed: bool = False
+) -> list[Any]:
+    """The results of a batch, in the sequence of the inputs."""
+    if not as_completed:
+        results: list[Any] = await chain.abatch(inputs, config) if is_async else chain.batch(inputs, config)
+        return results
+    if is_async:
+        pairs = [pair async for pair in chain.abatch_as_completed(inputs, config)]
+    else:
+        pairs = list(chain.batch_as_completed(inputs, config))
+    return [result for _, result in sorted(pairs, key=lambda pair: int(pair[0]))]
+
+
+@both_sides
+@pytest.mark.parametrize("method", ["step_down", "reciprocal"])
+async def test_inner_questions_of_a_batch_share_a_limit_of_one(is_async: bool, method: str):
+    model = Model(reply=by_step)
+    chain = full_chain(model, method, inner_method="map_reduce", variants=2, count=3, max_concurrency=1)
+    batch = all_of(chain, ["One?", "Two?"], None, is_async=is_async)
+    assert len(await asyncio.wait_for(batch, 60)) == 2
+    assert model.peak == 1
+
+
+@both_sides
 async def test_a_batch_with_a_config_for_each_question_has_one_limit(is_async: bool):
     model = Model(meeting=Meeting(3))
     chain = chain_of(model, count=4, method="map_reduce")
@@ -224,7 +271,7 @@ from langchain_core.runnables import RunnableLambda
 from tests.langchain.chain.conftest import Model, chain_of
 from tests.langchain.conftest import parts
 
-inner = chain_of(Model(), count=2, method="map_reduce")
+inner = chain_of(Model(), count=2, method="map_reduce", max_concurrency=1)
 
 def search(given):
     inner.invoke(given["input"])
@@ -233,7 +280,9 @@ def search(given):
 retrieving = chain_of(Model(), retriever=RunnableLambda(search))
 answering = chain_of(RunnableLambda(lambda prompt: inner.invoke(prompt.to_string())["answer"]))
 for chain in (retrieving, answering):
-    print([result["answer"] for result in chain.batch(["One?", "Two?"], {"max_concurrency": 1})])
+    for limited in (chain, chain.model_copy(update={"max_concurrency": 1})):
+        config = {"max_concurrency": 1} if limited is chain else None
+        print([result["answer"] for result in limited.batch(["One?", "Two?"], config)])
 """
 
 
@@ -243,7 +292,7 @@ def test_a_chain_inside_a_chain_does_not_wait_for_itself():
     done = subprocess.run(
         [sys.executable, "-c", NESTED], cwd=root, capture_output=True, text=True, check=False, timeout=120
     )
-    assert done.stdout.splitlines() == ["['An answer.', 'An answer.']"] * 2, done.stderr
+    assert done.stdout.splitlines() == ["['An answer.', 'An answer.']"] * 4, done.stderr
 
 
 async def test_a_chain_inside_a_chain_does_not_wait_for_itself_async():
@@ -253,10 +302,10 @@ async def test_a_chain_inside_a_chain_does_not_wait_for_itself_async():
         await inner.ainvoke(given["input"])
         return parts(2)
 
-    outer = OrderPreservingChain(llm=Model(), retriever=RunnableLambda(search))
-    batch = outer.abatch([QUESTION, "Another?"], {"max_concurrency": 1})
-    results = await asyncio.wait_for(batch, 60)
-    assert [result["answer"] for result in results] == ["An answer."] * 2
+    for own, config in ((8, {"max_concurrency": 1}), (1, None)):
+        outer = OrderPreservingChain(llm=Model(), retriever=RunnableLambda(search), max_concurrency=own)
+        results = await asyncio.wait_for(all_of(outer, [QUESTION, "Another?"], config, is_async=True), 60)
+        assert [result["answer"] for result in results] == ["An answer."] * 2
 
 
 def test_a_stream_that_is_put_aside_does_not_stop_other_questions():
