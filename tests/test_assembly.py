@@ -34,20 +34,20 @@ REFUSED: dict[str, list[Any]] = {
 }
 
 ALLOWED: dict[str, list[Any]] = {
-    "k": [None, 1, 10**9],
-    "fetch_k": [None, 1],
-    "token_budget": [None, 1],
+    "k": [None, 1, 10**9, np.int64(5), np.uint8(5)],
+    "fetch_k": [None, 1, np.int64(5)],
+    "token_budget": [None, 1, np.int32(5)],
     "count_tokens": [len, approximate_tokens],
     "order": ["source", "rank", "reverse", "edges", "random"],
-    "seed": [0, -5, 2**80],
+    "seed": [0, -5, 2**80, np.int64(-5)],
     "source_order": ["best", "best_last", "total", "natural", len],
     "missing_position": ["last", "first", "drop", "error"],
     "source_key": [None, "book", ("book", "shelf"), len],
     "position_key": [None, "verse", ("book", "verse"), len],
     "similarity_threshold": [None, -1, 0, 1, 0.35, np.float32(0.5)],
     "redundancy_threshold": [None, -1.0, 1.0, 0.95, np.float64(0.5)],
-    "min_keep": [0, 1, 500],
-    "neighbors": [0, 1, 500],
+    "min_keep": [0, 1, 500, np.int64(5)],
+    "neighbors": [0, 1, 500, np.int64(5)],
     "stitch": [True, False],
     "separator": ["", "\n", "---"],
     "gap": [None, "", "[...]"],
@@ -70,9 +70,25 @@ def test_a_value_that_an_option_cannot_have_is_refused_and_carried(name, value):
     assert repr(value) in str(caught.value)
 
 
+@pytest.mark.parametrize("value", [np.float64(5), np.int64(-5), np.bool_(True), np.array([5])], ids=repr)
+@pytest.mark.parametrize("name", ["k", "fetch_k", "token_budget", "min_keep", "neighbors"])
+def test_a_number_of_numpy_that_is_no_count_is_refused(name, value):
+    with pytest.raises(OptionError, match=f"^{name} must be a whole number"):
+        Assembly(**{name: value})
+
+
+@pytest.mark.parametrize("value", [np.float32("nan"), np.float32(1.5), np.int64(2), np.bool_(True)], ids=repr)
+@pytest.mark.parametrize("name", ["similarity_threshold", "redundancy_threshold"])
+def test_a_number_of_numpy_that_is_no_cosine_is_refused(name, value):
+    with pytest.raises(OptionError, match=f"^{name} must be a cosine"):
+        Assembly(**{name: value})
+
+
 @pytest.mark.parametrize(("name", "value"), cases(ALLOWED))
 def test_a_value_that_an_option_can_have_is_kept(name, value):
-    assert getattr(Assembly(**{name: value}), name) == value
+    kept = getattr(Assembly(**{name: value}), name)
+    assert kept == value
+    assert not isinstance(kept, np.generic)
 
 
 def test_every_option_is_tested():

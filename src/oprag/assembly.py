@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal, get_args
 
-from oprag.checks import check_bool, check_choice, check_cosine, check_count, check_names, check_text, option
+from oprag.checks import (
+    check_bool,
+    check_choice,
+    check_cosine,
+    check_count,
+    check_names,
+    check_text,
+    option,
+    with_plain_numbers,
+)
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.position import PositionKey
@@ -100,6 +109,7 @@ class Assembly:
     )
 
     def __post_init__(self) -> None:
+        with_plain_numbers(self)
         check_count("k", self.k)
         check_count("fetch_k", self.fetch_k)
         check_count("token_budget", self.token_budget)

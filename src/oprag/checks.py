@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from numbers import Real
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any
 
@@ -19,9 +19,12 @@ __all__ = [
     "check_text",
     "descriptions",
     "option",
+    "plain",
+    "with_plain_numbers",
 ]
 
 _NONE: Mapping[str, str] = MappingProxyType({})
+_PLAIN = (str, int, float, bool, type(None))
 
 
 def option(default: Any, description: str, function: str = "") -> Any:
@@ -38,6 +41,19 @@ def descriptions(kind: Any) -> dict[str, str]:
     }
 
 
+def plain(value: Any) -> Any:
+    """A number as Python's own, such as one of NumPy; anything else as it is."""
+    if type(value) in _PLAIN or isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def with_plain_numbers(options: Any) -> None:
+    """Set every number among the attributes of an object to Python's own."""
+    changed = {name: number for name, value in vars(options).items() if (number := plain(value)) is not value}
+    vars(options).update(changed)
+
+
 def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:
     """Refuse what is no whole number from `least` on.
 
@@ -51,16 +67,18 @@ def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1)
     )
 
 
-def check_cosine(name: str, value: Any) -> None:
-    """Refuse what is neither None nor a number that a cosine can be.
+def check_cosine(name: str, value: Any, *, optional: bool = True) -> None:
+    """Refuse what is not a number that a cosine can be.
 
     Raises:
-        OptionError: It is something else.
+        OptionError: It is not, nor None where that is allowed.
     """
     # A comparison that NaN fails.
-    if value is None or (type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1):
+    if (value is None and optional) or (
+        type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1
+    ):
         return
-    raise OptionError(f"{name} must be a cosine, from -1 to 1, or None, got {value!r}", value)
+    raise OptionError(f"{name} must be a cosine, from -1 to 1{', or None' if optional else ''}, got {value!r}", value)
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str], also: str = "") -> None:

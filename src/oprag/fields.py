@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
 
 from oprag.assembly import NEAR_MISSES, Assembly, Header, MissingPosition, Order, SourceOrder, as_assembly
-from oprag.checks import check_names, descriptions
+from oprag.checks import check_names, descriptions, with_plain_numbers
 from oprag.errors import OptionError
 from oprag.position import PositionKey
 from oprag.source import SourceKey
@@ -145,6 +145,7 @@ class AssemblyFields(OptionFields):
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
+        with_plain_numbers(self)
         self._assembly()
         return self
 

@@ -1,6 +1,7 @@
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 
 from oprag.assembly import Assembly
@@ -275,6 +276,12 @@ def test_none_stands_for_no_value():
 def test_equal_numbers_are_one_value():
     found = cells({"data": "one", "k": 5, "similarity_threshold": [0.5, 0.50, 1, 1.0, 0, 0.0, -0.0]})
     assert sorted(cell.assembly.similarity_threshold for cell in found.cells) == [0.0, 0.5, 1.0]
+
+
+def test_numbers_of_numpy_are_those_of_python():
+    found = cells({"data": "one", "k": [np.int64(5), 5], "similarity_threshold": [np.float32(0.5), 0.5]})
+    assert [(cell.assembly.k, cell.assembly.similarity_threshold) for cell in found.cells] == [(5, 0.5)]
+    assert type(found.cells[0].assembly.k) is int
 
 
 def test_several_grids_are_one_experiment():

@@ -8,11 +8,13 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from oprag import Chunk, Passage, SerializationWarning
 from oprag.llama_index import OrderPreservingPostprocessor
+from tests.helpers import WordEmbedder
 from tests.llama_index.conftest import numbered, numbers
 
 OPTIONS: dict[str, Any] = {
@@ -69,6 +71,14 @@ def test_dict_and_back():
     before = dict(data)
     assert _options(OrderPreservingPostprocessor.from_dict(data)) == OPTIONS
     assert data == before
+
+
+def test_numbers_of_numpy_are_saved_as_those_of_python():
+    given = OrderPreservingPostprocessor(
+        k=np.int64(3), redundancy_threshold=np.float32(0.5), embeddings=WordEmbedder(), min_keep=np.int32(2)
+    )
+    data = json.loads(given.to_json())
+    assert (data["k"], data["redundancy_threshold"], data["min_keep"]) == (3, 0.5, 2)
 
 
 def test_json_and_back_keeps_tuples():

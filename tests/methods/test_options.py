@@ -1,5 +1,7 @@
 import dataclasses
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from oprag import OptionError, PromptError
@@ -25,18 +27,18 @@ WRONG = {
 RIGHT = {
     "method": ["stuff", "my_own"],
     "inner_method": ["refine"],
-    "passage_tokens": [1, 4_096],
-    "collapse_tokens": [None, 1],
+    "passage_tokens": [1, 4_096, np.int64(5)],
+    "collapse_tokens": [None, 1, np.int64(5)],
     "score": ["confidence", "cosine"],
-    "variants": [1, 9],
-    "answer_threshold": [-1, 0, 1, 0.25],
-    "source_token_budget": [None, 1],
+    "variants": [1, 9, np.int32(5)],
+    "answer_threshold": [-1, 0, 1, 0.25, np.float32(0.5), np.float64(0.5), Fraction(1, 2)],
+    "source_token_budget": [None, 1, np.int64(5)],
     "overflow": ["error", "truncate_middle", "truncate_end"],
     "cite": [True, False],
     "condense": [True, False],
     "empty_answer": ["", "Nothing."],
     "on_error": ["raise", "skip"],
-    "max_concurrency": [1, 128],
+    "max_concurrency": [1, 128, np.int64(5)],
 }
 
 
@@ -57,9 +59,26 @@ def test_wrong_values_are_refused(name, value):
     assert repr(value) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("answer_threshold", np.float32("nan")),
+        ("answer_threshold", np.float32(1.5)),
+        ("answer_threshold", np.bool_(True)),
+        ("variants", np.float32(2)),
+        ("passage_tokens", np.int64(0)),
+    ],
+)
+def test_wrong_numbers_of_numpy_are_refused(name, value):
+    with pytest.raises(OptionError, match=f"^{name} must be"):
+        MethodOptions(**{name: value})
+
+
 @pytest.mark.parametrize(("name", "value"), pairs(RIGHT))
 def test_right_values_are_taken(name, value):
-    assert getattr(MethodOptions(**{name: value}), name) == value
+    taken = getattr(MethodOptions(**{name: value}), name)
+    assert taken == value
+    assert not isinstance(taken, np.generic | Fraction)
 
 
 def test_prompts_are_made_of_a_mapping():

@@ -13,20 +13,24 @@ from oprag.methods.prompts import as_prompts
 
 __all__ = ["classic_options"]
 
-_PROMPTS = {
-    "stuff": {"prompt": "answer"},
-    "map_reduce": {"question_prompt": "map", "combine_prompt": "reduce", "collapse_prompt": "collapse"},
-    "refine": {"question_prompt": "answer", "refine_prompt": "refine"},
-    "map_rerank": {"prompt": "rerank"},
+# What each prompt is called here, and its variables: two prompts of one chain may call different things by one name.
+_CONTEXT = {"document_variable_name": "context"}
+_ANSWERS = {"combine_document_variable_name": "answers"}
+_STUFF = {"prompt": ("answer", _CONTEXT)}
+_PROMPTS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
+    "map_reduce": {
+        "question_prompt": ("map", {"map_reduce_document_variable_name": "context"}),
+        "combine_prompt": ("reduce", _ANSWERS),
+        "collapse_prompt": ("collapse", _ANSWERS),
+    },
+    "refine": {
+        "question_prompt": ("answer", _CONTEXT),
+        "refine_prompt": ("refine", {**_CONTEXT, "initial_response_name": "existing_answer"}),
+    },
+    "map_rerank": {"prompt": ("rerank", _CONTEXT)},
 }
+_VARIABLES = (*_CONTEXT, *_ANSWERS, "map_reduce_document_variable_name", "initial_response_name")
 _CONFIG = ("callbacks", "tags", "metadata")
-# What LangChain is told that the variables of its prompts are called, and what they are here.
-_VARIABLES = {
-    "document_variable_name": "context",
-    "map_reduce_document_variable_name": "context",
-    "combine_document_variable_name": "answers",
-    "initial_response_name": "existing_answer",
-}
 # What these chains print or give besides is in the traces and answers of ours.
 _WITHOUT_EFFECT = ("verbose", "return_intermediate_steps", "rank_key", "answer_key", *_VARIABLES)
 
@@ -45,15 +49,16 @@ def classic_options(
         OptionError: An argument has no counterpart.
     """
     prompts: dict[str, Any] = {}
-    renamed = {chain_type_kwargs[name]: ours for name, ours in _VARIABLES.items() if chain_type_kwargs.get(name)}
     fields: dict[str, Any] = {"method": chain_type}
-    names = _PROMPTS.get(chain_type, {"prompt": "answer"})
+    names = _PROMPTS.get(chain_type, _STUFF)
     for name, value in chain_type_kwargs.items():
         if name in names:
+            step, variables = names[name]
             if isinstance(value, BasePromptTemplate):
-                prompts[names[name]] = LangChainTemplate(value, renamed)
+                given = {chain_type_kwargs[key]: ours for key, ours in variables.items() if chain_type_kwargs.get(key)}
+                prompts[step] = LangChainTemplate(value, given)
             elif value is not None:
-                prompts[names[name]] = value
+                prompts[step] = value
         elif name == "token_max":
             fields["collapse_tokens"] = value
         elif name not in _WITHOUT_EFFECT:
@@ -62,5 +67,5 @@ def classic_options(
             raise OptionError(f"chain_type_kwargs: {name} has no counterpart here, there are {known}{hint}", name)
     config = {name: options[name] for name in _CONFIG if options.get(name)}
     fields |= {name: value for name, value in options.items() if name not in (*_CONFIG, "verbose")}
-    given = as_prompts(options.get("prompts"), as_template)
-    return fields | {"prompts": as_prompts(prompts, as_template, given)}, config
+    others = as_prompts(options.get("prompts"), as_template)
+    return fields | {"prompts": as_prompts(prompts, as_template, others)}, config

@@ -178,8 +178,7 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
         return self._compression_over(self._assembly(), self.retriever)
 
     def _get_prompts(self) -> PromptDictType:
-        chats = self.llm.metadata.is_chat_model
-        return {name: shown_template(getattr(self._options.prompts, name), chats=chats) for name in STEPS}
+        return {name: shown_template(getattr(self._options.prompts, name)) for name in STEPS}
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         self.prompts = as_prompts(prompts, partial(as_template, llm=self.llm), self._options.prompts)

@@ -10,7 +10,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW, DEFAULT_NUM_OUTPUTS
 from llama_index.core.llms import LLM
 from llama_index.core.llms.structured_llm import StructuredLLM
-from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
+from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, SelectorPromptTemplate
 from llama_index.core.prompts.rich import RichPromptTemplate
 
 from oprag.errors import PromptError, QueryError
@@ -54,7 +54,8 @@ def sent(llm: LLM, prompt: Prompt, template: Template | None = None) -> list[Cha
         return llm._extend_messages(messages if parser is None else parser.format_messages(messages))  # noqa: SLF001
     theirs = template.template if isinstance(template, LlamaIndexTemplate) else None
     text = prompt.text
-    if isinstance(theirs, ChatPromptTemplate) or getattr(theirs, "is_chat_template", False):
+    chats = isinstance(theirs, ChatPromptTemplate) or getattr(theirs, "is_chat_template", False)
+    if chats and not isinstance(theirs, _ShownTemplate):
         text = llm.messages_to_prompt(messages)  # type: ignore[misc]  # never None: there is a default
     elif not isinstance(theirs, RichPromptTemplate):
         text = llm.completion_to_prompt(text)  # type: ignore[misc]
@@ -124,8 +125,64 @@ def _variables(template: BasePromptTemplate) -> set[str]:
     return found | (set(template.kwargs) if isinstance(template, RichPromptTemplate) else set())
 
 
-def as_template(template: Any, llm: Any = None) -> LlamaIndexTemplate:
-    """A LlamaIndex prompt template as a `Template`.
+class _ShownTemplate(ChatPromptTemplate):  # type: ignore[no-redef]
+    """A text template as LlamaIndex lists it: its texts as they were written, with `{{` and `}}` for braces.
+
+    LlamaIndex has no way to write a brace before a name, so this class fills in the fields itself.
+    """
+
+    @classmethod
+    def of(cls, template: TextTemplate) -> _ShownTemplate:
+        texts: list[tuple[Role, str]] = [("system", template.system)] if template.system is not None else []
+        texts.append(("user", template.user))
+        shown = cls([ChatMessage(role=role, content=text) for role, text in texts])  # type: ignore[call-arg]
+        shown.template_vars = sorted(template.fields)
+        return shown
+
+    @property
+    def as_text(self) -> TextTemplate | None:
+        """The text template that this is; None where a user has set a value, mapped a name or added a message."""
+        if self.kwargs or self.template_var_mappings or self.function_mappings or self.output_parser:
+            return None
+        texts = [(message.role.value, message.content or "") for message in self.message_templates]
+        match texts:
+            case [("user", user)]:
+                return TextTemplate(user)
+            case [("system", system), ("user", user)]:
+                return TextTemplate(user, system)
+        return None
+
+    def format_messages(self, llm: Any = None, **kwargs: Any) -> list[ChatMessage]:  # noqa: ARG002
+        messages = self._filled(kwargs)
+        return messages if self.output_parser is None else self.output_parser.format_messages(messages)
+
+    def format(
+        self,
+        llm: Any = None,  # noqa: ARG002
+        messages_to_prompt: Any = None,  # noqa: ARG002
+        completion_to_prompt: Callable[[str], str] | None = None,
+        **kwargs: Any,
+    ) -> str:
+        """One text, as models read it that complete texts."""
+        text = "\n\n".join([message.content or "" for message in self._filled(kwargs)])
+        if self.output_parser is not None:
+            text = self.output_parser.format(text)
+        return text if completion_to_prompt is None else completion_to_prompt(text)
+
+    def _filled(self, given: Mapping[str, Any]) -> list[ChatMessage]:
+        values = self._map_all_vars({**self.kwargs, **given})
+        return [_filled(message, values) for message in self.message_templates]
+
+
+def _filled(message: ChatMessage, values: Mapping[str, Any]) -> ChatMessage:
+    """A message with the fields filled in for which there are values; LlamaIndex leaves the others as they are."""
+    template = TextTemplate(message.content or "")
+    (text,) = template.messages({**{name: f"{{{name}}}" for name in template.fields}, **values})
+    return ChatMessage(role=message.role, content=text.content)
+
+
+def as_template(template: Any, llm: Any = None) -> Template:
+    """A LlamaIndex prompt template as a `Template`; one that was shown here is what it was before.
 
     Args:
         template: The template; one that goes by the model is chosen now.
@@ -136,21 +193,17 @@ def as_template(template: Any, llm: Any = None) -> LlamaIndexTemplate:
     """
     if not isinstance(template, BasePromptTemplate):
         raise PromptError(f"a prompt must be a string or a prompt template, got {type(template).__name__}", template)
+    if isinstance(template, _ShownTemplate) and (text := template.as_text) is not None:
+        return text
     return LlamaIndexTemplate(template.select(llm) if isinstance(template, SelectorPromptTemplate) else template)
 
 
-def shown_template(template: Template, *, chats: bool) -> BasePromptTemplate:
-    """A template as LlamaIndex lists it: messages for a chat model, one text for a model that completes texts."""
+def shown_template(template: Template) -> BasePromptTemplate:
+    """A template as LlamaIndex lists it."""
     if isinstance(template, LlamaIndexTemplate):
         return template.template
     if isinstance(template, TextTemplate):
-        texts: list[tuple[Role, str]] = [("system", template.system)] if template.system is not None else []
-        texts.append(("user", template.user))
-        # LlamaIndex leaves braces alone that hold no name, so it has no way to write them twice.
-        texts = [(role, text.replace("{{", "{").replace("}}", "}")) for role, text in texts]
-        if not chats:
-            return PromptTemplate("\n\n".join([text for _, text in texts]))
-        return ChatPromptTemplate(message_templates=[ChatMessage(role=role, content=text) for role, text in texts])
+        return _ShownTemplate.of(template)
     raise PromptError(f"{type(template).__name__} cannot be shown as a LlamaIndex prompt", template)
 
 

@@ -9,7 +9,16 @@ from string import Formatter
 from typing import Any, Literal, get_args
 
 from oprag.assembly import Assembly
-from oprag.checks import check_bool, check_choice, check_count, check_names, check_text, option
+from oprag.checks import (
+    check_bool,
+    check_choice,
+    check_cosine,
+    check_count,
+    check_names,
+    check_text,
+    option,
+    with_plain_numbers,
+)
 from oprag.errors import OptionError
 from oprag.methods.prompts import Prompts, as_prompts
 
@@ -37,7 +46,9 @@ class MethodOptions:
     method: str = option("stuff", "Name of the method that makes the answer.")
     inner_method: str = option("stuff", "Method with which step_down and reciprocal answer each of their questions.")
     prompts: Prompts = option(Prompts(), "Prompts by step name; other steps use the default prompts.")
-    passage_tokens: int = option(1_024, "Maximum number of tokens in a passage that is read by itself.")
+    passage_tokens: int = option(
+        1_024, "Maximum number of tokens that are read in one call; shorter passages share a call."
+    )
     collapse_tokens: int | None = option(
         None,
         "Maximum number of tokens of partial answers in one prompt; token_budget by default, or 8,192 without one.",
@@ -68,6 +79,7 @@ class MethodOptions:
     max_concurrency: int = option(8, "Maximum number of concurrent model calls, over all questions of a batch.")
 
     def __post_init__(self) -> None:
+        with_plain_numbers(self)
         for name in ("method", "inner_method"):
             value = getattr(self, name)
             if not isinstance(value, str) or not value:
@@ -80,9 +92,7 @@ class MethodOptions:
         check_choice("score", self.score, get_args(RankBy))
         check_choice("overflow", self.overflow, get_args(Overflow))
         check_choice("on_error", self.on_error, get_args(OnError))
-        threshold: Any = self.answer_threshold
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not -1 <= threshold <= 1:
-            raise OptionError(f"answer_threshold must be a cosine, from -1 to 1, got {threshold!r}", threshold)
+        check_cosine("answer_threshold", self.answer_threshold, optional=False)
         check_bool("cite", self.cite)
         check_bool("condense", self.condense)
         check_text("empty_answer", self.empty_answer)

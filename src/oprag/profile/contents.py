@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, time, timedelta
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 from oprag.assembly import OP_RAG_16K, Assembly, as_assembly
-from oprag.checks import check_names
+from oprag.checks import check_names, plain
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions, as_options
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
@@ -150,7 +150,7 @@ def _options(table: str, given: dict[str, Any]) -> dict[str, Any]:
         given["prompts"] = _texts(given["prompts"])
         if not given["prompts"]:
             del given["prompts"]
-    return {name: _plain(given[name]) for name in declared if name in given}
+    return {name: plain(given[name]) for name in declared if name in given}
 
 
 def _check_table(table: str, given: Mapping[str, Any], declared: Mapping[str, Any]) -> None:
@@ -187,13 +187,6 @@ def _texts(prompts: Any) -> dict[str, str]:
     return texts
 
 
-def _plain(value: Any) -> Any:
-    """Numbers as Python has them; those of NumPy are cosines too."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return value
-    return int(value) if isinstance(value, Integral) else float(value)
-
-
 def _note(name: Any, value: Any) -> Any:
     if not isinstance(name, str):
         raise OptionError(f"the names in about must be texts, got {name!r}", name)
@@ -209,7 +202,7 @@ def _note(name: Any, value: Any) -> Any:
         raise OptionError(
             f"about.{name} must be a text, a number, a date or a list of them, got {type(value).__name__}", value
         )
-    return _plain(value)
+    return plain(value)
 
 
 def _is_of_toml(value: time | datetime) -> bool:

@@ -6,6 +6,7 @@ import copy
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -24,7 +25,17 @@ from pydantic import ValidationError
 
 from oprag import ModelError, OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
-from tests.langchain.chain.conftest import Found, Model, both_sides, by_step, chain_of, every_way, ranked, run
+from tests.langchain.chain.conftest import (
+    Found,
+    Model,
+    both_sides,
+    by_step,
+    chain_of,
+    every_way,
+    full_chain,
+    ranked,
+    run,
+)
 from tests.langchain.conftest import QUESTION, RecordingChatModel, numbers_of, parts
 
 
@@ -294,6 +305,22 @@ def test_values_that_cannot_be_are_refused_when_the_chain_is_made(options: dict[
     given = {"llm": Model(), "retriever": Found(documents=[]), **options}
     with pytest.raises(ValueError):  # noqa: PT011 - which one is told by the option
         OrderPreservingChain(**given)
+
+
+def test_numbers_of_numpy_are_taken():
+    """As they come out of a data frame."""
+    chain = full_chain(
+        Model(reply=by_step),
+        "reciprocal",
+        k=np.int64(2),
+        token_budget=np.int32(500),
+        variants=np.int64(2),
+        max_concurrency=np.int64(1),
+    ).model_copy(update={"answer_threshold": np.float32(-0.5)})
+    answer = chain.answer(QUESTION)
+    assert [len(context.kept) for context in answer.contexts] == [2, 2, 2]
+    assert type(chain.k) is type(chain.variants) is int
+    assert chain.answer_threshold == -0.5
 
 
 def test_options_beside_a_retriever_with_options_of_its_own_are_refused(store):

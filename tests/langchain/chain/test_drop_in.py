@@ -229,6 +229,16 @@ def test_names_of_variables_that_retrieval_qa_is_told():
             },
         ),
         (
+            "map_reduce",
+            {
+                "question_prompt": PromptTemplate.from_template("MAP {docs} Q: {question}"),
+                "combine_prompt": PromptTemplate.from_template("COMBINE {docs} Q: {question}"),
+                "collapse_prompt": PromptTemplate.from_template("COLLAPSE {docs} Q: {question}"),
+                "map_reduce_document_variable_name": "docs",
+                "combine_document_variable_name": "docs",
+            },
+        ),
+        (
             "refine",
             {
                 "question_prompt": PromptTemplate.from_template("FIRST {part} Q: {question}"),
@@ -238,7 +248,7 @@ def test_names_of_variables_that_retrieval_qa_is_told():
             },
         ),
     ],
-    ids=["map_reduce", "refine"],
+    ids=["map_reduce", "map_reduce, one name for both", "refine"],
 )
 def test_names_of_variables_of_other_chain_types(chain_type: str, kwargs: dict[str, Any]):
     theirs, mine = Model(), Model()

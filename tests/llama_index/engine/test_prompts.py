@@ -288,6 +288,61 @@ async def test_prompts_put_back_as_they_were_shown_change_nothing(is_async: bool
     assert second.prompts == first.prompts
 
 
+LITERAL = 'Write {{context}} for {context}, {{{{question}}}} and {{"answer": {{}}}} for {question}.'
+
+
+async def sent_by(engine: Any, is_async: bool) -> list[str]:
+    await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
+    prompts: list[str] = engine.llm.prompts
+    return prompts
+
+
+@both_sides
+@both_models
+@pytest.mark.parametrize("ways", ["same", "other", "partial", "system"])
+async def test_braces_around_a_name_stay_braces_when_prompts_are_put_back(is_async: bool, chats: bool, ways: str):
+    answer: Any = TextTemplate(LITERAL, "Keep {{context}} as it is.") if ways == "system" else LITERAL
+    expected = await sent_by(engine_of(Model(chats=chats), 1, prompts={"answer": answer}), is_async)
+    assert "Write {context} for Part 0" in expected[0]
+    engine = engine_of(Model(chats=chats), 1, prompts={"answer": answer})
+    other = engine_of(Model(chats=chats), 1) if ways == "other" else engine
+    shown = engine.get_prompts()
+    if ways == "partial":
+        shown = {name: template.partial_format(tone="Dry") for name, template in shown.items()}
+    other.update_prompts(shown)
+    other.update_prompts(other.get_prompts())
+    assert await sent_by(other, is_async) == expected
+
+
+def test_put_back_prompts_are_the_same_ones():
+    engine = engine_of(Model(), prompts={"answer": LITERAL, "instruction": "Be dry."})
+    before = engine._options.prompts
+    engine.update_prompts(engine.get_prompts())
+    assert engine._options.prompts == before
+
+
+def test_a_shown_prompt_with_braces_is_formatted_as_it_is_sent():
+    shown = engine_of(Model(), prompts={"answer": LITERAL}).get_prompts()["answer"]
+    assert sorted(shown.template_vars) == ["context", "question"]
+    assert LITERAL in shown.get_template()
+    expected = 'Write {context} for a, {{question}} and {"answer": {}} for b.'
+    assert [message.content for message in shown.format_messages(context="a", question="b")] == [expected]
+    assert expected in shown.format(context="a", question="b")
+    assert expected in shown.partial_format(context="a").format(question="b")
+    (half,) = shown.format_messages(context="a")
+    assert str(half.content).endswith("for {question}.")
+
+
+def test_a_shown_prompt_can_be_changed_before_it_is_put_back():
+    model = Model()
+    engine = engine_of(model, 1)
+    shown: Any = engine.get_prompts()["answer"]
+    shown.message_templates[0] = ChatMessage(role="user", content="NEW {context} {{question}} {question}")
+    engine.update_prompts({"answer": shown})
+    engine.query(QUESTION)
+    assert model.prompts == [f"NEW Part 0 of voyage. {{question}} {QUESTION}"]
+
+
 def test_update_prompts_replaces_one_and_leaves_the_others():
     model = Model()
     engine = engine_of(model, 2, method="refine")
