@@ -25,6 +25,8 @@ ROUNDS = 9
 ONE = "one call of the model"
 QUESTION = "What follows?"
 LIMITS = {16: 2.5, 4: 5.5}
+# Room for one passage in a call, and not for two.
+PASSAGE_TOKENS = 192
 # `TreeSummarize` fills its prompts, whatever the borders of the passages; with so many tokens it makes as many calls.
 PROMPT_TOKENS = 124
 
@@ -90,7 +92,7 @@ def _candidates() -> dict[str, Candidate]:
 def _our_chain(found: FoundDocuments, limit: int) -> Candidate:
     model = FakeChatModel(seconds=CALL)
     chain: OrderPreservingChain = OrderPreservingChain(
-        llm=model, retriever=found, method="map_reduce", max_concurrency=limit
+        llm=model, retriever=found, method="map_reduce", max_concurrency=limit, passage_tokens=PASSAGE_TOKENS
     )
     return Candidate(model, lambda: chain.invoke({"input": QUESTION}), lambda: chain.ainvoke({"input": QUESTION}))
 
@@ -105,7 +107,9 @@ def _classic_chain(found: FoundDocuments) -> Candidate:
 
 def _our_engine(found: FoundNodes, limit: int) -> Candidate:
     model = FakeLLM(seconds=CALL)
-    engine = OrderPreservingQueryEngine(llm=model, retriever=found, method="map_reduce", max_concurrency=limit)
+    engine = OrderPreservingQueryEngine(
+        llm=model, retriever=found, method="map_reduce", max_concurrency=limit, passage_tokens=PASSAGE_TOKENS
+    )
     return Candidate(model, lambda: engine.query(QUESTION), lambda: engine.aquery(QUESTION))
 
 

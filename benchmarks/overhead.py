@@ -24,6 +24,8 @@ from oprag.langchain import OrderPreservingChain
 from oprag.llama_index import OrderPreservingQueryEngine
 
 COUNT = 16
+# Room for one passage in a call, and not for two.
+PASSAGE_TOKENS = 192
 ROUNDS, IN_A_ROW = 40, 5
 LIMIT = 1.0
 QUESTION = "What follows?"
@@ -85,7 +87,7 @@ def _stuff_chains() -> Cases:
 def _refine_chains() -> Cases:
     model, found = FakeChatModel(), _found()
     return {
-        OURS: _chain(OrderPreservingChain(llm=model, retriever=found, method="refine")),
+        OURS: _chain(OrderPreservingChain(llm=model, retriever=found, method="refine", passage_tokens=PASSAGE_TOKENS)),
         "`RetrievalQA`": _classic(model, found, "refine"),
     }
 
@@ -102,7 +104,9 @@ def _stuff_engines() -> Cases:
 def _refine_engines() -> Cases:
     model, found = FakeLLM(), FoundNodes(nodes(COUNT))
     return {
-        OURS: _engine(OrderPreservingQueryEngine(llm=model, retriever=found, method="refine")),
+        OURS: _engine(
+            OrderPreservingQueryEngine(llm=model, retriever=found, method="refine", passage_tokens=PASSAGE_TOKENS)
+        ),
         "`Refine`": _engine(RetrieverQueryEngine(found, Refine(llm=model))),
     }
 

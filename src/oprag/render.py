@@ -9,7 +9,7 @@ from oprag.errors import OptionError
 from oprag.position import page_of
 from oprag.stitch import Passage
 
-__all__ = ["SHOWN_SEPARATOR", "Show", "header_of", "render", "with_header"]
+__all__ = ["SHOWN_SEPARATOR", "Show", "between", "header_of", "render", "with_header"]
 
 
 Show = Callable[[Passage], str]
@@ -19,7 +19,7 @@ SHOWN_SEPARATOR = "\n\n"
 """What frameworks put between two of their objects."""
 
 
-def render(passages: Sequence[Passage], assembly: Assembly, show: Show | None = None) -> str:
+def render(passages: Sequence[Passage], assembly: Assembly, show: Show | None = None, first: int = 1) -> str:
     """The passages as one text, with headers, separators and gaps.
 
     A gap stands between two passages of one source under `order="source"`; in the other orders nothing says that the
@@ -29,23 +29,25 @@ def render(passages: Sequence[Passage], assembly: Assembly, show: Show | None = 
         passages: The passages, in order.
         assembly: The options.
         show: Writes a passage where a framework will render its own objects, without our headers, separators and gaps.
+        first: The number of the first passage.
     """
     if show is not None:
         return SHOWN_SEPARATOR.join(map(show, passages))
     parts: list[str] = []
     last: Passage | None = None
-    for number, passage in enumerate(passages, 1):
+    for number, passage in enumerate(passages, first):
         text = with_header(passage, assembly.header, number)
         if not text:
             continue
         if last is not None:
-            parts.append(_between(last, passage, assembly))
+            parts.append(between(last, passage, assembly))
         parts.append(text)
         last = passage
     return "".join(parts)
 
 
-def _between(first: Passage, second: Passage, assembly: Assembly) -> str:
+def between(first: Passage, second: Passage, assembly: Assembly) -> str:
+    """What stands between two passages: a separator, or a gap."""
     same_source = first.source is not None and first.source == second.source
     if assembly.gap and same_source and assembly.order == "source":
         return f"{assembly.separator}{assembly.gap}{assembly.separator}"

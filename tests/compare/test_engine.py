@@ -30,7 +30,7 @@ def test_calls_run_together_up_to_the_limit(most, tmp_path):
 def test_steps_of_one_question_run_together(tmp_path):
     data = keepers(documents=1, questions=1)
     model = RecordingModel(meeting=Meeting(8))
-    grid = {"k": 8, "chunk_size": 16, "method": "map_reduce", "passage_tokens": 30}
+    grid = {"k": 12, "chunk_size": 16, "method": "map_reduce", "passage_tokens": 16}
     assert run(experiment(model, data=data, grid=grid, max_concurrency=64), tmp_path / "r.db").complete
     assert model.most_at_once == len(model.calls) - 1 >= 8
 

@@ -28,6 +28,9 @@ from oprag.methods.together import flattened
 METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
 QUESTION = "What happened on the voyage?"
 
+APART = 6
+"""Tokens of a call that has room for one of the `parts` and not for two, in words or by the approximation."""
+
 Reply = str | Completion | Exception
 
 
@@ -101,8 +104,8 @@ class World:
         inputs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Answer:
-        """The answer to a question."""
-        chosen = MethodOptions(**options)
+        """The answer to a question, each of the `parts` read by itself where nothing else is said."""
+        chosen = MethodOptions(**{"passage_tokens": APART, **options})
         self.assembly = chosen.numbered(assembly or Assembly())
         task = Task(question, chosen, self.assembly, choices, chat_history, inputs or {})
         answer: Answer = self.drive(answering(task))

@@ -14,7 +14,7 @@ from oprag.methods import (
     Usage,
     answering,
 )
-from tests.methods.helpers import METHODS, QUESTION, Reply, World, parts
+from tests.methods.helpers import APART, METHODS, QUESTION, Reply, World, parts
 
 HISTORY = (Message("user", "Who was captain?"), Message("assistant", "Ahab {x}."))
 SOURCES = {"voyage": "The whole of the voyage."}
@@ -110,7 +110,7 @@ def test_the_failed_one_of_many_is_named():
 
 
 def test_prompts_that_were_not_sent_any_more_are_not_on_record():
-    requests = answering(Task(QUESTION, MethodOptions(method="map_reduce")))
+    requests = answering(Task(QUESTION, MethodOptions(method="map_reduce", passage_tokens=APART)))
     assert isinstance(next(requests), Retrieve)
     asked = requests.send((build_context(parts(3)),))
     assert isinstance(asked, Generate)

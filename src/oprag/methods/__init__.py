@@ -17,7 +17,7 @@ from oprag.methods.registry import method_names, register
 from oprag.methods.result import PassageAnswer, Result, nothing_found
 from oprag.methods.task import Task
 from oprag.methods.template import Template, TextTemplate
-from oprag.methods.units import units
+from oprag.methods.units import packed, units
 from oprag.methods.window import Window
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "answering",
     "method_names",
     "nothing_found",
+    "packed",
     "register",
     "units",
 ]

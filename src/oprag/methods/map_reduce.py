@@ -1,4 +1,4 @@
-"""Every passage by itself, then one answer of the partial answers."""
+"""Every part of the context by itself, then one answer of the partial answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from oprag.methods.effects import Body, Generate, Retrieve
 from oprag.methods.result import Result, nothing_found
 from oprag.methods.task import Task
-from oprag.methods.units import units
+from oprag.methods.units import packed, units
 
 __all__ = ["map_reduce"]
 
@@ -16,21 +16,19 @@ _BETWEEN = "\n\n"
 
 
 def map_reduce(task: Task) -> Body:
-    """Answer from each passage independently, then make one answer of those.
+    """Answer from each part of the context independently, then make one answer of those.
 
     Partial answers that have more than `collapse_tokens` together are first merged in groups of neighbours, round by
     round, so their order is that of the context all the way.
 
-    Calls: n + 1 for n passages of at most `passage_tokens`, and one more for each group that is merged.
+    Calls: n + 1 for n parts of at most `passage_tokens`, and one more for each group that is merged.
     """
     (context,) = yield Retrieve((task.question,))
     task = task.reading(context, task.room("map", context=""))
     passages = units(context, task.options.passage_tokens)
     if not passages:
         return nothing_found(task.options.empty_answer, context)
-    replies = yield Generate(
-        tuple(task.prompt("map", context=task.shown(passage, number)) for number, passage in enumerate(passages, 1))
-    )
+    replies = yield Generate(tuple(task.prompt("map", context=text) for text in packed(task, passages)))
     partial = [reply.text for reply in replies if reply.error is None and reply.text.strip()]
     if not partial:
         return Result("", (context,), passages=passages, notes=("no passage gave a partial answer",))

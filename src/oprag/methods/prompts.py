@@ -52,8 +52,8 @@ class Prompts:
 
     Attributes:
         answer: Answer from a context (`{context}`, `{question}`): stuff, long_context, and the first call of refine.
-        refine: Improve an answer (`{existing_answer}`) with one more passage (`{context}`, `{question}`).
-        map: Answer from one passage (`{context}`, `{question}`).
+        refine: Improve an answer (`{existing_answer}`) with one more part (`{context}`, `{question}`).
+        map: Answer from one part of the context (`{context}`, `{question}`).
         collapse: Make fewer of several partial answers (`{answers}`, `{question}`).
         reduce: Make the answer of partial answers (`{answers}`, `{question}`).
         rerank: Answer from one passage, with a confidence from 0 to 100 (`{context}`, `{question}`).
@@ -77,7 +77,7 @@ class Prompts:
         _READER,
     )
     map: Template = TextTemplate(
-        "One passage of a longer text:\n{context}\n\nQuestion: {question}\nAnswer as far as this passage tells. If it "
+        "A part of a longer text:\n{context}\n\nQuestion: {question}\nAnswer as far as this part tells. If it "
         'says nothing about the question, reply "Nothing." {instruction}',
         _READER,
     )

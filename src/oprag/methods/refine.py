@@ -1,4 +1,4 @@
-"""One passage after the other, each improving the answer."""
+"""One part of the context after the other, each improving the answer."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from oprag.methods.completion import Completion
 from oprag.methods.effects import Body, Generate, Retrieve
 from oprag.methods.result import Result, nothing_found
 from oprag.methods.task import Task
-from oprag.methods.units import units
+from oprag.methods.units import packed, units
 
 __all__ = ["refine"]
 
 
 def refine(task: Task) -> Body:
-    """Answer from the first passage, then improve the answer with each further one, in the order of the context.
+    """Answer from the first part of the context, then improve the answer with each further one, in order.
 
     A reply that is empty, or a failed call that is skipped, leaves the answer as it was.
 
-    Calls: n, the number of passages of at most `passage_tokens`.
+    Calls: n, the number of parts of at most `passage_tokens`.
     """
     (context,) = yield Retrieve((task.question,))
     task = task.reading(context, task.room("answer", context=""))
@@ -27,13 +27,13 @@ def refine(task: Task) -> Body:
     if not passages:
         return nothing_found(task.options.empty_answer, context)
     answer = Completion()
-    for number, passage in enumerate(passages, 1):
-        shown = task.shown(passage, number)
+    texts = packed(task, passages)
+    for number, shown in enumerate(texts, 1):
         if answer.text:
             prompt = task.prompt("refine", existing_answer=answer.text, context=shown)
         else:
             prompt = task.prompt("answer", context=shown)
-        (reply,) = yield Generate((prompt,), final=number == len(passages))
+        (reply,) = yield Generate((prompt,), final=number == len(texts))
         if reply.error is None and reply.text.strip():
             answer = reply
     return Result(answer.text, (context,), answer.parsed, passages)

@@ -1,15 +1,18 @@
-"""Cutting a context into the passages that a model reads one at a time."""
+"""Cutting a context into passages, and packing them into what a model reads in one call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from oprag.assembly import Assembly
 from oprag.chunk import Chunk, Span
 from oprag.context import Context
+from oprag.methods.task import Task
+from oprag.render import between, render
 from oprag.stitch import Passage, stitch
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["units"]
+__all__ = ["packed", "units"]
 
 
 def units(context: Context, passage_tokens: int) -> tuple[Passage, ...]:
@@ -37,6 +40,51 @@ def units(context: Context, passage_tokens: int) -> tuple[Passage, ...]:
             for part in stitch(group, assembly.separator):
                 found += _cut(part, passage_tokens, counter)
     return tuple(passage for passage in found if passage.text and not passage.text.isspace())
+
+
+def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
+    """What the model reads in each call, in order.
+
+    Neighbours share a call as long as they have at most `passage_tokens` together, and are rendered as in a context,
+    with headers, separators and gaps. With `cite=True` each passage has a call of its own.
+
+    Args:
+        task: The question, whose options say how.
+        passages: The passages, as `units` gives them.
+
+    Raises:
+        TokenizerError: The counter gave no usable count.
+    """
+    if task.options.cite:
+        return tuple(task.shown(passage, number) for number, passage in enumerate(passages, 1))
+    assembly, most = task.assembly, task.options.passage_tokens
+    groups: list[list[Passage]] = []
+    total = 0
+    for number, passage in enumerate(passages, 1):
+        shown = task.shown(passage, number)
+        if groups:
+            tokens = task.count(between(groups[-1][-1], passage, assembly) + shown)
+            if total + tokens <= most:
+                groups[-1].append(passage)
+                total += tokens
+                continue
+        groups.append([passage])
+        total = task.count(shown)
+    texts: list[str] = []
+    number = 1
+    for group in groups:
+        texts += _rendered(group, number, assembly, most)
+        number += len(group)
+    return tuple(texts)
+
+
+def _rendered(group: list[Passage], first: int, assembly: Assembly, most: int) -> list[str]:
+    """The text of a group; two texts or more where the counter finds more tokens in it than in its parts."""
+    text = render(group, assembly, first=first)
+    if len(group) == 1 or count(text, assembly.count_tokens) <= most:
+        return [text]
+    half = len(group) // 2
+    return [*_rendered(group[:half], first, assembly, most), *_rendered(group[half:], first + half, assembly, most)]
 
 
 def _groups(chunks: Iterable[Chunk], most: int, separator: str, counter: TokenCounter) -> Iterator[list[Chunk]]:
