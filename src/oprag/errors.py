@@ -192,7 +192,7 @@ class SourceWarning(OpragWarning):
 
 
 class RetrievalWarning(OpragWarning):
-    """The wrapped retriever brought fewer chunks than `k`, so `k` had no effect."""
+    """A retriever with a limit of its own found fewer chunks than `k`, so `k` had no effect."""
 
 
 class ModelWarning(OpragWarning):

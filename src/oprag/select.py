@@ -1,15 +1,27 @@
 """Choosing which retrieved chunks are kept, with a reason for every one that is not."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from oprag.assembly import Assembly, MissingPosition
 from oprag.chunk import Chunk, Vector
 from oprag.drop import Drop
-from oprag.errors import MissingPositionError
+from oprag.errors import MissingPositionError, RetrievalWarning
 from oprag.rung import NOWHERE, Rung
+from oprag.warn import warn
 
-__all__ = ["apply_missing_position", "select"]
+__all__ = ["apply_missing_position", "select", "warn_about_few"]
+
+
+def warn_about_few(found: Sequence[Any], k: int | None) -> None:
+    """Warn where a retriever with a limit of its own found less than `k`, which has no effect then."""
+    if k is not None and 0 < len(found) < k:
+        warn(
+            f"k={k} has no effect: only {len(found)} chunks were retrieved; let the retriever search for more (k in "
+            "LangChain, similarity_top_k in LlamaIndex)",
+            RetrievalWarning,
+            cause=f"fewer chunks than k={k}",
+        )
 
 
 def select(

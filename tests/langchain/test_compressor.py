@@ -10,7 +10,7 @@ from langchain_classic.retrievers.document_compressors import DocumentCompressor
 from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
 from pydantic import ValidationError
 
-from oprag import BudgetError, ChunkError
+from oprag import BudgetError, ChunkError, RetrievalWarning
 from oprag.langchain import OrderPreservingCompressor
 from tests.langchain.conftest import QUESTION, numbers_of, parts
 
@@ -48,6 +48,10 @@ def test_k_and_the_budget_are_off_by_default_and_nothing_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(compressor.compress_documents(parts(300), QUESTION)) == 300
+
+
+def test_k_above_the_number_of_documents_keeps_all_and_warns():
+    with pytest.warns(RetrievalWarning, match="k=500 has no effect: only 300 chunks were retrieved"):
         assert len(OrderPreservingCompressor(k=500).compress_documents(parts(300), QUESTION)) == 300
 
 

@@ -23,7 +23,7 @@ from llama_index.core.schema import (
 )
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
-from oprag import MissingPositionError, PositionWarning, SourceWarning
+from oprag import MissingPositionError, PositionWarning, RetrievalWarning, SourceWarning
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
 from tests.llama_index.conftest import (
     ListRetriever,
@@ -125,8 +125,9 @@ def test_k_keeps_the_first_of_the_list_whatever_the_scores_say():
     assert numbers(OrderPreservingPostprocessor(k=2).postprocess_nodes(given)) == [2, 7]
 
 
-def test_k_above_the_number_of_nodes_keeps_all():
-    assert numbers(OrderPreservingPostprocessor(k=50).postprocess_nodes(numbered([3, 1]))) == [1, 3]
+def test_k_above_the_number_of_nodes_keeps_all_and_warns():
+    with pytest.warns(RetrievalWarning, match="k=50 has no effect: only 2 chunks were retrieved"):
+        assert numbers(OrderPreservingPostprocessor(k=50).postprocess_nodes(numbered([3, 1]))) == [1, 3]
 
 
 def test_stands_behind_a_cutoff_and_a_reranker():

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from pydantic import ValidationError
 
-from oprag import OptionError
+from oprag import OptionError, RetrievalWarning
 from oprag.fields import OPTIONS
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.method_fields import METHOD_OPTIONS
@@ -115,6 +116,78 @@ def test_a_retriever_with_options_of_its_own_must_have_those_of_the_profile(path
         OptionError, match=r"options of its own, and .* says gap='\[\.\.\.\]'; make the retriever of the"
     ):
         OrderPreservingQueryEngine.from_profile(path, llm=RecordingLLM(), retriever=other)
+
+
+FEW = r"k=5 has no effect: only 2 chunks were retrieved; .*similarity_top_k"
+
+
+def ways_to_ask(given: Any, nodes: Any) -> dict[str, Any]:
+    """What can be called on a surface."""
+    if isinstance(given, OrderPreservingRetriever):
+        return {
+            "retrieve": lambda: given.retrieve(QUESTION),
+            "aretrieve": lambda: given.aretrieve(QUESTION),
+            "get_context": lambda: given.get_context(QUESTION),
+            "aget_context": lambda: given.aget_context(QUESTION),
+        }
+    if isinstance(given, OrderPreservingPostprocessor):
+        return {
+            "postprocess_nodes": lambda: given.postprocess_nodes(nodes),
+            "apostprocess_nodes": lambda: given.apostprocess_nodes(nodes),
+            "get_context": lambda: given.get_context(nodes),
+        }
+    return {
+        "query": lambda: given.query(QUESTION),
+        "aquery": lambda: given.aquery(QUESTION),
+        "retrieve": lambda: given.retrieve(QUESTION),
+        "answer": lambda: given.answer(QUESTION),
+    }
+
+
+@pytest.mark.parametrize("profiled", [True, False], ids=["profile", "option"])
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [
+        *[(OrderPreservingRetriever, call) for call in ("retrieve", "aretrieve", "get_context", "aget_context")],
+        *[(OrderPreservingPostprocessor, call) for call in ("postprocess_nodes", "apostprocess_nodes", "get_context")],
+        *[(OrderPreservingQueryEngine, call) for call in ("query", "aquery", "retrieve", "answer")],
+    ],
+)
+async def test_k_without_effect_warns(index, kind: Any, call: str, profiled: bool):
+    """As it is with a profile that was measured with many chunks, and LlamaIndex's default of two."""
+    inner = index.as_retriever()
+    parts: dict[str, Any] = {} if kind is OrderPreservingPostprocessor else {"retriever": inner}
+    parts |= {"llm": RecordingLLM()} if kind is OrderPreservingQueryEngine else {}
+    given = kind.from_profile(Profile(assembly={"k": 5}), **parts) if profiled else kind(k=5, **parts)
+    ask = ways_to_ask(given, inner.retrieve(QUESTION))[call]
+    with pytest.warns(RetrievalWarning, match=FEW):
+        _ = await ask() if call.startswith("a") and call != "answer" else ask()
+
+
+def test_an_engine_around_our_retriever_warns_once_for_a_question(index):
+    retriever = OrderPreservingRetriever(retriever=index.as_retriever(), k=5)
+    engine = OrderPreservingQueryEngine(retriever=retriever, llm=RecordingLLM())
+    with pytest.warns(RetrievalWarning, match=FEW) as caught:
+        engine.query(QUESTION)
+    assert len(caught) == 1
+
+
+def test_no_warning_where_k_has_an_effect_or_a_reranker_cuts(index):
+    """Warnings are errors here."""
+    inner = index.as_retriever(similarity_top_k=5)
+    assert len(OrderPreservingRetriever(retriever=inner, k=5).retrieve(QUESTION)) == 5
+    assert len(OrderPreservingRetriever(retriever=inner).retrieve(QUESTION)) == 5
+    assert OrderPreservingPostprocessor(k=5).postprocess_nodes([]) == []
+    two = FirstTwo()
+    engine = OrderPreservingQueryEngine(retriever=inner, k=5, llm=RecordingLLM(), node_postprocessors=[two])
+    assert len(engine.query(QUESTION).source_nodes) == 2
+
+
+class FirstTwo(BaseNodePostprocessor):
+    """As rerankers with `top_n=2` do."""
+
+    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        return nodes[:2]
 
 
 def test_text_that_was_not_stitched_is_not_stitched_in_silence(index):

@@ -16,6 +16,7 @@ from oprag.given import Given
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.near_misses import COMPRESSOR, HOW_TO_PASS
 from oprag.question import check_question
+from oprag.select import warn_about_few
 from oprag.steps import Steps, aobtain, obtain
 from oprag.vectors.fields import VectorFields
 
@@ -103,6 +104,7 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
         """What is done, sync or async."""
         assembly = self._assembly()
         given = Given(chunks_of(documents), None, self._neighbors())
+        warn_about_few(given.chunks, assembly.k)
         if assembly.needs_vectors:
             # Loaded only for who wants thresholds.
             from oprag.langchain.compression import sources_for

@@ -10,10 +10,10 @@ from langchain_core.documents import Document
 from oprag.assembly import Assembly
 from oprag.chunk import Chunk
 from oprag.context import Context, chunk_to_dict
-from oprag.errors import ChunkError, RetrievalWarning
+from oprag.errors import ChunkError
 from oprag.report import METADATA_KEY, common_metadata, passage_to_dict
+from oprag.select import warn_about_few
 from oprag.values import finite
-from oprag.warn import warn
 
 __all__ = ["chunks_of", "documents_of", "found_chunks"]
 
@@ -58,12 +58,8 @@ def found_chunks(found: Any, assembly: Assembly, *, wraps: bool) -> list[Chunk]:
             f"the wrapped retriever must give a list of documents, got {type(documents).__name__}", documents
         )
     chunks = chunks_of(documents, scores)
-    if wraps and assembly.k is not None and 0 < len(chunks) < assembly.k:
-        warn(
-            f"k={assembly.k}, but the wrapped retriever brought {len(chunks)} documents; let it search for more",
-            RetrievalWarning,
-            cause=f"fewer documents than k={assembly.k}",
-        )
+    if wraps:
+        warn_about_few(chunks, assembly.k)
     return chunks
 
 

@@ -25,6 +25,7 @@ from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Prompt
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.methods.sources import SourceReader, read_with
+from oprag.select import warn_about_few
 from oprag.steps import Step, Steps, aobtain, obtain
 from oprag.vectors.cache import VectorCache
 
@@ -70,6 +71,7 @@ class Parts:
         """The context of a query, sync or async."""
         asked = yield from self.compression.prepared(query, self.retriever, self.assembly)
         nodes = yield Step(lambda: self.retriever.retrieve(asked), lambda: self.retriever.aretrieve(asked))
+        warn_about_few(nodes, self.assembly.k)
         for postprocessor in self.postprocessors:
             nodes = yield _processed(postprocessor, nodes, asked)
         return (yield from self.compression.context(nodes, asked, self.assembly))

@@ -17,6 +17,7 @@ from oprag.llama_index.index_fields import IndexFields
 from oprag.llama_index.near_misses import POSTPROCESSOR
 from oprag.llama_index.nodes import nodes_of, shown
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
+from oprag.select import warn_about_few
 from oprag.steps import Steps, aobtain, obtain
 
 __all__ = ["OrderPreservingPostprocessor"]
@@ -90,7 +91,9 @@ class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostproc
         """
         bundle = QueryBundle(query) if isinstance(query, str) else query
         assembly = self._assembly(stitch=True)
-        return obtain(self._compression_over(assembly).context(nodes, bundle, assembly))
+        context = obtain(self._compression_over(assembly).context(nodes, bundle, assembly))
+        _warn_about_few(context)
+        return context
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -107,6 +110,7 @@ class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostproc
         """What is done, sync or async."""
         assembly = self._assembly()
         context = yield from self._compression_over(assembly).context(nodes, query, assembly, shown(assembly))
+        _warn_about_few(context)
         return nodes_of(context, annotate=self.annotate)
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
@@ -133,3 +137,7 @@ class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostproc
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({**state, "__dict__": loaded(state["__dict__"], {})})
+
+
+def _warn_about_few(context: Context) -> None:
+    warn_about_few(() if context.given is None else context.given.chunks, context.assembly.k)

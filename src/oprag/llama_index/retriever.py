@@ -23,6 +23,7 @@ from oprag.llama_index.near_misses import RETRIEVER
 from oprag.llama_index.nodes import nodes_of, shown
 from oprag.question import check_question, check_questions
 from oprag.render import Show
+from oprag.select import warn_about_few
 from oprag.steps import Step, Steps, aobtain, obtain
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ class OrderPreservingRetriever(IndexFields, AssemblyFields, BaseRetriever):
         compression, inner = self._compression(assembly), self.retriever
         asked = yield from compression.prepared(query, inner, assembly)
         nodes = yield Step(lambda: inner.retrieve(asked), lambda: inner.aretrieve(asked))
+        warn_about_few(nodes, assembly.k)
         return (yield from compression.context(nodes, asked, assembly, show))
 
     @property
