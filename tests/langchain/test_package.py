@@ -18,7 +18,7 @@ OPTIONS = {
     "DocumentIndexRetriever": {"index", "k", "retriever"},
     "OrderPreservingChain": {
         *(*SHARED, *METHODS),
-        *("llm", "retriever", "read_source", "input_key", "output_key", "documents_key"),
+        *("llm", "retriever", "read_source", "input_key", "output_key", "documents_key", "citations_key"),
     },
     "OrderPreservingCompressor": SHARED,
     "OrderPreservingRetriever": SHARED | {"retriever", "vectorstore", "search_type", "search_kwargs"},

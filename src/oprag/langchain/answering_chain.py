@@ -68,6 +68,9 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
     documents_key: SkipValidation[str | None] = Field(
         default="context", description="Output key of the documents; None leaves them out."
     )
+    citations_key: SkipValidation[str | None] = Field(
+        default="citations", description="Output key of the citations if cite=True; None leaves them out."
+    )
     _retriever: OrderPreservingRetriever = PrivateAttr()
     _options: MethodOptions = PrivateAttr()
     _reader: SourceReader | None = PrivateAttr()
@@ -80,10 +83,12 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
         check_text("input_key", self.input_key)
         check_text("output_key", self.output_key)
         check_text("documents_key", self.documents_key, optional=True)
+        check_text("citations_key", self.citations_key, optional=True)
         if not self.input_key or self.input_key in _TAKEN:
             raise OptionError(f"input_key cannot be {self.input_key!r}, which means something else", self.input_key)
-        if len({self.input_key, self.output_key, self.documents_key}) < 3:
-            raise OptionError("input_key, output_key and documents_key must differ", self.output_key)
+        keys = (self.input_key, *self.output_keys)
+        if len(set(keys)) < len(keys):
+            raise OptionError("input_key, output_key, documents_key and citations_key must differ", self.output_key)
         if self.embeddings is not None:
             as_embedder(self.embeddings)
         self._reader = as_reader(self.read_source)
@@ -96,6 +101,12 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
         if self.embeddings is not None and self._is_given_a_cache:
             self.cache_for(as_embedder(self.embeddings))
         return self
+
+    @property
+    def output_keys(self) -> list[str]:
+        """The keys that the output has beside those of the input."""
+        keys = (self.output_key, self.documents_key, self.citations_key if self.cite else None)
+        return [key for key in keys if key is not None]
 
     def _searching(self) -> OrderPreservingRetriever:
         """The retriever with the cache of the chain, if that was given one."""
@@ -196,8 +207,7 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
         inputs = question_in(given, self.input_key)
         if len(inputs) > 1 and not self._hands_on_all_inputs:
             prompts = [getattr(self._options.prompts, step).fields for step in STEPS]
-            keys = (self.input_key, self.output_key, self.documents_key)
-            check_inputs(inputs, frozenset(keys).union(*prompts), _OPTIONS)
+            check_inputs(inputs, frozenset((self.input_key, *self.output_keys)).union(*prompts), _OPTIONS)
         return inputs
 
     @property
@@ -207,7 +217,12 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
     def _output(self, inputs: dict[str, Any]) -> ChainOutput:
         retriever = self._retriever
         return ChainOutput(
-            inputs, self.output_key, self.documents_key, stitch=retriever.stitch, annotate=retriever.annotate
+            inputs,
+            self.output_key,
+            self.documents_key,
+            self.citations_key if self.cite else None,
+            stitch=retriever.stitch,
+            annotate=retriever.annotate,
         )
 
     def _changed(self, **changes: Any) -> MethodOptions:

@@ -162,17 +162,26 @@ class ChainOutput:
         inputs: The input of the chain.
         output_key: The key of the answer.
         documents_key: The key of the documents; None leaves them out.
+        citations_key: The key of what is cited; None leaves it out.
         stitch: Whether the documents are whole passages.
         annotate: Whether they are copies that say how they were placed.
     """
 
     def __init__(
-        self, inputs: Mapping[str, Any], output_key: str, documents_key: str | None, *, stitch: bool, annotate: bool
+        self,
+        inputs: Mapping[str, Any],
+        output_key: str,
+        documents_key: str | None,
+        citations_key: str | None,
+        *,
+        stitch: bool,
+        annotate: bool,
     ) -> None:
         self.answer: Answer | None = None
         self._inputs = inputs
         self._output_key = output_key
         self._documents_key = documents_key
+        self._citations_key = citations_key
         self._stitch = stitch
         self._annotate = annotate
         self._documents: list[Document] = []
@@ -180,7 +189,7 @@ class ChainOutput:
 
     def inputs(self) -> AddableDict:
         """The first piece: the input, without what is going to be replaced."""
-        replaced = (self._output_key, self._documents_key)
+        replaced = (self._output_key, self._documents_key, self._citations_key)
         return AddableDict({key: value for key, value in self._inputs.items() if key not in replaced})
 
     def piece(self, shown: Shown) -> AddableDict | None:
@@ -192,7 +201,8 @@ class ChainOutput:
             return AddableDict({self._output_key: shown})
         if isinstance(shown, Answer):
             self.answer = shown
-            return None if self._streamed else AddableDict({self._output_key: _value(shown)})
+            rest = ({} if self._streamed else {self._output_key: _value(shown)}) | self._cited(shown)
+            return AddableDict(rest) if rest else None
         new = self._new(documents_of(shown, annotate=self._annotate, stitch=self._stitch))
         first, self._searched = not self._searched, True
         self._documents += new
@@ -208,7 +218,12 @@ class ChainOutput:
         output = dict(self._inputs)
         if self._documents_key is not None:
             output[self._documents_key] = self._documents
-        return output | {self._output_key: _value(self.answer)}
+        return output | {self._output_key: _value(self.answer)} | self._cited(self.answer)
+
+    def _cited(self, answer: Answer) -> dict[str, Any]:
+        if self._citations_key is None:
+            return {}
+        return {self._citations_key: [citation.to_dict() for citation in answer.citations]}
 
     def _new(self, documents: list[Document]) -> list[Document]:
         """The documents that no earlier context had: other questions find the same ones again."""

@@ -39,6 +39,8 @@ class OrderPreservingChain(Batching, FullAnswers):
         input_key: The key of the question.
         output_key: The key of the answer.
         documents_key: The key of the documents; None leaves them out.
+        citations_key: The key of the citations with `cite=True`, a list of `Citation.to_dict()` and the last piece of
+            a stream; None leaves them out.
         method: The method: stuff, map_reduce, refine, map_rerank, step_down, reciprocal, long_context, self_route, or
             a registered one.
         **options: The options of `oprag.methods.MethodOptions` and of `oprag.Assembly`.
@@ -100,11 +102,6 @@ class OrderPreservingChain(Batching, FullAnswers):
     def input_keys(self) -> list[str]:
         """The keys that the input must have."""
         return [self.input_key]
-
-    @property
-    def output_keys(self) -> list[str]:
-        """The keys that the output has beside those of the input."""
-        return [self.output_key, *([] if self.documents_key is None else [self.documents_key])]
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:

@@ -124,12 +124,13 @@ def _metadata(nodes: Sequence[NodeWithScore]) -> dict[str, Any]:
 
 
 def _about(answer: Answer) -> dict[str, Any]:
-    return {
-        METADATA_KEY: {
-            "method": answer.method,
-            "route": answer.route,
-            "calls": len(answer.calls),
-            "usage": answer.usage._asdict(),
-            "notes": list(answer.notes),
-        }
+    about: dict[str, Any] = {
+        "method": answer.method,
+        "route": answer.route,
+        "calls": len(answer.calls),
+        "usage": answer.usage._asdict(),
+        "notes": list(answer.notes),
     }
+    if answer.cited:
+        about["citations"] = [citation.to_dict() for citation in answer.citations]
+    return {METADATA_KEY: about}

@@ -143,16 +143,6 @@ def to_dict(answer: Answer) -> dict[str, Any]:
             }
             for one in answer.answers
         ],
-        "citations": [
-            {
-                "number": one.number,
-                "start": one.start,
-                "end": one.end,
-                "source": one.source,
-                "page": one.page,
-                "span": None if one.span is None else one.span._asdict(),
-            }
-            for one in answer.citations
-        ],
+        "citations": [one.to_dict() for one in answer.citations],
         "contexts": [context.to_dict() for context in answer.contexts],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oprag.chunk import Span
 from oprag.position import page_of
@@ -38,6 +38,19 @@ class Citation(NamedTuple):
     source: str | None
     page: str | int | None
     span: Span | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The citation as values that JSON can hold, with the text of the passage and the ids of its chunks."""
+        return {
+            "number": self.number,
+            "start": self.start,
+            "end": self.end,
+            "source": self.source,
+            "page": self.page,
+            "span": None if self.span is None else self.span._asdict(),
+            "text": self.passage.text,
+            "ids": [chunk.id for chunk in self.passage.chunks if chunk.id is not None],
+        }
 
 
 def citations_in(text: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:

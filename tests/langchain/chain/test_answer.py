@@ -9,7 +9,10 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables.utils import AddableDict
+from pydantic import ValidationError
 
 from oprag import Context, OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
@@ -24,8 +27,10 @@ from tests.langchain.chain.conftest import (
     both_sides,
     by_step,
     chain_of,
+    every_way,
     full_chain,
     ranked,
+    run,
 )
 from tests.langchain.conftest import QUESTION, numbers, numbers_of, parts, store_of
 from tests.meeting import Clock
@@ -481,3 +486,76 @@ async def test_a_streamed_answer_that_is_closed_ends_the_models_stream():
     assert await anext(apieces) == "One"
     await apieces.aclose()
     assert (model.running, model.cut_off) == (0, 2)
+
+
+CITING = "He sailed [3], twice [1, 3]. [9]"
+
+
+@every_way
+@pytest.mark.parametrize("method", ["stuff", "map_reduce", "refine"])
+async def test_the_output_says_what_is_cited(way: str, method: str):
+    chain = chain_of(Model(reply=lambda prompt: CITING), method=method, cite=True)
+    result = await run(chain, way, QUESTION)
+    assert list(result) == ["input", "context", "answer", "citations"]
+    cited = result["citations"]
+    assert [one["number"] for one in cited] == [3, 1, 3]
+    assert [CITING[one["start"] : one["end"]] for one in cited] == ["[3]", "[1, 3]", "[1, 3]"]
+    assert [one["text"] for one in cited] == [f"Part {number} of voyage.txt." for number in (2, 0, 2)]
+    assert [one["source"] for one in cited] == ["voyage.txt"] * 3
+    assert json.loads(json.dumps(cited)) == cited
+    assert cited == chain.answer(QUESTION).to_dict()["citations"]
+    # A result can be the next input, as without citations.
+    assert await run(chain, way, result) == result
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_citations_are_the_last_piece_of_a_stream(is_async: bool):
+    chain = chain_of(Model(reply=lambda prompt: CITING), cite=True)
+    pieces = [piece async for piece in chain.astream(QUESTION)] if is_async else list(chain.stream(QUESTION))
+    assert [list(piece) for piece in pieces[:2]] == [["input"], ["context"]]
+    assert {key for piece in pieces[2:-1] for key in piece} == {"answer"}
+    assert list(pieces[-1]) == ["citations"]
+    assert all(isinstance(piece, AddableDict) for piece in pieces)
+
+
+async def test_where_nothing_is_cited_the_list_is_empty_and_without_cite_there_is_none():
+    assert chain_of(Model(), cite=True).invoke(QUESTION)["citations"] == []
+    assert "citations" not in chain_of(Model(reply=lambda prompt: CITING)).invoke(QUESTION)
+    nothing = chain_of(Model(), retriever=Found(documents=[]), cite=True)
+    assert nothing.invoke(QUESTION)["citations"] == []
+    assert [piece for piece in nothing.stream(QUESTION) if "citations" in piece][-1]["citations"] == []
+
+
+async def test_the_key_of_citations_can_be_another_one_or_none():
+    model = Model(reply=lambda prompt: CITING)
+    renamed = chain_of(model, cite=True, citations_key="quotes")
+    assert renamed.output_keys == ["answer", "context", "quotes"]
+    assert [one["number"] for one in renamed.invoke(QUESTION)["quotes"]] == [3, 1, 3]
+    assert "quotes" in renamed.get_output_jsonschema()["properties"]
+    without = chain_of(model, cite=True, citations_key=None)
+    assert without.output_keys == ["answer", "context"]
+    assert list(without.invoke({"input": QUESTION, "citations": "mine"})) == ["input", "citations", "context", "answer"]
+    assert chain_of(model).output_keys == ["answer", "context"]
+    with pytest.raises(ValidationError, match="citations_key"):
+        chain_of(model, cite=True, output_key="citations")
+    assert chain_of(model, output_key="citations").invoke(QUESTION)["citations"] == CITING
+    with pytest.raises(ValidationError, match="citations_key"):
+        chain_of(model, citations_key=5)
+
+
+def test_citations_of_pages_and_in_a_chain_of_a_chain_type():
+    documents = [Document("One.", id="a", metadata={"source": "b.pdf", "page": 4, "start_index": 10})]
+    chain = OrderPreservingChain.from_chain_type(
+        Model(reply=lambda prompt: "So [1]."), retriever=Found(documents=documents), cite=True
+    )
+    (citation,) = chain.invoke(QUESTION)["citations"]
+    assert citation == {
+        "number": 1,
+        "start": 3,
+        "end": 6,
+        "source": "b.pdf",
+        "page": 4,
+        "span": {"start": 10, "end": 14, "page": 4},
+        "text": "One.",
+        "ids": ["a"],
+    }

@@ -162,7 +162,7 @@ async def test_in_several_steps(is_async: bool):
     assert str(response) == "All in all."
 
 
-def chat_engine(inside: Model, *, streaming: bool = False) -> CondenseQuestionChatEngine:
+def chat_engine(inside: Model, *, streaming: bool = False, **options: Any) -> CondenseQuestionChatEngine:
     history = [
         ChatMessage(role=MessageRole.USER, content=QUESTION),
         ChatMessage(role=MessageRole.ASSISTANT, content="He sailed."),
@@ -170,7 +170,8 @@ def chat_engine(inside: Model, *, streaming: bool = False) -> CondenseQuestionCh
     outside = Model(reply=lambda prompt: "What about the second voyage?")
     # The default memory is a database that nobody closes.
     memory = ChatMemoryBuffer.from_defaults(history, llm=outside)
-    return CondenseQuestionChatEngine.from_defaults(engine_of(inside, streaming=streaming), llm=outside, memory=memory)
+    engine = engine_of(inside, streaming=streaming, **options)
+    return CondenseQuestionChatEngine.from_defaults(engine, llm=outside, memory=memory)
 
 
 @both_sides
@@ -195,6 +196,35 @@ async def test_in_a_chat_that_streams():
     assert "".join([piece async for piece in response.async_response_gen()]) == "One two three."
     # LlamaIndex takes no source nodes out of an async stream.
     assert numbers(response.sources[0].raw_output.source_nodes) == [0, 1, 2, 3]
+
+
+@both_sides
+@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
+async def test_a_chat_says_what_is_cited(is_async: bool, streaming: bool):
+    engine = chat_engine(Model(reply=lambda prompt: "He sailed [3]."), streaming=streaming, cite=True)
+    response: Any
+    if streaming and is_async:
+        response = await engine.astream_chat("And the second?")
+        text = "".join([piece async for piece in response.async_response_gen()])
+    elif streaming:
+        response = engine.stream_chat("And the second?")
+        text = "".join(response.response_gen)
+    else:
+        response = await engine.achat("And the second?") if is_async else engine.chat("And the second?")
+        text = str(response)
+    answered = response.sources[0].raw_output
+    (citation,) = answered.metadata["oprag"]["citations"]
+    assert text[citation["start"] : citation["end"]] == "[3]"
+    assert citation["text"] == "Part 2 of voyage."
+    (cited,) = [scored for scored in answered.source_nodes if scored.node.node_id in citation["ids"]]
+    assert numbers([cited]) == [2]
+
+
+@both_sides
+async def test_a_tool_says_what_is_cited(is_async: bool):
+    tool = tool_of(engine_of(Model(reply=lambda prompt: "He sailed [3]."), cite=True))
+    output = await tool.acall(QUESTION) if is_async else tool.call(QUESTION)
+    assert [one["number"] for one in output.raw_output.metadata["oprag"]["citations"]] == [3]
 
 
 def test_in_a_chat_that_does_not_stream_though_the_engine_does():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -271,3 +272,25 @@ async def test_passages_of_an_answer_lead_to_the_nodes():
     assert isinstance(citation.passage, Passage)
     assert citation.passage.chunks[0].origin is nodes[1]
     assert citation.source == "voyage"
+
+
+@every_way
+@both_models
+async def test_the_metadata_of_a_response_say_what_is_cited(way: str, chats: bool):
+    engine = engine_of(Model(chats=chats, reply=lambda prompt: "He sailed [3], twice [1, 3]. [9]"), cite=True)
+    text, response = await run(engine, way)
+    cited = response.metadata["oprag"]["citations"]
+    assert [one["number"] for one in cited] == [3, 1, 3]
+    assert [text[one["start"] : one["end"]] for one in cited] == ["[3]", "[1, 3]", "[1, 3]"]
+    assert [one["text"] for one in cited] == [f"Part {number} of voyage." for number in (2, 0, 2)]
+    assert [one["source"] for one in cited] == ["voyage"] * 3
+    by_id = {scored.node.node_id: scored for scored in response.source_nodes}
+    assert [numbers([by_id[node_id] for node_id in one["ids"]]) for one in cited] == [[2], [0], [2]]
+    assert json.loads(json.dumps(cited)) == cited
+    assert cited == engine.answer(QUESTION).to_dict()["citations"]
+
+
+@every_way
+async def test_without_numbers_nothing_is_cited(way: str):
+    _, response = await run(engine_of(Model(reply=lambda prompt: "He sailed [3].")), way)
+    assert "citations" not in response.metadata["oprag"]
