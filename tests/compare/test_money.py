@@ -91,7 +91,8 @@ def test_no_limit_is_passed_and_raising_it_completes(most, limit, tmp_path):
     before = len(model.calls)
     again = run(experiment(model, limits=limit, **options), path)
     assert getattr(again.spent, name) <= most_of_it
-    assert len(model.calls) - before <= 2
+    # At most some calls that are small enough for what was left.
+    assert len(model.calls) - before < before / 10
 
     complete = run(experiment(model, limits={name: most_of_it * 1_000}, **options), path, retry_failed=True)
     assert complete.answered + sum(complete.failed.values()) == complete.total
