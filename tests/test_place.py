@@ -201,3 +201,36 @@ def test_chunks_that_do_not_say_their_source_are_warned_about_once(assemble):
 
 def test_one_chunk_alone_needs_no_source():
     assert ranks(arrange([Chunk("a", 0)])) == [0]
+
+
+@pytest.mark.parametrize("missing", ["last", "drop"])
+def test_offsets_that_contradict_each_other_are_warned_about_as_such(missing):
+    # A splitter that begins anew in each section.
+    chunks = [hit(text, rank, start_index=0) for rank, text in enumerate("ab")]
+    with pytest.warns(PositionWarning, match="offsets of a source contradict.*start_index.*stamp_positions") as caught:
+        arrange(chunks, missing_position=missing)
+    assert len(caught) == 1
+    assert "add_start_index" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize("field", ["page", "page_number"])
+def test_pages_that_restart_are_warned_about_where_no_kept_chunks_share_one(field):
+    # Two files under one source: whether page 2 comes before page 5 depends on the file.
+    chunks = [hit(f"text {rank}", rank, **{field: page, "start_index": 0}) for rank, page in enumerate([5, 2, 5])]
+    with pytest.warns(PositionWarning, match="contradict.*source_key=.*stamp_positions") as caught:
+        assert ranks(build_context(chunks, k=2).kept) == [1, 0]
+    assert len(caught) == 1
+
+
+def test_offsets_in_the_rows_of_a_table_restart_without_a_warning():
+    chunks = [hit(f"text {rank}", rank, row=row, start_index=0) for rank, row in enumerate([5, 2, 3])]
+    assert ranks(arrange(chunks)) == [1, 2, 0]
+
+
+def test_a_misspelt_position_key_is_not_blamed_on_the_offsets():
+    chunks = [hit(text, rank, start_index=0) for rank, text in enumerate("ab")]
+    with pytest.warns(PositionWarning) as caught:
+        arrange(chunks, position_key="strat_index")
+    assert ["did you mean" in str(one.message) for one in caught] == [True]
+    with pytest.warns(PositionWarning, match="have no position"):
+        arrange(chunks, position_key=lambda chunk: None)

@@ -140,10 +140,17 @@ def test_labels_that_restart_do_not_speak_against_the_stamp_of_one_call():
     assert rungs(metadata) == [Rung.STAMPED] * 5
     # Another tool may have stamped page by page.
     assert rungs([{**each, "chunk_numbering": None} for each in metadata]) == [Rung.COARSE] * 5
-    # Pages are counted through the file, so it was stamped in another sequence.
-    assert rungs([{**each, "page": page} for each, page in zip(metadata, [1, 2, 3, 5, 4], strict=True)]) == (
-        [Rung.COARSE] * 5
-    )
+
+
+@pytest.mark.parametrize("offsets", [[None] * 6, [0, 90, 0, 0, 90, 0]])
+@pytest.mark.parametrize("field", PAGE_FIELDS)
+def test_pages_that_restart_do_not_speak_against_the_stamp_of_one_call(field, offsets):
+    # Several files under one source: the pages restart, and the stamp does not.
+    metadata = [
+        {"chunk_index": n, field: page, "start_index": offset, "chunk_numbering": "n1"}
+        for n, (page, offset) in enumerate(zip([1, 1, 2, 1, 1, 2], offsets, strict=True))
+    ]
+    assert rungs(metadata) == [Rung.STAMPED] * 6
 
 
 @pytest.mark.parametrize("other", ["n2", None, 5])

@@ -199,11 +199,25 @@ def test_chunks_with_a_source_of_their_own_each_are_warned_about(names):
         pytest.param([f"Ticket #{number}" for number in range(9)], id="a number sign"),
         pytest.param([f"C#{number}" for number in range(9)], id="a language"),
         pytest.param([f"faq/{name}.md" for name in ("how-to-pay", "refunds", "shipping")], id="a folder"),
+        pytest.param([f"https://help.example.com/articles/15000012345{number}" for number in range(60, 69)], id="FAQ"),
+        pytest.param([f"https://example.com/posts/17040672{number}123456" for number in range(10, 19)], id="posts"),
+        pytest.param([f"Node.js {number}" for number in (18, 20, 22)], id="releases"),
+        pytest.param([f"EN.ISO-{number}" for number in (9000, 9001, 9004)], id="standards"),
+        pytest.param([f"10.1016/j.cell-{number}" for number in range(2001, 2009)], id="identifiers of articles"),
+        pytest.param([f"com.example.app-{number}" for number in range(9)], id="packages"),
+        pytest.param([f"https://srv.local:{port}" for port in range(8001, 8009)], id="servers"),
+        pytest.param([f"server.log-2024010{day}" for day in range(1, 9)], id="rotated logs"),
     ],
 )
 def test_ordinary_names_are_not_warned_about(names):
     context = build_context(documents(*({"source": name} for name in names)))
     assert [report.source for report in context.sources] == names
+
+
+def test_a_long_name_takes_no_long_time_to_read():
+    # Each time in it was searched for in the whole name: minutes.
+    name = "https://example.com/?t=1" + "&t=1" * 100_000
+    assert named(source=name) == name
 
 
 def test_a_source_with_several_chunks_is_a_source():

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from oprag import Chunk, MissingSourceError, OptionError, arrange
+from oprag import Chunk, MissingSourceError, OptionError, PositionWarning, arrange
 from oprag.stamp import NUMBERING_FIELD, STAMP_FIELD, stamps
 from tests.helpers import hit, run_python, texts
 
@@ -22,6 +22,24 @@ def test_the_chunks_of_each_source_are_numbered_from_zero():
 def test_numbers_run_through_the_pages_of_a_source():
     pages = [hit("a", 0, page=1), hit("b", 1, page=1), hit("c", 2, page=2)]
     assert stamped(pages) == [{"chunk_index": 0}, {"chunk_index": 1}, {"chunk_index": 2}]
+
+
+@pytest.mark.parametrize("field", ["page", "page_number"])
+@pytest.mark.parametrize("kind", [int, str, float])
+def test_pages_that_go_back_are_numbered_as_given_with_a_warning(field, kind):
+    pages = [hit(f"text {n}", n, **{field: kind(page)}) for n, page in enumerate([8, 9, 0, 1, 0])]
+    with pytest.warns(PositionWarning, match="from page 9 to page 0 in 'book'.*source_key=") as caught:
+        added = stamped([hit("a", 5, source="other"), *pages])
+    assert [stamp["chunk_index"] for stamp in added] == [0, 0, 1, 2, 3, 4]
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("pages", [["1", "2", "10"], [0, 0, 1], [3, None, 3], [2, "iv", 3], [None, None]])
+def test_pages_that_do_not_go_back_are_not_warned_about(pages):
+    assert len(stamped([hit(f"text {n}", n, page=page) for n, page in enumerate(pages)])) == len(pages)
+    # Printed numbers restart in a merged file.
+    assert len(stamped([hit(f"text {n}", n, page_label=label) for n, label in enumerate("121")])) == 3
 
 
 def test_a_source_can_be_named_for_chunks_that_do_not_say():

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from oprag.chunk import Chunk, changed
 from oprag.errors import OpragWarning, PositionWarning, SourceWarning
-from oprag.position import READ_FIELDS, PositionKey, find_positions, shared
+from oprag.offsets import stated_span
+from oprag.position import FRAME_FIELDS, READ_FIELDS, PositionKey, find_positions, shared
 from oprag.rung import Rung
 from oprag.source import SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
 from oprag.stamp import numberings
@@ -25,12 +26,17 @@ _TORN = (
 )
 _MISSING = "chunks of a source have no position, so their place in it is unknown"
 _TIED = "chunks of a source share a page or another coarse position, so retrieval rank decides their order there"
+_VOID = (
+    "the character offsets of a source contradict each other, as those that restart in every section or file do, so "
+    "they are ignored and the order is uncertain"
+)
 
 _STAMP_TOGETHER = (
     "stamp all chunks of a source in one call, after the whole file was loaded and split (in LlamaIndex in one "
     "from_documents() or pipeline.run(), without num_workers), or find positions afterwards with "
     "locate_positions(chunks, source_texts)"
 )
+_NAME_FILES = "if several files have one source, name each file with source_key=...; otherwise "
 _ADD_OFFSETS = "with a LangChain text splitter, set add_start_index=True; otherwise "
 _WAYS_OUT = (
     "stamp positions at ingestion (stamp_positions for LangChain, StampPositions for LlamaIndex), find them afterwards "
@@ -130,8 +136,13 @@ def warn_about(placed: Placed, kept: Sequence[Chunk], assembly: Assembly) -> Non
         return
     warn_about_key("source_key", assembly.source_key, placed.chunks)
     explained = warn_about_key("position_key", assembly.position_key, placed.chunks)
-    if assembly.order != "source":
-        return
+    if assembly.order == "source":
+        _warn_about_sources(placed, assembly)
+        _warn_about_positions(placed, kept, assembly, explained=explained)
+
+
+def _warn_about_sources(placed: Placed, assembly: Assembly) -> None:
+    """Warn of chunks without a source, and of sources that seem to be parts of one."""
     unnamed = sum(report.source is None for report in placed.sources)
     if unnamed:
         _warn(
@@ -154,21 +165,34 @@ def warn_about(placed: Placed, kept: Sequence[Chunk], assembly: Assembly) -> Non
             SourceWarning,
             "sources that are parts",
         )
+
+
+def _warn_about_positions(placed: Placed, kept: Sequence[Chunk], assembly: Assembly, *, explained: bool) -> None:
+    """Warn of each reason for which the order of a source with several kept chunks is not certain.
+
+    Args:
+        placed: All retrieved chunks.
+        kept: Those whose order matters.
+        assembly: The options.
+        explained: Whether a misspelt `position_key` was warned about already.
+    """
     groups = [(group, _report(group[0].source, group)) for group in group_by_source(kept) if len(group) > 1]
-    restarted: set[str | None] = set()
+    retrieved: dict[str | None, list[Chunk]] = {}
     if any(report.rung > Rung.STAMPED for _, report in groups):
-        retrieved = group_by_source(placed.chunks)
-        restarted = {group[0].source for group in retrieved if len(numberings(group)) > 1}
+        retrieved = {group[0].source: group for group in group_by_source(placed.chunks)}
     causes: dict[str, list[Chunk]] = {}
     for group, report in groups:
-        # Whatever other position is taken, it can be the wrong one: offsets restart where stamps do.
-        is_restarted = report.rung > Rung.STAMPED and report.source in restarted
-        cause = _RESTARTED if is_restarted else _cause_of_doubt(group, report)
-        if cause is not None and not (cause is _MISSING and explained):
+        if assembly.position_key is None:
+            cause = _cause_of_doubt(group, report, retrieved.get(report.source, group))
+        else:
+            cause = _MISSING if report.missing and not explained else None
+        if cause is not None:
             causes.setdefault(cause, []).extend(group)
     for cause, chunks in causes.items():
         cure = _STAMP_TOGETHER if cause is _RESTARTED else _WAYS_OUT
-        if cause in (_MISSING, _TIED) and not any("start_index" in chunk.metadata for chunk in chunks):
+        if cause is _VOID:
+            cure = _NAME_FILES + cure
+        elif cause in (_MISSING, _TIED) and not any("start_index" in chunk.metadata for chunk in chunks):
             cure = _ADD_OFFSETS + cure
         _warn(cause, chunks, cure, PositionWarning, cause)
 
@@ -179,14 +203,28 @@ def _warn(what: str, chunks: Sequence[Chunk], ways_out: str, category: type[Opra
     warn(f"{what} (metadata keys seen: {keys_seen(chunks)}); {ways_out}", category, cause, keys)
 
 
-def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport) -> str | None:
-    """Why the order of the chunks of one source is not certain, as a message; None where it is."""
+def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Sequence[Chunk]) -> str | None:
+    """Why the order of the kept chunks of one source is not certain, as a message; None where it is.
+
+    What contradicts it may be among the retrieved chunks that were not kept.
+    """
+    # Whatever other position is taken, it can be the wrong one: offsets restart where stamps do.
+    if report.rung > Rung.STAMPED and len(numberings(retrieved)) > 1:
+        return _RESTARTED
     if report.runs > 1:
         return _TORN
+    by_page = report.rung is Rung.COARSE and report.field in FRAME_FIELDS
+    if (report.missing or by_page) and _ignored_offsets(retrieved):
+        return _VOID
     if report.missing:
         return _MISSING
     keys = [chunk.position and chunk.position.key for chunk in group]
     return _TIED if report.rung is Rung.COARSE and shared(group, keys) else None
+
+
+def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:
+    """Whether some of the chunks state offsets, and all of these were ignored since they contradict each other."""
+    return all(chunk.span is None for chunk in chunks) and any(stated_span(chunk) is not None for chunk in chunks)
 
 
 def _read_alike(group: Sequence[Chunk]) -> bool:

@@ -18,7 +18,7 @@ from oprag.links import chain_keys, linked_keys
 from oprag.offsets import START_FIELDS, disagree, read_offsets
 from oprag.rung import NOWHERE, Position, Rung
 from oprag.source import SOURCE_FIELDS, source_parts
-from oprag.stamp import NUMBERING_FIELD, STAMP_FIELD, numberings
+from oprag.stamp import NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD, numberings
 from oprag.values import NUMBERED, Key, label_keys, natural_key, ordinal
 
 __all__ = ["Placement", "Position", "PositionKey", "Rung", "find_positions", "page_of", "shared"]
@@ -28,9 +28,11 @@ PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
 STAMPED_FIELDS = ("chunk_index", "chunk_idx", "chunk_number", "chunk_order", "split_id")
 LABEL_FIELD = "page_label"
-PAGE_FIELDS = ("page", "page_number", LABEL_FIELD)
+PAGE_FIELDS = (*PAGE_NUMBER_FIELDS, LABEL_FIELD)
 SECONDS_FIELD = "start_seconds"
 _SPAN_PAGE = "span.page"
+FRAME_FIELDS = (_SPAN_PAGE, *PAGE_FIELDS, "source", SECONDS_FIELD)
+"""What offsets may count from; `source` where it contains a page."""
 COARSE_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "index", "slide", "line")
 READ_FIELDS = frozenset({*SOURCE_FIELDS, *STAMPED_FIELDS, *PAGE_FIELDS, *START_FIELDS, SECONDS_FIELD, *COARSE_FIELDS})
 """The metadata keys that sources and positions are read from."""
@@ -94,8 +96,8 @@ def _frames(
 
     Offsets count from each kind of page, or from the start of the source. The first way that covers every chunk is the
     last one: what comes after it is never taken. Where page labels and offsets contradict each other, the labels
-    restart, as those of merged files do, and mean nothing without the offsets either. Page numbers are counted through
-    the file, so there the offsets are at fault: they restart in every section of a page.
+    restart, as those of merged files do, and mean nothing without the offsets either. Page numbers usually count
+    through the file, so there the offsets are at fault: they restart in every section of a page.
     """
     offset_field, spans = read_offsets(chunks, fields)
     frames: list[_Frame] = []
@@ -183,8 +185,8 @@ def _readings(
         if field in fields:
             keys = _ordinals(chunks, field)
             calls = numberings(chunks) if field == STAMP_FIELD and NUMBERING_FIELD in fields else {None}
-            # Labels restart in merged files, and stamps of one call do not.
-            against = pages if calls == {None} else {name: pages[name] for name in pages if name != LABEL_FIELD}
+            # Where the pages of several files have one source, they restart, and stamps of one call do not.
+            against = pages if None in calls else {}
             if len(calls) <= 1 and not shared(chunks, keys) and not _against_pages(keys, against):
                 yield _Reading(Rung.STAMPED, field, linked_keys(chunks, keys))
     for page_field, offset_field, _, claims in frames:

@@ -32,12 +32,13 @@ _TIME = r"([?&#])(t|start)=(?:npt:)?([0-9][0-9hms:.]*)(?:,[0-9:.]*)?(&|(?=#)|$)"
 _YOUTUBE = r"//([\w-]+\.)*(youtube\.com|youtube-nocookie\.com|youtu\.be)/"
 
 # What tells the parts of one source apart at the end of a name: a fragment of a URL or path, a number in its query, a
-# number after a file extension, and a Unix time to the millisecond or microsecond, as in messages of a chat.
+# number after the extension of a document, and the Unix time of a Slack message. Other numbers are ids and versions.
 _PART = (
     r"(?P<fragment>(?<=\S)#(?![/!#])\S+)"
     r"|(?P<query>[?&](?:page|start|offset|line|row|chunk|part)=[0-9][0-9.:]*)"
-    r"|(?P<number>(?<=\.)[A-Za-z]\w{1,4}[-_:, (]+[A-Za-z]*[-_:. ]?[0-9]+\)?)"
-    r"|(?P<time>(?<![0-9])1[0-9]{9}(?:\.[0-9]+|[0-9]{3}|[0-9]{6}))"
+    r"|(?P<number>(?<=\.)(?i:pdf|docx?|pptx?|odt|rtf|epub|html?|md|rst|tex|txt|vtt|srt)[-_:, (]+"
+    r"[A-Za-z]*[-_:. ]?[0-9]+\)?)"
+    r"|(?P<time>(?<![0-9])1[0-9]{9}\.[0-9]{6}|(?<=/p)1[0-9]{15})"
 )
 
 
@@ -95,9 +96,10 @@ def source_parts(metadata: Mapping[str, Any]) -> SourceParts:
 
 def _without_time(name: str) -> SourceParts:
     """A bare `?t=30` is a time at YouTube alone: elsewhere it can be the number of a topic."""
+    at_youtube = bool(re.search(_YOUTUBE, name))
     for match in re.finditer(_TIME, name):
         mark, key, time, behind = match.groups()
-        sure = bool(re.search(_YOUTUBE, name)) or (key == "t" and (mark == "#" or bool(re.search("[hms:]", time))))
+        sure = at_youtube or (key == "t" and (mark == "#" or bool(re.search("[hms:]", time))))
         if sure and (seconds := _seconds(time)) is not None:
             return SourceParts(name[: match.start()] + (mark if behind else "") + name[match.end() :], seconds=seconds)
     return SourceParts(name)

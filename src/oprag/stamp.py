@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Any
 
 from oprag.chunk import Chunk
-from oprag.errors import MissingSourceError, OptionError
+from oprag.errors import MissingSourceError, OptionError, PositionWarning
 from oprag.source import SourceKey, source_name, source_of, warn_about_key
 from oprag.values import ordinal
+from oprag.warn import warn
 
-__all__ = ["NUMBERING_FIELD", "STAMP_FIELD", "numberings", "stamps"]
+__all__ = ["NUMBERING_FIELD", "PAGE_NUMBER_FIELDS", "STAMP_FIELD", "numberings", "stamps"]
 
 STAMP_FIELD = "chunk_index"
 NUMBERING_FIELD = "chunk_numbering"
+PAGE_NUMBER_FIELDS = ("page", "page_number")
 
 
 def stamps(chunks: Sequence[Chunk], source: str | None, source_key: SourceKey | None) -> list[dict[str, Any]]:
@@ -46,11 +48,28 @@ def stamps(chunks: Sequence[Chunk], source: str | None, source_key: SourceKey | 
         group = members.setdefault(name, [])
         added.append({**named, STAMP_FIELD: len(group)})
         group.append(index)
-    for group in members.values():
+    for name, group in members.items():
+        _warn_about_pages(name, [chunks[index] for index in group])
         numbering = _numbering([chunks[index].text for index in group])
         for index in group:
             added[index][NUMBERING_FIELD] = numbering
     return added
+
+
+def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
+    """Warn where page numbers go back: several files have one source, or the chunks are not in sequence."""
+    for field in PAGE_NUMBER_FIELDS:
+        pages = [page for chunk in chunks if (page := ordinal(chunk.metadata.get(field))) is not None]
+        for before, after in pairwise(pages):
+            if after < before:
+                warn(
+                    f"page numbers go back, such as from page {before} to page {after} in {source!r}; chunks are "
+                    "numbered in the given sequence. If these are pages of several files, name each file with "
+                    "source_key=...; otherwise sort the chunks before stamping",
+                    PositionWarning,
+                    cause="pages that go back",
+                )
+                return
 
 
 def _numbering(texts: Sequence[str]) -> str:

@@ -350,6 +350,18 @@ def test_sections_that_are_stamped_in_two_batches_are_never_wrong_silently(k: in
     assert outcome(together, k) == (0, 0)
 
 
+@pytest.mark.parametrize("start", [False, True], ids=["no offsets", "offsets"])
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_files_under_one_source_that_are_stamped_together_are_in_the_given_order(k: int, start: bool):
+    """Page 2 of the second file comes after page 5 of the first."""
+    splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=40, add_start_index=start)
+    first = list(lazy_load(page=int))
+    second = [Document(page.page_content.upper(), metadata=page.metadata) for page in first]
+    with pytest.warns(PositionWarning, match="page numbers go back"):
+        chunks = stamp_positions(splitter.split_documents([*first, *second]))
+    assert outcome(chunks, k) == (0, 0)
+
+
 def test_chunks_of_a_second_call_do_not_mix_with_the_first_without_a_warning():
     """One page of a file changed, and was split, stamped and added again."""
     splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=0)

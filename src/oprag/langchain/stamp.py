@@ -21,6 +21,7 @@ def stamp_positions(
     Call it once with all chunks of a source in their sequence, after the splitter. It works over pages: the numbers of
     a PDF that was loaded page by page run through. Each call starts at 0, so chunks of one source that were stamped in
     several calls cannot be ordered by their numbers: a loop over `lazy_load()` must collect the pages of a file first.
+    Where the page numbers of a source go back, a warning says so, and the chunks are numbered in the given sequence.
 
     Args:
         documents: The chunks of one or many sources, each source in sequence.

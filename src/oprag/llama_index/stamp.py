@@ -32,7 +32,8 @@ class StampPositions(OptionFields, TransformComponent):
 
     Each call starts at 0, so nodes of one source that were stamped in several calls (pages that are inserted one by
     one, batches, `num_workers`) cannot be ordered by their numbers. `chunk_numbering`, a short hash of the texts that
-    were numbered together, tells them apart.
+    were numbered together, tells them apart. Where the page numbers of a source go back, a warning says so, and the
+    nodes are numbered in the given sequence.
 
     Args:
         source: The name of the source, for nodes that do not say; it is stamped as `source`.
