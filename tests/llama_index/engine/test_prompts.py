@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -61,7 +62,10 @@ def as_the_built_in_engine(template: Any, mode: ResponseMode = ResponseMode.COMP
     nodes[0].node.excluded_llm_metadata_keys = list(nodes[0].node.metadata)
     name = "summary_template" if mode is ResponseMode.TREE_SUMMARIZE else "text_qa_template"
     engine = RetrieverQueryEngine.from_args(ListRetriever(nodes), llm=model, response_mode=mode, **{name: template})
-    engine.query(QUESTION)
+    # Its synthesizer counts tokens with `asyncio_run`, which otherwise makes an event loop that nobody closes.
+    with asyncio.Runner() as runner:
+        runner.get_loop()
+        engine.query(QUESTION)
     return [(message.role.value, message.content) for message in model.calls[-1]]
 
 
