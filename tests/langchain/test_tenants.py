@@ -285,6 +285,22 @@ async def test_an_input_that_would_be_ignored_is_refused(shared, name: str):
     assert chain.llm.prompts == []  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    "passed_on",
+    [
+        {"chat_history_id": 7, "filtered": True, "filter_name": "year"},
+        {"choices": ["Yes", "No"], "choice": "A"},
+        {"top_k": None, "filters": None, "search_kwargs": None},
+    ],
+    ids=["other names", "beside ours", "without a value"],
+)
+async def test_inputs_of_an_application_are_passed_on(shared, passed_on: dict[str, Any]):
+    chain = chain_over(shared)
+    given = {"input": QUESTION, **passed_on}
+    for result in (chain.invoke(given), await chain.ainvoke(given)):
+        assert {name: result[name] for name in passed_on} == passed_on
+
+
 def test_an_input_that_is_understood_is_not_refused(shared):
     by_prompt = chain_over(shared, prompts={"answer": "{context} {question} at most {k} words"})
     assert by_prompt.invoke({"input": QUESTION, "k": 5})["answer"] == "An answer."
@@ -294,6 +310,12 @@ def test_an_input_that_is_understood_is_not_refused(shared):
     passed_on = {"input": QUESTION, "language": "French", "order": "A-17", "metadata": {}, "session_id": "1"}
     result = chain_over(shared).invoke(passed_on)
     assert {name: result[name] for name in passed_on} == passed_on
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
+def test_the_model_that_calls_a_tool_cannot_choose_the_filter(shared):
+    tool = chain_over(shared).as_tool(name="ask", description="Answers.")
+    assert sorted(tool.args) == ["chat_history", "input"]
 
 
 def test_a_filter_as_a_keyword_of_the_call_is_refused_with_where_it_belongs(shared):

@@ -60,7 +60,7 @@ def question_in(given: Any, key: str) -> dict[str, Any]:
 def check_inputs(inputs: Mapping[Any, Any], understood: Collection[str | None], options: Collection[str]) -> None:
     """Refuse an input that nobody would look at, and that looks like one of ours.
 
-    Any other one is passed on to the output, as in LangChain's chains.
+    Any other one, and one without a value, is passed on to the output, as in LangChain's chains.
 
     Args:
         inputs: The inputs.
@@ -70,8 +70,9 @@ def check_inputs(inputs: Mapping[Any, Any], understood: Collection[str | None], 
     Raises:
         OptionError: An input has the name of an option, or nearly that of an input.
     """
+    given = {name for name, value in inputs.items() if value is not None}
     for name in inputs:
-        if not isinstance(name, str) or name in _INPUTS or name in understood:
+        if not isinstance(name, str) or name not in given or name in _INPUTS or name in understood:
             continue
         # Names of one word, such as "order", are those of anybody's own inputs too.
         if name in options and (name == "k" or "_" in name):
@@ -82,7 +83,9 @@ def check_inputs(inputs: Mapping[Any, Any], understood: Collection[str | None], 
             )
         import difflib
 
-        if close := difflib.get_close_matches(name.casefold(), _INPUTS, n=1, cutoff=0.85):
+        close = difflib.get_close_matches(name.casefold(), _INPUTS, n=1, cutoff=0.85)
+        # A longer name, such as "chat_history_id", is another input, and so is "choice" beside the choices.
+        if close and len(name) <= len(close[0]) + 1 and close[0] not in given:
             raise OptionError(f"the input has {name!r}, which would be ignored; did you mean {close[0]!r}?", name)
 
 

@@ -112,11 +112,8 @@ class OrderPreservingChain(Batching, FullAnswers):
         )
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> Any:  # noqa: ARG002
-        """A model of the input."""
-        return create_model(
-            f"{self.get_name()}Input",
-            **{self.input_key: (str, ...), "chat_history": (list[Any], []), "filter": (Any, None)},
-        )  # type: ignore[call-overload]
+        """A model of the input. `filter` is left out: an agent must not choose what its tool may search."""
+        return create_model(f"{self.get_name()}Input", **{self.input_key: (str, ...), "chat_history": (list[Any], [])})  # type: ignore[call-overload]
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> Any:  # noqa: ARG002
         """A model of the output."""

@@ -75,13 +75,14 @@ def window_of(llm: LLM, count_tokens: Callable[[str], int]) -> Window | None:
     except Exception:  # noqa: BLE001 - a model that cannot be asked says so when it is called
         return None
     # LlamaIndex's default is what a model has that does not say; its readers then cut what the real one could take.
-    if type(about.context_window) is not int or about.context_window in (0, DEFAULT_CONTEXT_WINDOW):
+    window = about.context_window
+    if type(window) is not int or window < 1 or window == DEFAULT_CONTEXT_WINDOW:
         return None
     texts = [added] if isinstance(added, str) else [message.content or "" for message in added]
     if isinstance(llm, StructuredLLM):
         texts += [llm.llm.system_prompt or "", json.dumps(llm.output_cls.model_json_schema())]
     replies = about.num_output if about.num_output > 0 else DEFAULT_NUM_OUTPUTS
-    return Window(about.context_window, replies, sum(count_tokens(text) for text in texts if text))
+    return Window(window, replies, sum(count_tokens(text) for text in texts if text))
 
 
 class LlamaIndexTemplate:

@@ -94,9 +94,11 @@ class Task:
             messages = (*messages[:-1], *self.chat_history, messages[-1])
         prompt = Prompt(messages, step)
         if self.window is not None and (needed := self._tokens(prompt)) > self.window.input_tokens:
+            remedy = "use fewer or smaller chunks, a shorter prompt, or a model with a larger window"
+            if self.window.output_tokens >= self.window.tokens:
+                remedy = "lower the model's maximum number of output tokens, or set its real context window"
             raise BudgetError(
-                f"the prompt of the model call {step!r} needs {needed:,} tokens, too many for {self.window}; use fewer "
-                "or smaller chunks, a shorter prompt, or a model with a larger window",
+                f"the prompt of the model call {step!r} needs {needed:,} tokens, too many for {self.window}; {remedy}",
                 prompt,
             )
         return prompt

@@ -131,11 +131,19 @@ def test_what_llama_index_says_of_a_model_that_says_nothing_is_no_window(method:
         def metadata(self) -> LLMMetadata:
             return LLMMetadata(is_chat_model=True)
 
-    first, second = Silent(reply=by_step), Windowed(reply=by_step, window=3_900)
-    for model in (first, second):
+    models = Silent(reply=by_step), *(Windowed(reply=by_step, window=window) for window in (3_900, 0, -1))
+    for model in models:
         answer = engine_with(model, method, size=200, max_concurrency=1, passage_tokens=1_024).answer(QUESTION)
         assert len(answer.context.kept) == COUNT
-    assert first.prompts == second.prompts
+        assert model.prompts == models[0].prompts
+
+
+@pytest.mark.parametrize("replies", [200, 4_096])
+def test_a_reply_that_takes_the_whole_window_is_what_the_error_is_about(replies: int):
+    model = Windowed(replies=replies)
+    with pytest.raises(BudgetError, match="lower the model's maximum number of output tokens"):
+        engine_with(model).query(QUESTION)
+    assert model.calls == []
 
 
 @every_way
