@@ -167,7 +167,10 @@ def test_a_failed_call_costs_nothing_unless_the_model_says_so():
     assert answer.usage == Usage(9 + 7 + 7, 3 + 3)
 
 
-@pytest.mark.parametrize("reason", ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens"])
+@pytest.mark.parametrize(
+    "reason",
+    ["length", "model_length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_context_window_exceeded"],
+)
 def test_a_reply_that_was_cut_short_is_noted(reason):
     answer = World(parts(1), answer=Completion("It sa", finish_reason=reason)).answer()
     assert answer.notes == ("a reply was cut short at the model's limit of output tokens",)

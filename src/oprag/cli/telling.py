@@ -14,6 +14,7 @@ import typer
 
 from oprag.cli.show import error_console, safe
 from oprag.errors import OpragError, OpragWarning, OptionError
+from oprag.masking import without_keys
 
 __all__ = ["clear_errors", "echo_json", "tell"]
 
@@ -48,6 +49,4 @@ def echo_json(value: Any) -> None:
 
 def tell(message: str, style: str = "") -> None:
     """Print a message on standard error; keys that an error repeats are masked."""
-    from oprag.compare.error_text import without_keys
-
     error_console().print(safe(without_keys(message)), style=style, markup=False, highlight=False, soft_wrap=True)

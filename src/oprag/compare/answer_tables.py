@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from oprag.compare.checking import ANSWER, answer_digest
-from oprag.compare.error_text import without_keys
 from oprag.compare.records import AnswerRecord
 from oprag.compare.schema import CELL_COLUMNS
 from oprag.compare.storable import storable
+from oprag.masking import without_keys
 
 __all__ = [
     "CellRow",

@@ -8,9 +8,9 @@ from math import fsum
 from typing import NamedTuple
 
 from oprag.compare.answer_tables import Spent
-from oprag.compare.error_text import without_keys
 from oprag.compare.records import FailedMeasurement, Measurement, Reply
 from oprag.compare.storable import storable
+from oprag.masking import without_keys
 
 __all__ = [
     "FoundMeasurements",

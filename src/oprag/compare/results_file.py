@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from oprag.compare import answer_tables, measurement_tables, work_tables
 from oprag.compare.checking import Found
 from oprag.compare.checking import found as answers_found
-from oprag.compare.error_text import without_keys
 from oprag.compare.records import (
     AnswerRecord,
     FailedCall,
@@ -31,6 +30,7 @@ from oprag.compare.records import (
 from oprag.compare.schema import RESULTS
 from oprag.database import Database
 from oprag.errors import ResultsFileError
+from oprag.masking import without_keys
 from oprag.methods.completion import Completion
 from oprag.vectors.table import read_vectors, write_vectors
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from oprag.compare.checking import CHECKED, reply_digest
-from oprag.compare.error_text import without_keys
 from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
 from oprag.compare.storable import storable
+from oprag.masking import without_keys
 from oprag.methods.completion import Completion, Usage
 
 __all__ = [

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from oprag.explain import context_html
+from oprag.masking import masked_error
 from oprag.report import passage_to_dict
 from oprag.svg import escaped, shortened
 from oprag.table import printable, table
@@ -48,7 +49,7 @@ def _lines(answer: Answer) -> Iterator[str]:
                     f"{call.usage.input_tokens:,}",
                     f"{call.usage.output_tokens:,}",
                     f"{call.seconds:.2f}",
-                    _short(call.reply) if call.error is None else f"failed: {type(call.error).__name__}: {call.error}",
+                    _short(call.reply) if call.error is None else f"failed: {masked_error(call.error)}",
                 ]
                 for call in answer.calls
             ],
@@ -128,7 +129,7 @@ def to_dict(answer: Answer) -> dict[str, Any]:
                 "usage": call.usage._asdict(),
                 "seconds": call.seconds,
                 "finish_reason": call.completion.finish_reason,
-                "error": None if call.error is None else f"{type(call.error).__name__}: {call.error}",
+                "error": None if call.error is None else masked_error(call.error),
             }
             for call in answer.calls
         ],

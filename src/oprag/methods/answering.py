@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from oprag.errors import ModelError, ModelWarning
+from oprag.masking import masked_error
 from oprag.methods.answer import Answer
 from oprag.methods.completion import Call, Completion, Usage
 from oprag.methods.effects import Body, Generate, Request, Retrieve
@@ -29,7 +30,8 @@ CUT_SHORT = "a reply was cut short at the model's limit of output tokens"
 EMPTY = "the model's reply was empty"
 """Notes of answers, which the harness counts."""
 
-_CUT_SHORT = {"length", "max_tokens", "max_output_tokens"}
+_CUT_SHORT = {"length", "model_length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"}
+"""The words of providers, the second one Mistral's and the last one Anthropic's for a full context window."""
 
 
 def answering(task: Task, method: MethodFunction | None = None) -> Answering:
@@ -149,5 +151,5 @@ def _described(call: Call, prompts: Sequence[Prompt]) -> str:
     number = next(number for number, prompt in enumerate(alike, 1) if prompt is call.prompt)
     which = f" ({number} of {len(alike)})" if len(alike) > 1 else ""
     # Some clients' messages have several lines.
-    reason = " ".join(str(call.error).split())
-    return f"the model call {call.step!r}{which} failed: {type(call.error).__name__}: {reason}"
+    reason = " ".join(masked_error(call.error).split())
+    return f"the model call {call.step!r}{which} failed: {reason}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -93,6 +94,44 @@ async def test_cached_tokens_and_the_reason_to_stop(streaming: bool):
     assert answer.usage == Usage(100, 5, 60)
     assert answer.calls[0].completion.finish_reason == "length"
     assert any("cut short" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"finish_reason": "length"},  # OpenAI, Ollama's chat completions, llama.cpp
+        {"finish_reason": "MAX_TOKENS"},  # Gemini, Cohere
+        {"finish_reason": "model_length"},  # Mistral
+        {"stop_reason": "max_tokens"},  # Anthropic
+        {"stopReason": "max_tokens"},  # Bedrock's Converse
+        {"done_reason": "length"},  # Ollama
+        {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},  # OpenAI's Responses
+    ],
+    ids=str,
+)
+@streamed_or_not
+async def test_every_providers_word_for_a_reply_that_was_cut_short(about: dict[str, Any], streaming: bool):
+    class Cut(Model):
+        def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            return ChatResult(generations=[ChatGeneration(message=AIMessage("An an", response_metadata=about))])
+
+        def _stream(self, *args: Any, **kwargs: Any) -> Any:
+            yield ChatGenerationChunk(message=AIMessageChunk(content="An"))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=" an", response_metadata=about))
+
+    answer = await answered(chain_of(Cut()), is_async=False, streaming=streaming)
+    assert [note for note in answer.notes if "cut short" in note]
+
+
+def test_a_key_in_the_error_of_a_call_is_not_told():
+    said = "401 Incorrect API key provided: sk-proj-0123456789abcdefXY"
+    model = Model(reply=by_step, error=lambda number: PermissionError(said) if number == 1 else None)
+    with pytest.warns(ModelWarning) as warned:
+        answer = chain_of(model, method="map_reduce", on_error="skip").answer(QUESTION)
+    told = [str(warned[0].message), answer.explain(), answer._repr_html_(), json.dumps(answer.to_dict())]
+    assert not any("0123456789" in one for one in told)
+    assert all("PermissionError: 401 Incorrect API key provided: ***" in one for one in (told[0], told[1], told[3]))
+    assert str(answer.failed_calls[0].error) == said
 
 
 @both_sides
