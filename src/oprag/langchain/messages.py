@@ -43,6 +43,8 @@ _HISTORY = "chat_history"
 # Names in `usage_metadata`, and in what older integrations leave in `response_metadata`.
 _INPUT = ("input_tokens", "prompt_tokens")
 _OUTPUT = ("output_tokens", "completion_tokens")
+# Each provider's name for why a reply ended.
+_REASONS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 
 
 class _PromptValue(ChatPromptValue):
@@ -228,5 +230,7 @@ def _first_int(usage: Any, names: tuple[str, ...]) -> int | None:
 def finish_reason_of(message: BaseMessage) -> str | None:
     """Why the model stopped, in its own word."""
     about = message.response_metadata
-    reason = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
-    return reason if isinstance(reason, str) else None
+    # OpenAI's Responses API has a reason for replies that are not complete alone.
+    incomplete = about.get("incomplete_details") or {}
+    reasons = (*(about.get(name) for name in _REASONS), incomplete.get("reason"))
+    return next((reason for reason in reasons if isinstance(reason, str) and reason), None)
