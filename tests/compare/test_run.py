@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from oprag.compare.embedders import EmbedderSpec
+from oprag.compare.metrics import choice_accuracy
 from oprag.compare.models import ModelSpec
 from oprag.compare.opened import Opened
 from oprag.compare.plan import make_plan
 from oprag.compare.progress import Progress
 from oprag.compare.running import run
-from oprag.compare.scoring import METRICS
+from oprag.compare.scoring import METRICS, RULES
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.alone import answer_alone
 from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
@@ -228,6 +229,28 @@ def test_an_added_metric_is_scored_without_a_call(tmp_path):
     before = everything(path)
     run(experiment(model, metrics=["token_f1", "rouge_l"]), path)
     assert everything(path) == before
+
+
+def test_scores_by_another_rule_are_not_mixed_with_the_first(tmp_path, monkeypatch):
+    path = tmp_path / "results.db"
+    books = keepers()
+    asked = [replace(one, choices=("mast", "sail"), right_choice=0) for one in books.questions]
+    small: dict[str, Any] = {"data": replace(books, questions=tuple(asked)), "metrics": ["choice_accuracy"]}
+    # The text of an option alone scores by the newest rule only.
+    model = RecordingModel(lambda text: "mast")
+    with monkeypatch.context() as earlier:
+        earlier.setitem(RULES, "choice_accuracy", "0ce4c976")
+        earlier.setitem(
+            METRICS,
+            "choice_accuracy",
+            lambda given: choice_accuracy(given.text, given.question.labels, revision="0ce4c976"),
+        )
+        run(experiment(model, **small), path)
+    calls = len(model.calls)
+    assert {scores for (scores,) in rows(path, "SELECT scores FROM results")} == {'{"choice_accuracy":0.0}'}
+    run(experiment(model, **small), path)
+    assert {scores for (scores,) in rows(path, "SELECT scores FROM results")} == {'{"choice_accuracy":1.0}'}
+    assert len(model.calls) == calls
 
 
 def test_another_score_embedder_is_not_mixed_with_the_first(tmp_path):

@@ -18,7 +18,7 @@ from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
 from oprag.compare.models import Model, ModelSpec
 from oprag.compare.schema import CELL_COLUMNS
-from oprag.compare.scoring import COSINE, Scorable, needs_gold, scorable
+from oprag.compare.scoring import COSINE, RULES, Scorable, needs_gold, scorable
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.work import Unit
 from oprag.errors import ExperimentError, ModelError, OptionError
@@ -203,7 +203,7 @@ class Opened:
             "count_tokens": counter_of(self.experiment.count_tokens).identity,
             "prompts": _prompts_address(self.experiment.prompts),
             # An answer is written with its scores, so others make another cell; its replies are shared all the same.
-            "metrics": sorted(self.experiment.metrics),
+            "metrics": sorted(f"{name} {RULES[name]}" if name in RULES else name for name in self.experiment.metrics),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
         }
 

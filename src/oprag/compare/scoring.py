@@ -20,6 +20,7 @@ from oprag.compare.metrics import (
     rouge_l,
     token_f1,
 )
+from oprag.compare.metrics.choices import REVISIONS
 from oprag.context import Context
 from oprag.embed import Embedder
 from oprag.errors import OptionError
@@ -27,6 +28,7 @@ from oprag.errors import OptionError
 __all__ = [
     "COSINE",
     "METRICS",
+    "RULES",
     "Scorable",
     "Scored",
     "check_metrics",
@@ -137,6 +139,9 @@ METRICS: dict[str, Metric | None] = {
     "long_context_share": _share,
 }
 """All metrics; those without a function are computed for many answers at a time."""
+
+RULES = {"choice_accuracy": REVISIONS[-1]}
+"""The rule by which a metric scores, where it has had several: scores by different rules are not mixed."""
 
 
 class _Need(NamedTuple):
