@@ -486,6 +486,12 @@ def test_a_file_without_permission(tmp_path):
         # What some record has is known, whatever it is called there.
         ([row(answer="nine", answer_type="number"), row(answers=[])], {"answer_type": ""}),
         ([row(answers=["nine"], choices=["one", "nine"], answer_index=1)], {}),
+        ([row(ANSWER="nine")], {"ANSWER": "answer"}),
+        ([row(choices=["one", "nine"], answer_idx=1)], {"answer_idx": "answer_index"}),
+        # Names of data sets that mean what they say.
+        ([row(answer="nine", qid=1, _id=2, idx=3)], {"qid": "", "_id": "", "idx": ""}),
+        ([row(answer="nine", answer_id=1, answer_text="nine")], {"answer_id": "", "answer_text": ""}),
+        ([row(answer="nine", evidence_type="text", evidence_ids=[1])], {"evidence_type": "", "evidence_ids": ""}),
     ],
 )
 def test_unknown_fields_are_named_once_with_what_was_probably_meant(records, others, tmp_path, recwarn):

@@ -33,12 +33,14 @@ __all__ = ["read"]
 
 _ALL = "*"
 _WHERE = ("document", "document_id", "path", "text")
-_SAME = (_WHERE, ("answer", "answers"), ("right_choice", "answer_index"), ("choices",), ("evidence",), ("id",))
-"""The fields, those together that say the same."""
+_CHOICES = "choices"
+_PLACE = ("right_choice", "answer_index")
+_GOLD = (("answer", "answers"), _PLACE, (_CHOICES,), ("evidence",))
+"""The fields that nobody misses where they are misspelled, those together that say the same."""
 
-_CLOSE = 0.75  # how like a field must be to one that is missing; answer_type is 0.7 like answer_index
+_CLOSE = 0.8  # how like a field must be to one that is missing; answer_text is 0.78 like answer_index
 
-_FIELDS = ("question", *(name for names in _SAME for name in names))
+_FIELDS = ("id", "question", *_WHERE, *(name for names in _GOLD for name in names))
 
 
 def read(gathered: Gathered, *, documents: Path | None = None) -> None:
@@ -79,9 +81,20 @@ def read(gathered: Gathered, *, documents: Path | None = None) -> None:
 
 def _other_fields(seen: Collection[str]) -> dict[str, str]:
     """The fields that are unknown, each with one that no record has, and that it may be a misspelling of."""
-    lacking = [name for names in _SAME if not any(name in seen for name in names) for name in names]
+    lacking = [
+        name
+        for names in _GOLD
+        if not any(name in seen for name in names) and (names is not _PLACE or _CHOICES in seen)
+        for name in names
+    ]
     unknown = [name for name in seen if name not in (*_FIELDS, "source_documents")]
-    return {name: next(iter(get_close_matches(name, lacking, n=1, cutoff=_CLOSE)), "") for name in unknown}
+    return {name: _meant(name, lacking) for name in unknown}
+
+
+def _meant(name: str, lacking: Sequence[str]) -> str:
+    """The field that a name may be a misspelling of; evidence_id is about the evidence, and is none."""
+    others = [other for other in lacking if not name.startswith(f"{other}_")]
+    return next(iter(get_close_matches(name.lower(), others, n=1, cutoff=_CLOSE)), "")
 
 
 def _has_lines(path: Path) -> bool:
