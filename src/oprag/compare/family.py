@@ -142,6 +142,10 @@ def family_of(
     all else equal and, where more of the metric is better, the highest setting of each data set against all others, and
     the highest point of each curve against its other points. So a pair has the same p-value wherever it is shown.
 
+    The highest setting is picked by its scores: where nothing differs, some single comparison with it has a p-value
+    below 0.05 in more than one experiment of twenty (in one of eight for 15 settings). That all comparisons with
+    it have one, as a best setting and a sweet spot need, happens in one of twenty at most.
+
     Args:
         results: The results.
         metric: The metric.

@@ -256,8 +256,8 @@ def _lines(plan: Plan) -> Iterator[str]:
     else:
         warmup, repeats = plan.measured
         yield (
-            f"{plan.calls:,} calls of models: each answer is measured {repeats:,} times, and the first of each cell is "
-            f"made {warmup:,} times before that to warm up; nothing is shared"
+            f"{plan.calls:,} calls of models: each answer is measured {repeats:,} times, after {warmup:,} to warm up "
+            "in each cell; nothing is shared"
         )
     for name, model in plan.models.items():
         money = "" if model.money is None else f", {model.money:,.2f}"

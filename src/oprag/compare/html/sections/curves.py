@@ -46,8 +46,8 @@ def section(material: Material, spots: Sequence[SweetSpot]) -> Section | None:
         Text(
             "Longer contexts hold more of what answers a question, and more of what does not: scores often rise and "
             "then fall (an inverted U). Bands are 95 % intervals of each mean. A sweet spot is named only where every "
-            "other point of its curve is shown to be worse; else the curve is flat, and the shortest of its contexts "
-            "is the cheapest of equals."
+            "other point of its curve is shown to be worse; else the curve is flat, which does not show that its "
+            "points are equal."
         )
     ]
     for (axis, where), curves in list(charts.items())[:_MOST]:
