@@ -1,10 +1,11 @@
 import gc
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from llama_index.core.embeddings import MockEmbedding
 from pydantic import BaseModel, PrivateAttr, SecretStr
 
@@ -191,6 +192,26 @@ def test_private_settings_count():
     assert not identity_of(Private(inner=object())).lasting
 
 
+@dataclass(slots=True)
+class InSlots(Embeddings):
+    """Its base class has no slots, so it has attributes as well."""
+
+    model: str = "a"
+    size: int = 3
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0] * self.size for _ in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0] * self.size
+
+
+def test_settings_in_slots_count():
+    assert identity_of(InSlots()) == identity_of(InSlots())
+    assert identity_of(InSlots()).lasting
+    assert identity_of(InSlots(size=4)) != identity_of(InSlots())
+
+
 def test_a_setting_that_is_changed_later_makes_another_model():
     class Own:
         def __init__(self, model: str, prefix: str = "") -> None:
@@ -230,6 +251,9 @@ def test_where_a_client_sends_to_counts():
     model = Private(engine="https://host/v1")
     before = identity_of(model)
     model._client = Client("https://host/v1/")
+    assert identity_of(model) == before
+    # Nor does one for HTTP alone, which is told the address with each call.
+    model._client = Client("")
     assert identity_of(model) == before
 
 

@@ -61,7 +61,8 @@ def identity_of(model: Any) -> Identity:
             name += f"({_without_login(calls_itself[0])[:_LONGEST]})"
         lasting = bool(calls_itself) and lasting and known.lasting
         name += f" {digest[:_DIGITS]}" if lasting else f" #{next(_numbers)}"
-        known.identities[digest] = Identity(name, lasting)
+        # Threads that see a model for the first time must not call it by two numbers.
+        known.identities.setdefault(digest, Identity(name, lasting))
     return known.identities[digest]
 
 
@@ -121,7 +122,15 @@ def _is_pydantic(kind: type) -> bool:
 def _values(model: Any) -> dict[str, Any]:
     """All that an object keeps: its fields or attributes, private ones too, and what else it was given."""
     parts = [getattr(model, name, None) for name in ("__dict__", "__pydantic_private__", "__pydantic_extra__")]
+    parts += [_in_slots(model, kind) for kind in type(model).__mro__ if "__slots__" in vars(kind)]
     return {name: value for part in parts if isinstance(part, Mapping) for name, value in part.items()}
+
+
+def _in_slots(model: Any, kind: type) -> dict[str, Any]:
+    slots = vars(kind)["__slots__"]
+    names = (slots,) if isinstance(slots, str) else slots
+    # Those of Python and pydantic are read by name.
+    return {name: getattr(model, name, None) for name in names if not name.startswith("__")}
 
 
 def _told(values: Mapping[str, Any]) -> tuple[Any, bool]:
@@ -162,7 +171,7 @@ def _addresses(values: Mapping[str, Any]) -> list[str]:
     for _ in range(2):
         clients += [inner for client in clients if (inner := getattr(client, "_client", None)) is not None]
     addresses = [getattr(client, "base_url", None) for client in clients]
-    told = {value.rstrip("/") for value in values.values() if isinstance(value, str)}
+    told = {"", *(value.rstrip("/") for value in values.values() if isinstance(value, str))}
     return sorted(
         {str(one).rstrip("/") for one in addresses if isinstance(one, str) or type(one).__name__ == "URL"} - told
     )
