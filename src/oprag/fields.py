@@ -161,8 +161,8 @@ class AssemblyFields(OptionFields):
 
 
 def given_options(model: AssemblyFields) -> dict[str, Any]:
-    """The options that are not what they are by default, `annotate` included."""
-    fields = type(model).model_fields
+    """The options that are not what they are by default, `annotate` included; a subclass may have other defaults."""
+    fields = AssemblyFields.model_fields
     return {name: value for name in (*OPTIONS, "annotate") if (value := getattr(model, name)) != fields[name].default}
 
 

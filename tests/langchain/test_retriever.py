@@ -51,6 +51,15 @@ def test_of_128_chunks_and_16384_tokens_whichever_is_reached_first_binds():
     assert {drop.reason for drop in context.dropped} == {"token_budget"}
 
 
+def test_the_defaults_of_a_subclass_hold_over_a_vector_store(store):
+    class Small(OrderPreservingRetriever):
+        k: int | None = 3
+
+    retriever = Small(vectorstore=store)
+    assert (retriever.k, retriever.token_budget) == (3, 16_384)
+    assert len(retriever.invoke(QUESTION)) == 3
+
+
 def test_the_defaults_over_a_vector_store_can_be_switched_off():
     store = store_of(parts(200))
     retriever = OrderPreservingRetriever(vectorstore=store, k=None, fetch_k=150, token_budget=None)

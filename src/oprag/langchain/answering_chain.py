@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
+from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
 from oprag.assembly import OP_RAG_16K
@@ -23,6 +24,7 @@ from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.runs import as_run
 from oprag.langchain.wrapped import without_retrievers
 from oprag.langchain.wrapping import order_preserving, takes_all_inputs, with_inputs
+from oprag.langchain.wrapping_retriever import with_store_defaults
 from oprag.method_fields import METHOD_OPTIONS, READ_SOURCE, MethodFields
 from oprag.methods.answer import Answer
 from oprag.methods.options import MethodOptions
@@ -75,6 +77,13 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
     _options: MethodOptions = PrivateAttr()
     _reader: SourceReader | None = PrivateAttr()
 
+    # As values of the fields, so that what makes the chain again, as configurable fields do, hands them on.
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_store_defaults(cls, given: Any) -> Any:
+        over_store = isinstance(given, dict) and isinstance(given.get("retriever"), VectorStore)
+        return with_store_defaults(cls, given) if over_store else given
+
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
         if not isinstance(self.llm, Runnable):
@@ -92,8 +101,11 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
         if self.embeddings is not None:
             as_embedder(self.embeddings)
         self._reader = as_reader(self.read_source)
-        unlimited = [name for name in OP_RAG_16K if name in self.model_fields_set and getattr(self, name) is None]
-        self._retriever = order_preserving(self.retriever, given_options(self), self._given_parts(), unlimited)
+        given = given_options(self)
+        if isinstance(self.retriever, VectorStore):
+            # None as well: a retriever over a store has other defaults.
+            given |= {name: getattr(self, name) for name in OP_RAG_16K}
+        self._retriever = order_preserving(self.retriever, given, self._given_parts())
         self._options = self._changed()
         retriever = self._searching()
         if retriever is not self._retriever:

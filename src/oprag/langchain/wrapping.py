@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
@@ -17,16 +17,13 @@ from oprag.langchain.wrapped import unwrapped
 __all__ = ["order_preserving", "takes_all_inputs", "with_inputs"]
 
 
-def order_preserving(
-    retriever: Any, given: Mapping[str, Any], parts: Mapping[str, Any], unlimited: Iterable[str] = ()
-) -> OrderPreservingRetriever:
+def order_preserving(retriever: Any, given: Mapping[str, Any], parts: Mapping[str, Any]) -> OrderPreservingRetriever:
     """The retriever itself where it is ours, else one around it.
 
     Args:
         retriever: Any retriever, runnable that retrieves, or vector store.
         given: The options of the retriever that the chain was given.
         parts: What thresholds and neighbours need, as the chain was given it; `embeddings` serve methods too.
-        unlimited: The limits that the chain was given as None, and which a vector store would have.
 
     Raises:
         OptionError: It is none of these, or it is ours and there are options that it does not have.
@@ -41,7 +38,7 @@ def order_preserving(
             )
         return retriever
     if isinstance(retriever, VectorStore):
-        return OrderPreservingRetriever(vectorstore=retriever, **dict.fromkeys(unlimited), **given, **parts)
+        return OrderPreservingRetriever(vectorstore=retriever, **given, **parts)
     if not isinstance(retriever, Runnable):
         raise OptionError(f"retriever must be a LangChain retriever, got {type(retriever).__name__}", retriever)
     return OrderPreservingRetriever(retriever=retriever, **given, **parts)

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from oprag.neighbors import NeighborReader
     from oprag.vectors.sources import VectorSources
 
-__all__ = ["WrappingRetriever"]
+__all__ = ["WrappingRetriever", "with_store_defaults"]
+
+
+def with_store_defaults(kind: type[AssemblyFields], given: dict[str, Any]) -> dict[str, Any]:
+    """Options with the limits of a search in a vector store, unless a subclass has limits of its own."""
+    limits = {name: limit for name, limit in OP_RAG_16K.items() if kind.model_fields[name].default is None}
+    return limits | given
 
 
 class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
@@ -62,7 +68,7 @@ class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
                 )
             values["search_kwargs"] = {name: value for name, value in search_kwargs.items() if name != "k"}
             values["k"] = search_kwargs["k"]
-        return OP_RAG_16K | values
+        return with_store_defaults(cls, values)
 
     @model_validator(mode="after")
     def _check_what_is_wrapped(self) -> Self:

@@ -36,7 +36,7 @@ from tests.langchain.chain.conftest import (
     ranked,
     run,
 )
-from tests.langchain.conftest import QUESTION, RecordingChatModel, numbers_of, parts
+from tests.langchain.conftest import QUESTION, RecordingChatModel, numbers_of, parts, store_of
 
 
 def failing_once() -> Model:
@@ -321,6 +321,26 @@ def test_numbers_of_numpy_are_taken():
     assert [len(context.kept) for context in answer.contexts] == [2, 2, 2]
     assert type(chain.k) is type(chain.variants) is int
     assert chain.answer_threshold == -0.5
+
+
+def test_the_model_and_the_store_of_a_chain_can_be_configured(store):
+    other = store_of(parts(200))
+    chain = OrderPreservingChain(llm=Model(), retriever=store).configurable_fields(
+        llm=ConfigurableField(id="llm"), retriever=ConfigurableField(id="store"), k=ConfigurableField(id="k")
+    )
+    model = Model(reply=lambda prompt: "Of another model.")
+    assert chain.invoke({"input": QUESTION}, {"configurable": {"llm": model}})["answer"] == "Of another model."
+    found = chain.invoke({"input": QUESTION}, {"configurable": {"store": other}})["context"]
+    assert len(found) == 128
+
+
+def test_another_k_in_a_config_leaves_the_budget_over_a_store():
+    long = store_of([Document("word " * 4096, metadata={"source": "s", "chunk_index": number}) for number in range(9)])
+    chain = OrderPreservingChain(llm=Model(), retriever=long)
+    configured = chain.configurable_fields(k=ConfigurableField(id="k"))
+    found = configured.invoke({"input": QUESTION}, {"configurable": {"k": 8}})["context"]
+    assert found == OrderPreservingChain(llm=Model(), retriever=long, k=8).invoke({"input": QUESTION})["context"]
+    assert len(found) == 3
 
 
 def test_options_beside_a_retriever_with_options_of_its_own_are_refused(store):

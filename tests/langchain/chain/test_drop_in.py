@@ -406,6 +406,21 @@ async def test_retrievers_under_configurations_are_asked_the_question(kind: str)
     assert searched.asked == [QUESTION, QUESTION]
 
 
+def test_the_limits_over_a_vector_store_are_those_of_a_retriever_over_it(store):
+    chain = ours(Model(), store)
+    assert (chain.k, chain.token_budget) == (128, 16_384)
+    unlimited = ours(Model(), store, k=None, fetch_k=7, token_budget=None)
+    assert (unlimited.k, unlimited.token_budget) == (None, None)
+    assert len(unlimited.invoke({"input": QUESTION})["context"]) == 7
+
+
+def test_the_defaults_of_a_subclass_hold_over_a_vector_store(store):
+    class Small(OrderPreservingChain):
+        k: int | None = 3
+
+    assert len(Small(llm=Model(), retriever=store).invoke({"input": QUESTION})["context"]) == 3
+
+
 def test_a_vector_store_is_enough(store):
     result = ours(Model(), store, k=5).invoke({"input": QUESTION})
     assert numbers_of(result["context"]) == sorted(numbers_of(store.similarity_search(QUESTION, k=5)))
