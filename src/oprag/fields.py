@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from inspect import Signature
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
 
@@ -32,6 +33,22 @@ OPTIONS = tuple(HELP)
 _CONFUSABLE = ("llm", "retriever", "vectorstore", "embeddings")
 
 
+class _Signature:
+    """The signature of a class with the types of its options, without what is there for pydantic alone."""
+
+    def __init__(self, full: Any) -> None:
+        self._full = full
+
+    def __get__(self, instance: Any, owner: type) -> Signature:
+        full: Signature = self._full.__get__(instance, owner)
+        return full.replace(
+            parameters=[
+                one.replace(annotation=get_args(one.annotation)[0]) if get_origin(one.annotation) is Annotated else one
+                for one in full.parameters.values()
+            ]
+        )
+
+
 class OptionFields(BaseModel):
     """Options that are given by keyword; whatever else is given is rejected with what to write instead."""
 
@@ -44,6 +61,12 @@ class OptionFields(BaseModel):
     """What to write in place of option names that other classes have."""
     _how_to_pass: ClassVar[Mapping[str, Sequence[str]]] = {}
     """How to pass an object, by its package and class: of several ways, the first with an option of this class."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        if (full := cls.__dict__.get("__signature__")) is not None:
+            cls.__signature__ = _Signature(full)  # type: ignore[assignment]
 
     # As pydantic's own, so that the signature has the options and no *args.
     @wraps(BaseModel.__init__)  # type: ignore[misc]
