@@ -225,6 +225,7 @@ def test_reprs_are_one_short_line():
     for shown in (repr(context), repr(context.kept[0]), repr(context.passages[0]), repr(context.dropped[0])):
         assert len(shown) < 400
         assert "\n" not in shown
+    assert repr(Chunk("a", 3)) == "Chunk(rank=3, source=None, position=None, 1 character: 'a')"
     assert repr(Chunk("a text", 3)) == "Chunk(rank=3, source=None, position=None, 6 characters: 'a text')"
     assert repr(example().passages[0]).startswith(
         f"Passage(source='book', 2 chunks, 100 characters: {TEXT[:59]!r}"[:-1]

@@ -147,7 +147,7 @@ class Chunk:
 
     def __repr__(self) -> str:
         kind = None if self.position is None else self.position.rung.name
-        size = f"{len(self.text):,} characters: {quoted(self.text)}"
+        size = f"{counted(len(self.text), 'character')}: {quoted(self.text)}"
         return f"Chunk(rank={self.rank}, source={quoted(self.source)}, position={kind}, {size})"
 
     def keys_text(self) -> str:

@@ -52,7 +52,7 @@ class Passage(NamedTuple):
 
     def __repr__(self) -> str:
         chunks = counted(len(self.chunks), "chunk")
-        size = f"{len(self.text):,} characters: {quoted(self.text)}"
+        size = f"{counted(len(self.text), 'character')}: {quoted(self.text)}"
         return f"Passage(source={quoted(self.source)}, {chunks}, {size})"
 
 

@@ -97,6 +97,13 @@ def test_html_is_a_table_of_escaped_text():
     assert "<script>alert('x')</script>" in reader.cells[7]
 
 
+@pytest.mark.parametrize("text", [HOSTILE, "\x1b]0;title\x07", "\ud800", "word " * 100_000])
+def test_html_is_bounded_and_can_be_sent(text):
+    html = compare("stuff", question=text, answer=text)._repr_html_()
+    assert len(html.encode()) < 10_000
+    assert {letter for letter in html if unicodedata.category(letter) in {"Cc", "Cs"}} <= {"\n"}
+
+
 def test_nothing_compared():
     assert len(str(compare()).splitlines()) == 2
     assert "<tbody></tbody>" in compare()._repr_html_()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from oprag.errors import OptionError
 from oprag.methods.answer import Answer
+from oprag.svg import escaped, shortened
 from oprag.table import printable, table
 
 __all__ = ["Comparison", "check_methods"]
 
 _WIDTH = 120  # characters of an answer in a line of the table
+_QUESTION_IN_HTML = 4_000  # characters
 _COLUMNS = ("method", "calls", "tokens in", "tokens out", "seconds", "passages", "answer")
 
 
@@ -74,8 +75,8 @@ class Comparison(Sequence[Answer]):
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{column}</th>" for column in _COLUMNS)
-        rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in self._cells())
-        caption = f"<caption>{escape(self.question)}</caption>"
+        rows = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in cells)}</tr>" for cells in self._cells())
+        caption = f"<caption>{escaped(shortened(self.question, _QUESTION_IN_HTML))}</caption>"
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
     def _cells(self) -> Iterator[list[str]]:
