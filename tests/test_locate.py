@@ -1,6 +1,7 @@
 import random
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,6 +139,11 @@ def test_the_text_may_be_read_by_a_function():
     chunks = [chunk(TEXT[:20]), chunk(TEXT[40:60], 1)]
     assert [located.start for located in locate_positions(chunks, read)] == [0, 40]
     assert asked == ["book"]
+
+
+def test_a_path_names_a_source_as_it_does_in_metadata():
+    located = locate_positions([chunk(TEXT[40:60])], {Path("book"): TEXT})
+    assert [(one.source, one.start) for one in located] == [("book", 40)]
 
 
 @pytest.mark.parametrize("given_texts", [{}, {"book": None}, {"book": b"text"}, lambda source: None])

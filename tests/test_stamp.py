@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from oprag.stamp import NUMBERING_FIELD, STAMP_FIELD, stamps
 from tests.helpers import hit, run_python, texts
 
 
-def stamped(chunks: Sequence[Chunk], source: str | None = None) -> list[dict[str, Any]]:
+def stamped(chunks: Sequence[Chunk], source: str | Path | None = None) -> list[dict[str, Any]]:
     """The stamps without the numbering."""
     added = stamps(chunks, source, None)
     return [{key: stamp[key] for key in stamp if key != NUMBERING_FIELD} for stamp in added]
@@ -49,6 +50,11 @@ def test_a_source_can_be_named_for_chunks_that_do_not_say():
         {"chunk_index": 0},
         {"source": "book", "chunk_index": 1},
     ]
+
+
+def test_a_path_names_a_source_as_it_does_in_metadata():
+    by_path = stamped([Chunk("a", 0), hit("x", 1, source="books/a.txt")], Path("books/a.txt"))
+    assert by_path == [{"source": "books/a.txt", "chunk_index": 0}, {"chunk_index": 1}]
 
 
 def test_a_name_that_chunks_have_already_goes_on_counting():

@@ -8,12 +8,15 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, MissingSourceError
 from oprag.offsets import stated_span
-from oprag.source import SourceKey, source_of, warn_about_key
+from oprag.source import SourceKey, source_of, text_of, warn_about_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Located", "locate_positions"]
 
@@ -55,7 +58,7 @@ class Located:
 
 def locate_positions(
     chunks: Iterable[Chunk],
-    source_texts: Mapping[str, str] | Callable[[str], str],
+    source_texts: Mapping[str, str] | Mapping[Path, str] | Callable[[str], str],
     *,
     source_key: SourceKey | None = None,
 ) -> list[Located]:
@@ -107,13 +110,14 @@ def locate_positions(
     return [results[index] for index in range(len(chunks))]
 
 
-def _text_of(source: str, source_texts: Mapping[str, str] | Callable[[str], str]) -> str:
+def _text_of(source: str, source_texts: Mapping[Any, str] | Callable[[str], str]) -> str:
     if callable(source_texts):
         text: Any = source_texts(source)
     else:
-        text = source_texts.get(source)
+        text = text_of(source_texts, source)
     if not isinstance(text, str):
-        raise MissingSourceError(f"the text of the source {source!r} was not given, got {text!r}", source)
+        got = "" if text is None else f", got {type(text).__name__}"
+        raise MissingSourceError(f"the text of the source {source!r} was not given{got}", source)
     return text
 
 

@@ -197,6 +197,14 @@ def source_name(value: Any) -> str | None:
     return None if number is None else str(number)
 
 
+def text_of(texts: Mapping[Any, Any], name: str) -> Any:
+    """The text of a source in a mapping, whose keys may be paths and numbers as in metadata; None without one."""
+    if name in texts:
+        return texts[name]
+    key = next((key for key in texts if source_name(key) == name), None)
+    return None if key is None else texts[key]
+
+
 def _negated(value: Any) -> Any:
     """The opposite of a number, by Python's own numbers: those of NumPy have a smallest one without an opposite."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections.abc import Sequence
 from itertools import compress, pairwise
 from typing import Any
@@ -13,14 +13,16 @@ from oprag.source import SourceKey, source_name, source_of, warn_about_key
 from oprag.values import ordinal
 from oprag.warn import warn
 
-__all__ = ["NUMBERING_FIELD", "PAGE_NUMBER_FIELDS", "STAMP_FIELD", "numberings", "stamps"]
+__all__ = ["NUMBERING_FIELD", "PAGE_NUMBER_FIELDS", "STAMP_FIELD", "given_source", "numberings", "stamps"]
 
 STAMP_FIELD = "chunk_index"
 NUMBERING_FIELD = "chunk_numbering"
 PAGE_NUMBER_FIELDS = ("page", "page_number")
 
 
-def stamps(chunks: Sequence[Chunk], source: str | None, source_key: SourceKey | None) -> list[dict[str, Any]]:
+def stamps(
+    chunks: Sequence[Chunk], source: str | os.PathLike[str] | None, source_key: SourceKey | None
+) -> list[dict[str, Any]]:
     """The metadata to add to each chunk.
 
     Args:
@@ -32,7 +34,7 @@ def stamps(chunks: Sequence[Chunk], source: str | None, source_key: SourceKey | 
         MissingSourceError: A chunk does not say its source, and `source` is not given.
         OptionError: `source` cannot name a source.
     """
-    check_source(source)
+    source = given_source(source)
     warn_about_key("source_key", source_key, chunks)
     members: dict[str, list[int]] = {}
     added: list[dict[str, Any]] = []
@@ -74,6 +76,9 @@ def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
 
 def _numbering(texts: Sequence[str]) -> str:
     """A name for the numbers that these texts get: equal in every process, and another one for other texts."""
+    # Loaded only by those who stamp: it takes an eighth of the time of `import oprag`.
+    import hashlib
+
     digest = hashlib.blake2b(digest_size=6)
     for text in texts:
         data = text.encode("utf-8", "surrogatepass")
@@ -94,11 +99,15 @@ def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
     return set(names)
 
 
-def check_source(source: Any) -> None:
-    """Refuse what cannot name a source.
+def given_source(source: Any) -> str | None:
+    """The name of a source as a caller may give it.
 
     Raises:
-        OptionError: The value is no string, or there is nothing in it but white space.
+        OptionError: The value is neither a string with more than white space nor a path.
     """
-    if source is not None and (not isinstance(source, str) or source_name(source) is None):
-        raise OptionError(f"source must be a non-empty string or None, got {source!r}", source)
+    if source is None:
+        return None
+    name = source_name(source) if isinstance(source, str | os.PathLike) else None
+    if name is None:
+        raise OptionError(f"source must be a non-empty string, a path or None, got {source!r}", source)
+    return name

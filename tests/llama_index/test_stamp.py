@@ -6,6 +6,7 @@ import copy
 import random
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -191,6 +192,12 @@ def test_scored_nodes_are_refused():
 def test_a_node_without_a_source_is_refused_with_the_way_out():
     with pytest.raises(MissingSourceError, match=r"colour.*source="):
         StampPositions()([TextNode(text="x", metadata={"colour": "red"})])
+
+
+def test_a_path_names_a_source_as_it_does_in_metadata():
+    by_path = StampPositions(source=Path("books/a.txt"))
+    assert by_path([TextNode(text="a")])[0].metadata["source"] == "books/a.txt"
+    assert by_path.to_dict() == StampPositions(source="books/a.txt").to_dict()
 
 
 @pytest.mark.parametrize("source", ["", "  "])

@@ -1,5 +1,6 @@
 import os
 import sys
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -142,6 +143,13 @@ def test_a_byte_order_mark_is_no_text(folder):
     read = as_reader(folder)
     assert read is not None
     assert read("mark.txt") == "one"
+
+
+def test_paths_and_numbers_name_the_texts_of_a_mapping_as_they_do_in_metadata():
+    by_path, by_number = as_reader({Path("a/b.txt"): "B"}), as_reader(MappingProxyType[Any, str]({5: "Five"}))
+    assert by_path is not None
+    assert by_number is not None
+    assert (by_path("a/b.txt"), by_number("5")) == ("B", "Five")
 
 
 def test_a_mapping():

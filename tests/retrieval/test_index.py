@@ -107,6 +107,11 @@ def test_an_index_of_nothing_finds_nothing(sources):
     assert index.search_all(["a", "b"], k=3) == [[], []]
 
 
+def test_a_path_names_a_source_as_it_does_in_metadata():
+    index = DocumentIndex.from_texts({Path("books/a.txt"): "A text."}, None, word_offsets)
+    assert [hit.metadata["source"] for hit in index.search("text", k=1, retriever="bm25")] == ["books/a.txt"]
+
+
 @pytest.mark.parametrize("name", ["", " ", None, float("nan"), ("a",)])
 def test_a_source_needs_a_name(name):
     with pytest.raises(MissingSourceError, match="a source must be named") as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from langchain_core.documents import Document
@@ -14,7 +15,10 @@ __all__ = ["stamp_positions"]
 
 
 def stamp_positions(
-    documents: Iterable[Document], source: str | None = None, *, source_key: SourceKey | None = None
+    documents: Iterable[Document],
+    source: str | os.PathLike[str] | None = None,
+    *,
+    source_key: SourceKey | None = None,
 ) -> list[Document]:
     """Number the chunks of each source, so that their order is known whatever store they go through.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Self
 from uuid import uuid4
 
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TransformComponent
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
 
 from oprag.assembly import check_key
 from oprag.errors import ChunkError
@@ -15,7 +16,7 @@ from oprag.fields import HELP, OptionFields
 from oprag.llama_index.nodes import chunk_of, with_metadata
 from oprag.llama_index.saving import loaded, without_functions
 from oprag.source import SourceKey
-from oprag.stamp import check_source, stamps
+from oprag.stamp import given_source, stamps
 
 __all__ = ["StampPositions"]
 
@@ -51,15 +52,19 @@ class StampPositions(OptionFields, TransformComponent):
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
     )
 
-    source: SkipValidation[str | None] = Field(
+    source: SkipValidation[str | os.PathLike[str] | None] = Field(
         default=None, description="Name of the source, for nodes that do not say; it is stamped as source."
     )
     source_key: SkipValidation[SourceKey | None] = Field(default=None, description=HELP["source_key"])
 
+    @field_validator("source", mode="before")
+    @classmethod
+    def _check_source(cls, source: Any) -> str | None:
+        return given_source(source)
+
     @model_validator(mode="after")
     def _check_options(self) -> Self:
         check_key("source_key", self.source_key)
-        check_source(self.source)
         return self
 
     @classmethod

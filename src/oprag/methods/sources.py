@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from oprag.errors import OptionError, SourceReadError
+from oprag.source import text_of
 
 __all__ = ["ReadSource", "SourceReader", "as_reader", "read_with"]
 
-ReadSource = Callable[[str], str] | Mapping[str, str] | str | os.PathLike[str]
+ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | str | os.PathLike[str]
 """Where whole sources come from: a function of the name, a mapping of names to texts, or a folder."""
 
 
@@ -54,7 +55,7 @@ class SourceReader:
 
     def _text(self, name: str) -> Any:
         if isinstance(self._read_source, Mapping):
-            return self._read_source.get(name)
+            return text_of(self._read_source, name)
         if isinstance(self._read_source, Path):
             return _file_text(self._read_source, name)
         return self._read_source(name)

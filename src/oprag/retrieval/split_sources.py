@@ -78,13 +78,14 @@ def pieces_of(sources: Mapping[str, str | Sequence[str]], tokenizer: Any, split:
         raise ChunkError(f"sources must map names to texts, got {type(sources).__name__}", sources)
     split = split.complete()
     for name, content in sources.items():
-        if source_name(name) is None:
+        source = source_name(name)
+        if source is None:
             raise MissingSourceError(f"a source must be named by a non-empty string, got {name!r}", name)
         paged = isinstance(content, list | tuple)
         number = 0
         for page, text in enumerate(content if paged else [content], 1):
             for window in _windows(text, tokenizer, split):
-                place = {"source": name, "chunk_index": number}
+                place = {"source": source, "chunk_index": number}
                 if paged:
                     place["page"] = page
                 yield Piece(window, {**place, "start_index": window.start, "end_index": window.end})
