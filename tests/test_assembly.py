@@ -1,5 +1,8 @@
 import dataclasses
+import functools
+import inspect
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -171,6 +174,17 @@ def test_an_unknown_option_is_refused_with_a_hint(name, hint):
     with pytest.raises(OptionError, match=hint) as caught:
         build_context([hit("text", 0)], None, **{name: 5})  # type: ignore[arg-type]
     assert caught.value.value == name
+
+
+def test_an_unknown_option_of_the_constructor_is_refused_with_the_same_hint():
+    makers: list[Callable[..., Assembly]] = [Assembly, functools.partial(dataclasses.replace, Assembly())]
+    for make in makers:
+        with pytest.raises(OptionError, match="unknown option 'top_k'; use k=") as caught:
+            make(top_k=5)
+        assert caught.value.value == "top_k"
+        with pytest.raises(OptionError, match="did you mean 'token_budget'"):
+            make(token_budgets=5)
+    assert list(inspect.signature(Assembly).parameters) == [field.name for field in dataclasses.fields(Assembly)]
 
 
 @pytest.mark.parametrize("assembly", [{"k": 3}, 3, "source", Assembly])

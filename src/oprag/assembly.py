@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from string import Formatter
 from typing import Any, Literal, get_args
 
@@ -45,6 +46,18 @@ MissingPosition = Literal["last", "first", "drop", "error"]
 Header = str | Callable[[Passage], str]
 
 HEADER_FIELDS = ("number", "source", "page", "start", "end", "rank")
+
+
+NEAR_MISSES = {
+    **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
+    **dict.fromkeys(
+        ("max_tokens", "max_tokens_limit", "max_context_tokens", "token_limit"),
+        "use token_budget=, the maximum for the context",
+    ),
+    **dict.fromkeys(("similarity_cutoff", "score_threshold"), "use similarity_threshold=, a cosine similarity"),
+    **dict.fromkeys(("tokenizer", "token_counter", "length_function", "get_num_tokens"), "use count_tokens="),
+}
+"""Names that other packages have for these options, and what to write instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +161,20 @@ class Assembly:
         return self.similarity_threshold is not None or self.redundancy_threshold is not None
 
 
+def _with_hints(made: Callable[..., None]) -> Callable[..., None]:
+    """The constructor with the hints of `check_names` for unknown options."""
+
+    @wraps(made)
+    def __init__(self: Assembly, *args: Any, **options: Any) -> None:  # noqa: N807
+        check_names(options, Assembly.__dataclass_fields__, NEAR_MISSES)
+        made(self, *args, **options)
+
+    return __init__
+
+
+Assembly.__init__ = _with_hints(Assembly.__init__)  # type: ignore[method-assign]
+
+
 def as_assembly(assembly: Assembly | None, options: dict[str, Any]) -> Assembly:
     """The assembly with these options changed.
 
@@ -156,7 +183,6 @@ def as_assembly(assembly: Assembly | None, options: dict[str, Any]) -> Assembly:
     """
     if assembly is not None and not isinstance(assembly, Assembly):
         raise OptionError(f"expected an oprag.Assembly, got {type(assembly).__name__}", assembly)
-    check_names(options, Assembly.__dataclass_fields__, NEAR_MISSES)
     if assembly is None:
         return Assembly(**options)
     return dataclasses.replace(assembly, **options) if options else assembly
@@ -211,17 +237,6 @@ UNCUT = {
     "neighbors": 0,
 }
 """What stands in place of other options where chunks were chosen before: nothing more is left out or filled in."""
-
-NEAR_MISSES = {
-    **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
-    **dict.fromkeys(
-        ("max_tokens", "max_tokens_limit", "max_context_tokens", "token_limit"),
-        "use token_budget=, the maximum for the context",
-    ),
-    **dict.fromkeys(("similarity_cutoff", "score_threshold"), "use similarity_threshold=, a cosine similarity"),
-    **dict.fromkeys(("tokenizer", "token_counter", "length_function", "get_num_tokens"), "use count_tokens="),
-}
-"""Names that other packages have for these options, and what to write instead."""
 
 OP_RAG_16K = {"k": 128, "token_budget": 16_384}
 """What stands in place of the defaults of `Assembly` where a store or an index is searched: the paper's OP-RAG-16K."""
