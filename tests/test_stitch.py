@@ -328,3 +328,12 @@ def test_stitching_many_overlapping_chunks_takes_linear_time():
     assert len(context.passages) == 1
     assert context.text == text[: max(starts) + 200]
     assert not re.search(r"\n\n\n", context.text)
+
+
+def test_stitching_many_contained_chunks_takes_linear_time():
+    # Each look at all chunks before would make this 40,000 × 40,000 / 2 comparisons.
+    text = prose(40_000, seed=9)
+    inside = [(start, start + 5) for start in range(0, 200_000, 5)]
+    context = build_context(cut(text, [(0, 200_100), *inside]))
+    assert context.passages[0].text == text[:200_100]
+    assert sum(len(passage.chunks) for passage in context.passages) == len(inside) + 1

@@ -8,15 +8,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, MissingSourceError
 from oprag.offsets import stated_span
 from oprag.source import SourceKey, source_of, text_of, warn_about_key
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["Located", "locate_positions"]
 
@@ -58,7 +55,7 @@ class Located:
 
 def locate_positions(
     chunks: Iterable[Chunk],
-    source_texts: Mapping[str, str] | Mapping[Path, str] | Callable[[str], str],
+    source_texts: Mapping[Any, str] | Callable[[str], str],
     *,
     source_key: SourceKey | None = None,
 ) -> list[Located]:
@@ -71,7 +68,7 @@ def locate_positions(
 
     Args:
         chunks: The chunks, best in the sequence of their source (as a store lists them, or sorted by any hint).
-        source_texts: The whole text of each source by its name, or a function that reads it.
+        source_texts: The whole text of each source by its name or path, or a function of the name that reads it.
         source_key: See `Assembly.source_key`.
 
     Returns:

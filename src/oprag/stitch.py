@@ -93,6 +93,7 @@ class _Run:
         self.chunks = [chunk]
         self.texts = [chunk.text]
         self.span = chunk.span
+        self.spans = {chunk.span}
         self.exact = chunk.span is not None and is_exact(chunk, chunk.span)
 
     @property
@@ -115,7 +116,9 @@ class _Run:
         if new is None or self.span is None or chunk.span is None:
             return False
         self.chunks.append(chunk)
-        self.texts.append(new)
+        if new:
+            self.texts.append(new)
+        self.spans.add(chunk.span)
         self.span = Span(self.span.start, max(self.span.end, chunk.span.end), self.span.page)
         return True
 
@@ -136,7 +139,7 @@ class _Run:
     def _holds(self, chunk: Chunk, behind: int) -> bool:
         """Whether the chunk's text stands in the run, so many characters from its end, and nowhere near there else."""
         # Two chunks of one source that are no duplicates cannot stand at the same place: the offset is wrong.
-        if any(other.span == chunk.span for other in self.chunks):
+        if chunk.span in self.spans:
             return False
         around = self.tail(behind + len(chunk.text))
         return _stands_once(chunk.text, around, len(around) - behind)
