@@ -81,7 +81,7 @@ class DocumentIndex:
     @classmethod
     def from_texts(
         cls,
-        sources: Mapping[str, str | Sequence[str]],
+        sources: Mapping[Any, str | Sequence[str]],
         embedder: Embedder | None,
         tokenizer: Any,
         *,
@@ -93,7 +93,7 @@ class DocumentIndex:
         """Split, stamp and embed whole texts.
 
         Args:
-            sources: The text of each source by its name. A list of texts is its pages: each is split by itself, and its
+            sources: The text of each source by its name or path. A list of texts is its pages: each is split by itself, and its
                 chunks have their `page`, from 1.
             embedder: Embeds chunks and questions; None for an index that is searched by words alone.
             tokenizer: What `split_tokens` takes.

@@ -59,7 +59,7 @@ class Piece(NamedTuple):
     place: dict[str, Any]
 
 
-def pieces_of(sources: Mapping[str, str | Sequence[str]], tokenizer: Any, split: Split) -> Iterator[Piece]:
+def pieces_of(sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split: Split) -> Iterator[Piece]:
     """Split whole sources into chunks that know their place, one after the other.
 
     Args:
@@ -93,7 +93,7 @@ def pieces_of(sources: Mapping[str, str | Sequence[str]], tokenizer: Any, split:
 
 
 def split_sources(
-    sources: Mapping[str, str | Sequence[str]], tokenizer: Any, split: Split
+    sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split: Split
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """The texts of the chunks, and the place of each; arguments and errors are those of `pieces_of`."""
     pieces = list(pieces_of(sources, tokenizer, split))
