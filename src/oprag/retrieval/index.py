@@ -93,8 +93,8 @@ class DocumentIndex:
         """Split, stamp and embed whole texts.
 
         Args:
-            sources: The text of each source by its name or path. A list of texts is its pages: each is split by itself, and its
-                chunks have their `page`, from 1.
+            sources: The text of each source by its name or path. A list of texts is its pages: each is split by
+                itself, and its chunks have their `page`, from 1.
             embedder: Embeds chunks and questions; None for an index that is searched by words alone.
             tokenizer: What `split_tokens` takes.
             splitter: "tokens" for `split_tokens`, "words" for windows of words, "recursive" for `split_recursive`.
