@@ -69,6 +69,16 @@ def test_a_gap_is_charged_where_the_separator_is_empty():
     assert (context.tokens, context.charged, context.freed_tokens) == (18, 18, 0)
 
 
+def test_what_was_charged_for_a_chunk_that_went_is_not_counted():
+    # A counter that charges each chunk too little: the text of all three has 32 tokens.
+    def charging_little(text: str) -> int:
+        return len(text) if " " in text else 1
+
+    context = build_context(line(10, 10, 10), token_budget=25, count_tokens=charging_little, separator=" ")
+    assert ranks(context.kept) == [0, 1]
+    assert (context.tokens, context.charged) == (21, 3)
+
+
 def test_headers_are_charged():
     chunks = line(10, 10, 10)
     options: dict[str, Any] = {"count_tokens": len, "separator": "", "header": "# {source}"}

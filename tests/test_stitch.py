@@ -250,6 +250,13 @@ def test_a_chunk_that_would_be_contained_elsewhere_too_is_kept():
     assert build_context(chunks, separator="|").text == f"{text}|again"
 
 
+def test_a_text_whose_offset_belongs_to_an_equal_one_is_kept():
+    # The stamps tell two refrains, and the offsets one.
+    refrain = "And so they sailed on."
+    chunks = [hit(refrain, 0, chunk_index=0, start_index=0), hit(refrain, 1, chunk_index=5, start_index=0)]
+    assert build_context(chunks, separator="|").text == f"{refrain}|{refrain}"
+
+
 @given(st.data())
 def test_true_offsets_give_the_text_of_the_source_back(data):
     alphabet = data.draw(st.sampled_from(["ab", "ab c\n", "abcdefghijklmnopqrstuvwxyz  "]))

@@ -3,6 +3,8 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from llama_index.core.base.base_retriever import BaseRetriever as LlamaRetriever
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from oprag import Chunk, OpragWarning, PositionWarning, SourceWarning, build_context
+from oprag import Chunk, Context, OpragWarning, PositionWarning, SourceWarning, build_context
 from oprag.langchain import OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine
 from oprag.llama_index import OrderPreservingRetriever as OrderPreservingLlamaRetriever
@@ -143,6 +145,24 @@ def test_many_threads_are_warned_once():
 
     assert len(told(run)) == 1
     assert len(contexts) == 8
+
+
+def test_a_thread_of_its_own_does_not_point_at_what_the_main_thread_does():
+    # Nothing of the user's is in that thread, and the main thread is busy with code of the user's, not waiting for us.
+    ready: SimpleQueue[Chunk | None] = SimpleQueue()
+    done: list[Future[Context]] = []
+
+    def run() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(build_context, iter(ready.get, None)).add_done_callback(done.append)
+            for chunk in [*VAGUE, None]:
+                ready.put(chunk)
+            while not done:
+                pass
+
+    (warning,) = told(run)
+    assert warning.category is PositionWarning
+    assert warning.filename != __file__
 
 
 def test_another_cause_is_told_as_well():

@@ -107,6 +107,17 @@ def test_the_answer_says_what_was_left_out():
     )
 
 
+def test_nothing_is_said_where_nothing_was_left_out():
+    # Somewhere between these the context fills the window to the last token.
+    contexts = set()
+    for window in range(800, 860):
+        answer = windowed("stuff", window)[1].answer(QUESTION)
+        dropped = sum(drop.reason == "token_budget" for drop in answer.context.dropped)
+        assert [note.partition(" ")[0] for note in answer.notes] == ([str(dropped)] if dropped else [])
+        contexts.add(dropped > 0)
+    assert contexts == {False, True}
+
+
 def test_the_length_of_the_prompt_counts():
     """The longer the question, the less context."""
     _, chain = windowed("stuff", 200)
