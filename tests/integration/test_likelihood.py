@@ -290,8 +290,9 @@ def test_a_model_that_cannot_be_loaded(tmp_path):
     with pytest.raises(ModelError, match="there is no model file"):
         GgufLikelihood(tmp_path / "none.gguf")
     (tmp_path / "bad.gguf").write_bytes(b"GGUF and nothing else")
+    bad = GgufLikelihood(tmp_path / "bad.gguf")  # loaded when it is first asked
     with pytest.raises(ModelError, match=r"bad\.gguf cannot be loaded as a GGUF model"):
-        GgufLikelihood(tmp_path / "bad.gguf")
+        bad.answer_likelihood("x", "x")
     with pytest.raises(ModelError, match="cannot be loaded as a causal language model"):
         HuggingFaceLikelihood(tmp_path)
 
