@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from pydantic import Field, PrivateAttr
 
 from oprag.langchain import OrderPreservingChain
 from tests.langchain.conftest import QUESTION, parts
+from tests.meeting import TakesTime
 
 # One-word openings tell the model, and a reader of a failing test, which step a prompt belongs to.
 STEPS = {
@@ -45,7 +45,7 @@ SOURCE = "voyage.txt"
 BOOK = "The whole voyage, from its start to its end."
 
 
-class Model(BaseChatModel):
+class Model(TakesTime, BaseChatModel):
     """A chat model with its own sync, async and streaming code, as those of providers have.
 
     It remembers every prompt, how many calls ran at the same time, and how many were cut off.
@@ -124,16 +124,6 @@ class Model(BaseChatModel):
             for chunk in self._chunks(messages, text):
                 await self._take_time_async()
                 yield chunk
-
-    def _take_time(self) -> None:
-        if self.meeting is not None:
-            self.meeting.wait()
-        time.sleep(self.seconds)
-
-    async def _take_time_async(self) -> None:
-        if self.meeting is not None:
-            await self.meeting.wait_async()
-        await asyncio.sleep(self.seconds)
 
     def _result(self, messages: list[BaseMessage], text: str) -> ChatResult:
         message = AIMessage(text, usage_metadata=self._usage(messages, text))

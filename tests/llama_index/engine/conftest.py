@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from pydantic import Field, PrivateAttr
 from oprag.llama_index import OrderPreservingQueryEngine
 from tests.helpers import WordEmbedder
 from tests.llama_index.conftest import ListRetriever, ranked, stamped_node
+from tests.meeting import TakesTime
 
 METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
 QUESTION = "What happened on the voyage?"
@@ -65,7 +65,7 @@ def by_step(prompt: str) -> str:
     return f"{step.capitalize()} {number}, and so on."
 
 
-class Model(CustomLLM):
+class Model(TakesTime, CustomLLM):
     """A model with its own sync, async and streaming code, as those of providers have.
 
     It remembers every prompt, how many calls ran at the same time, and how many were cut off.
@@ -188,16 +188,6 @@ class Model(CustomLLM):
             for pair in self._pieces(text):
                 await self._take_time_async()
                 yield pair
-
-    def _take_time(self) -> None:
-        if self.meeting is not None:
-            self.meeting.wait()
-        time.sleep(self.seconds)
-
-    async def _take_time_async(self) -> None:
-        if self.meeting is not None:
-            await self.meeting.wait_async()
-        await asyncio.sleep(self.seconds)
 
     def _pieces(self, text: str) -> Iterator[tuple[str, str]]:
         """Word by word, each with the text so far."""
