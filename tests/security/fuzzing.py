@@ -6,4 +6,4 @@ import os
 
 
 def cases() -> int:
-    return int(os.environ.get("OPRAG_FUZZ_CASES", 50))
+    return int(os.environ.get("OPRAG_FUZZ_CASES", "50"))

@@ -25,8 +25,9 @@ with replacing(pathlib.Path(sys.argv[1])) as file:
 @contextlib.contextmanager
 def a_writer(path):
     """A process that has begun to write a file, and goes on when its input ends."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", _WRITER, str(path)], **pipes) as process:
+    command = [sys.executable, "-c", _WRITER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
         assert process.stdout.readline() == b"writing\n"
         try:
             yield process
