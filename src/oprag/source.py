@@ -78,15 +78,17 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str |
     metadata = chunk.metadata
     name = first_name(metadata, _NAMES)
     if name is not None and (len(name) <= _LONGEST_PAGE or "t=" in name):
-        name = source_parts(metadata).name
+        name = _parts(name, metadata).name
     return name or fallback or first_name(metadata, _IDS) or source_name(chunk.document_id)
 
 
 def source_parts(metadata: Mapping[str, Any]) -> SourceParts:
     """The source by its usual keys, and the page or time that their values hold beside its name."""
     name = first_name(metadata, _NAMES)
-    if name is None:
-        return SourceParts(None)
+    return SourceParts(None) if name is None else _parts(name, metadata)
+
+
+def _parts(name: str, metadata: Mapping[str, Any]) -> SourceParts:
     if len(name) <= _LONGEST_PAGE and metadata.get("source") is not None and (page := whole(name)) is not None:
         file = first_name(metadata, _FILES)
         if file is not None and whole(file) is None and source_name(metadata["source"]) == name:

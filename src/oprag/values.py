@@ -16,6 +16,7 @@ __all__ = ["NUMBERED", "Key", "finite", "label_keys", "natural_key", "ordinal", 
 
 # Compiled when first needed, which most metadata never do.
 _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
+_BEGINS_A_NUMBER = frozenset("+-.0123456789")
 _ROMAN = r"m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})"
 _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _DIGITS = r"([0-9]+)"
@@ -56,7 +57,8 @@ def _number(text: str) -> int | float | None:
         return None
     if text.isascii() and text.isdigit():
         return int(text)
-    return _counting(float(text)) if re.fullmatch(_NUMBER, text) else None
+    # Most texts are names, for which a look at the first character will do.
+    return _counting(float(text)) if text[:1] in _BEGINS_A_NUMBER and re.fullmatch(_NUMBER, text) else None
 
 
 def _counting(number: float) -> int | float | None:
