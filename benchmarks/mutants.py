@@ -1,0 +1,198 @@
+"""Change the code in small ways, one at a time, and see whether the tests notice.
+
+    pytest -m "not integration" -n auto --cov --cov-context=test
+    python -m benchmarks.mutants --number 150 --seed 0 --write mutants.jsonl
+
+Each mutant is tried on the tests that ran its line, in a copy of the sources. What survives is listed: either a test is
+missing, or the mutant means the same as the code. A run that was ended goes on where it stood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from coverage import CoverageData
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "oprag"
+OUTSIDE = ("compare", "cli")
+"""What is not mutated by default."""
+TESTS = 300
+"""How many tests a mutant is tried on at most, drawn from those that ran its line."""
+SECONDS = 300.0
+
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_OPERATIONS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+}
+
+
+class Mutant(NamedTuple):
+    """A change of the code.
+
+    Attributes:
+        path: The file, beside the package.
+        line: The line.
+        before: The code that is changed.
+        after: What stands in its place.
+        source: The whole file with the change.
+    """
+
+    path: str
+    line: int
+    before: str
+    after: str
+    source: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.path}:{self.line}: {self.before}  →  {self.after}"
+
+
+def places_in(path: Path) -> Iterator[tuple[int, int]]:
+    """The places that can be changed: the number of the node in the tree, and of the change."""
+    for number, node in enumerate(ast.walk(ast.parse(path.read_text(encoding="utf-8")))):
+        for change in range(len(_changes(node))):
+            yield number, change
+
+
+def mutant_at(path: Path, number: int, change: int) -> Mutant | None:
+    """The mutant of a place; None where the change is in a text for people or a type."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    node: Any = list(ast.walk(tree))[number]
+    before = copy.deepcopy(node)
+    _changes(node)[change]()
+    try:
+        was, now = ast.unparse(before), ast.unparse(node)
+        source = ast.unparse(ast.fix_missing_locations(tree))
+    except (ValueError, AttributeError):
+        return None
+    if was == now:
+        return None
+    return Mutant(str(path.relative_to(PACKAGE)), node.lineno, was.splitlines()[0], now.splitlines()[0], source)
+
+
+def _changes(node: Any) -> list[Callable[[], None]]:
+    """The ways in which a node can be changed in place."""
+    changes: list[Callable[[], None]] = []
+    value: Any = getattr(node, "value", None)
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in _COMPARISONS:
+        changes.append(lambda: node.ops.__setitem__(0, _COMPARISONS[type(node.ops[0])]()))
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS and not isinstance(node.left, ast.Constant):
+        changes.append(lambda: setattr(node, "op", _OPERATIONS[type(node.op)]()))
+    if isinstance(node, ast.BoolOp):
+        other = ast.Or if isinstance(node.op, ast.And) else ast.And
+        changes.append(lambda: setattr(node, "op", other()))
+    if isinstance(node, ast.If | ast.IfExp | ast.While):
+        changes.append(lambda: setattr(node, "test", ast.UnaryOp(ast.Not(), node.test)))
+    if isinstance(node, ast.Constant) and type(value) is int:
+        changes.append(lambda: setattr(node, "value", value + 1))
+    if isinstance(node, ast.Constant) and type(value) is bool:
+        changes.append(lambda: setattr(node, "value", not value))
+    if isinstance(node, ast.Return) and node.value is not None and not isinstance(node.value, ast.Constant):
+        changes.append(lambda: setattr(node, "value", ast.Constant(None)))
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        changes.append(lambda: setattr(node, "value", ast.Constant(None)))
+    return changes
+
+
+class Covering:
+    """Which tests ran a line.
+
+    Args:
+        data: The file that coverage has written with a context for each test.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self._data = CoverageData(basename=str(data))
+        self._data.read()
+
+    def tests(self, path: str, line: int) -> list[str]:
+        """The tests, in a fixed sequence; none for a line that runs at import alone."""
+        contexts = self._data.contexts_by_lineno(str(PACKAGE / path)).get(line, [])
+        return sorted({context.partition("|")[0] for context in contexts if "::" in context})
+
+
+def killed(mutant: Mutant, tests: list[str]) -> bool:
+    """Whether a test fails on the mutant, or does not end."""
+    with tempfile.TemporaryDirectory() as folder:
+        copied = Path(folder) / "oprag"
+        shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__"))
+        (copied / mutant.path).write_text(mutant.source, encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--no-cov"]
+        command = [sys.executable, "-m", "pytest", *options, *tests]
+        try:
+            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            return True
+    return done.returncode != 0
+
+
+def drawn(seed: int, covering: Covering) -> Iterator[tuple[Mutant, list[str]]]:
+    """Mutants of lines that a test ran, each with its tests, without end but for the number of places."""
+    chance = random.Random(seed)
+    files = sorted(path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in OUTSIDE)
+    places = [(path, *place) for path in files for place in places_in(path)]
+    chance.shuffle(places)
+    for path, number, change in places:
+        mutant = mutant_at(path, number, change)
+        if mutant is not None and (tests := covering.tests(mutant.path, mutant.line)):
+            yield mutant, chance.sample(tests, min(TESTS, len(tests)))
+
+
+def main() -> None:
+    """Try mutants and tell which survive."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--number", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--coverage", type=Path, default=ROOT / ".coverage")
+    parser.add_argument("--write", type=Path, required=True)
+    given = parser.parse_args()
+    known = {}
+    if given.write.exists():
+        known = {row["name"]: row for row in map(json.loads, given.write.read_text(encoding="utf-8").splitlines())}
+    survivors = 0
+    with given.write.open("a", encoding="utf-8") as file:
+        for count, (mutant, tests) in enumerate(drawn(given.seed, Covering(given.coverage)), 1):
+            if (row := known.get(mutant.name)) is None:
+                row = {"name": mutant.name, "killed": killed(mutant, tests), "tests": len(tests)}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                file.flush()
+            if not row["killed"]:
+                survivors += 1
+                print(f"survived {row['tests']} tests: {mutant.name}", flush=True)
+            if count == given.number:
+                break
+    print(f"{count - survivors} of {count} mutants were killed")
+
+
+if __name__ == "__main__":
+    main()
