@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from oprag import DocumentIndex, IndexFileWarning
+from oprag import DocumentIndex, IndexFileWarning, OptionError
 from oprag.cli.app import app
-from oprag.cli.index_cache import cached_index, cached_pages, index_key
+from oprag.cli.index_cache import cached_index, cached_pages, forget, index_key
+from oprag.cli.indexing import Indexing
 from oprag.retrieval.split_sources import Split
 from tests.helpers import WordEmbedder, prose, texts, word_offsets
 
 TEXT = prose(300, seed=8)
+SOURCES: dict[str, str | list[str]] = {"book": TEXT}
 
 
 class Maker:
@@ -32,11 +34,32 @@ class Maker:
 
 def test_an_index_is_made_once(tmp_path):
     make = Maker()
-    first = cached_index(tmp_path / "new" / "folder", "key", WordEmbedder(), make)
-    second = cached_index(tmp_path / "new" / "folder", "key", WordEmbedder(), make)
+    first = cached_index(tmp_path / "new" / "folder", "key", SOURCES, WordEmbedder(), make)
+    second = cached_index(tmp_path / "new" / "folder", "key", SOURCES, WordEmbedder(), make)
     assert make.made == 1
     assert texts(first.chunks) == texts(second.chunks)
     assert first.search("ocean5", 9, "hybrid") == second.search("ocean5", 9, "hybrid")
+
+
+ODD_TEXTS = [TEXT, "", "  \n ", "\n\none\n\n two  three\n\n\n", "x" * 200, "half \ud83d of a pair \r\n" * 9, " lead"]
+
+
+@pytest.mark.parametrize("splitter", ["tokens", "words", "recursive"])
+@pytest.mark.parametrize("overlap", [0, 3])
+def test_an_index_is_found_again_whatever_its_texts_and_however_they_are_split(tmp_path, splitter, overlap):
+    sources: dict[str, str | list[str]] = {f"text {number}": text for number, text in enumerate(ODD_TEXTS)}
+    sources |= {"pages": ODD_TEXTS, "no page": [], "empty pages": ["", " "]}
+    made = []
+
+    def make():
+        made.append(1)
+        return DocumentIndex.from_texts(
+            sources, WordEmbedder(), word_offsets, splitter=splitter, size=7, overlap=overlap
+        )
+
+    first, second = (cached_index(tmp_path, "key", sources, WordEmbedder(), make) for _ in range(2))
+    assert texts(first.chunks) == texts(second.chunks)
+    assert len(made) == 1
 
 
 GIVEN: dict[str, Any] = {"sources": {"a": "text"}, "split": Split("tokens", 128, 0), "tokenizer": "t", "embedder": "e"}
@@ -70,13 +93,13 @@ def test_a_key_can_be_made_of_any_text():
 @pytest.mark.parametrize("content", [b"", b"damaged", b"PK\x03\x04" + b"\x00" * 50])
 def test_a_damaged_file_is_told_and_replaced(tmp_path, content):
     make = Maker()
-    cached_index(tmp_path, "key", WordEmbedder(), make)
+    cached_index(tmp_path, "key", SOURCES, WordEmbedder(), make)
     (path,) = tmp_path.iterdir()
     path.write_bytes(content)
     with pytest.warns(IndexFileWarning, match="made anew.*damaged") as caught:
-        cached_index(tmp_path, "key", WordEmbedder(), make)
+        cached_index(tmp_path, "key", SOURCES, WordEmbedder(), make)
     assert str(path) in str(caught[0].message)
-    assert len(cached_index(tmp_path, "key", WordEmbedder(), make)) == 15
+    assert len(cached_index(tmp_path, "key", SOURCES, WordEmbedder(), make)) == 15
     assert make.made == 2
 
 
@@ -107,9 +130,9 @@ def test_damaged_pages_are_told_and_replaced(tmp_path, content):
 
 def test_an_index_of_another_embedder_is_told_and_replaced(tmp_path):
     make = Maker()
-    cached_index(tmp_path, "key", WordEmbedder(), make)
+    cached_index(tmp_path, "key", SOURCES, WordEmbedder(), make)
     with pytest.warns(IndexFileWarning, match="made with the embedder 'words', got 'other'"):
-        cached_index(tmp_path, "key", WordEmbedder(name="other"), make)
+        cached_index(tmp_path, "key", SOURCES, WordEmbedder(name="other"), make)
     assert make.made == 2
 
 
@@ -120,7 +143,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
     make = Maker()
     for folder in (place, place / "inside"):
         with pytest.warns(IndexFileWarning, match="nothing can be kept in"):
-            assert len(cached_index(folder, "key", WordEmbedder(), make)) == 15
+            assert len(cached_index(folder, "key", SOURCES, WordEmbedder(), make)) == 15
     assert place.read_text() == "no folder"
 
 
@@ -128,7 +151,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
 def test_a_read_only_folder_is_told(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.warns(IndexFileWarning, match="nothing can be kept in .*ermission"):
-        assert len(cached_index(tmp_path, "key", WordEmbedder(), Maker())) == 15
+        assert len(cached_index(tmp_path, "key", SOURCES, WordEmbedder(), Maker())) == 15
 
 
 def test_many_at_once_leave_one_whole_file(tmp_path):
@@ -137,7 +160,7 @@ def test_many_at_once_leave_one_whole_file(tmp_path):
 
     def work():
         start.wait()
-        found.append(len(cached_index(tmp_path, "key", WordEmbedder(), Maker())))
+        found.append(len(cached_index(tmp_path, "key", SOURCES, WordEmbedder(), Maker())))
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
@@ -213,3 +236,12 @@ def test_two_processes_at_once_both_answer(book, tmp_path):
     assert results[0][0].strip()
     assert results[0][1] == b""
     assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+def test_forgetting_needs_a_folder_and_takes_a_missing_one(tmp_path):
+    with pytest.raises(OptionError, match="forget needs index_cache"):
+        Indexing(forget=True)
+    forget(tmp_path / "missing")
+    (tmp_path / f"{'0' * 32}.oprag-pages").mkdir()
+    with pytest.raises(OptionError, match=r"cannot delete what is kept in .*delete it yourself"):
+        forget(tmp_path)

@@ -60,7 +60,7 @@ def context(
         check_question(question)
         assembly = assembly_of(options, profile)
         indexing = indexed.value()
-        result = context_of(question, read_sources(files, indexing.index_cache), assembly, indexing)
+        result = context_of(question, read_sources(files, indexing), assembly, indexing)
         if as_json:
             echo_json({"question": question, **result.to_dict()})
         elif raw:
@@ -96,7 +96,7 @@ def map_(
         if svg is not None:
             check_target(svg, *files)
         assembly, indexing = assembly_of(options, profile), indexed.value()
-        sources = read_sources(files, indexing.index_cache)
+        sources = read_sources(files, indexing)
         result = context_of(question, sources, assembly, indexing, beyond=True)
         lengths = lengths_of(sources)
         chart = map_of(result, lengths)
@@ -150,7 +150,7 @@ def ask(
         settings = profile_for_answers(profile, options, how)
         assembly = options.value(settings.assembly_keywords(dict.fromkeys(options.given)), **model.defaults)
         indexing = indexed.value()
-        sources = read_sources(files, indexing.index_cache)
+        sources = read_sources(files, indexing)
         chain = make_chain(model, sources, assembly, how.keywords(settings.method), indexing=indexing, methods=methods)
         if compare is not None:
             comparison = chain.compare(question, methods, choices=choice or ())

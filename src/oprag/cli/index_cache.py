@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from oprag.cli.kept import kept
 from oprag.embed import Embedder
-from oprag.errors import IndexFileError
+from oprag.errors import IndexFileError, OptionError
 from oprag.retrieval.index import DocumentIndex
+from oprag.retrieval.index_file import read_index
 from oprag.retrieval.split_sources import Split
 from oprag.whole_file import replacing
 
-__all__ = ["cached_index", "cached_pages", "index_key"]
+if TYPE_CHECKING:
+    from oprag.cli.reading import Sources
+
+__all__ = ["cached_index", "cached_pages", "forget", "index_key"]
 
 _FORMAT = 1
+_INDEX, _PAGES = ".oprag-index", ".oprag-pages"
+# Unfinished ones of processes that were killed, too.
+_OURS = re.compile(r"[0-9a-f]{32}\.oprag-(index|pages)|\.oprag-unfinished-[0-9a-f]{16}")
 
 
-def index_key(sources: Mapping[str, str | list[str]], split: Split, tokenizer: str, embedder: str | None) -> str:
+def index_key(sources: Sources, split: Split, tokenizer: str, embedder: str | None) -> str:
     """What the index of these sources is kept under: a hash of everything that it depends on.
 
     Args:
@@ -40,20 +51,30 @@ def index_key(sources: Mapping[str, str | list[str]], split: Split, tokenizer: s
     return hashlib.sha256(encoded).hexdigest()[:32]
 
 
-def cached_index(folder: Path, key: str, embedder: Embedder | None, make: Callable[[], DocumentIndex]) -> DocumentIndex:
+def cached_index(
+    folder: Path, key: str, sources: Sources, embedder: Embedder | None, make: Callable[[], DocumentIndex]
+) -> DocumentIndex:
     """The index from the folder, else a new one, which is kept there.
+
+    Texts and places of the chunks are compared with the sources. Vectors are not, since that would mean to embed the
+    texts again: they are believed because no other user has been able to write to the file.
 
     Args:
         folder: The folder; made where it is missing.
         key: What the index is kept under.
+        sources: The texts, or pages, by their names.
         embedder: Embeds the questions.
         make: Makes the index.
     """
+    path = folder / f"{key}{_INDEX}"
 
-    def read(path: Path) -> DocumentIndex:
-        return DocumentIndex.load(path, embedder)
+    def read(file: BinaryIO) -> DocumentIndex:
+        texts, metadata, vectors = read_index(file, path, embedder)
+        if not _are_of(sources, texts, metadata):
+            raise IndexFileError(f"{path} is damaged: its chunks are not the text of the files", path)
+        return DocumentIndex(texts, metadata, None if embedder is None else vectors, embedder)
 
-    return kept(folder / f"{key}.oprag-index", read, make, DocumentIndex.save)
+    return kept(path, read, make, lambda index, path: index.save(path, private=True))
 
 
 def cached_pages(folder: Path, data: bytes, make: Callable[[], list[str]]) -> list[str]:
@@ -64,23 +85,75 @@ def cached_pages(folder: Path, data: bytes, make: Callable[[], list[str]]) -> li
         data: The bytes of the file.
         make: Reads the pages.
     """
-    key = hashlib.sha256(data).hexdigest()[:32]
-    return kept(folder / f"{key}.oprag-pages", _read_pages, make, _write_pages)
+    key = hashlib.sha256(data).hexdigest()
+    path = folder / f"{key[:32]}{_PAGES}"
+    return kept(
+        path, lambda file: _read_pages(file, path, key), make, lambda pages, path: _write_pages(pages, path, key)
+    )
 
 
-def _read_pages(path: Path) -> list[str]:
+def forget(folder: Path) -> None:
+    """Delete everything that is kept in a folder, and nothing else.
+
+    Raises:
+        OptionError: The folder cannot be read, or a file in it cannot be deleted.
+    """
     try:
-        content = json.loads(path.read_bytes())
-        version, pages = content["format"], content["pages"]
+        for path in folder.iterdir():
+            if _OURS.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise OptionError(
+            f"cannot delete what is kept in {folder}: {error.filename}: {error.strerror}; delete it yourself",
+            str(folder),
+        ) from error
+
+
+def _are_of(sources: Sources, texts: Sequence[Any], metadata: Sequence[Any]) -> bool:
+    """Whether chunks are pieces of these sources in their sequence, and together all of their text."""
+    chunks = deque(zip(texts, metadata, strict=True))
+    for name, content in sources.items():
+        if isinstance(content, str):
+            pages: list[tuple[dict[str, Any], str]] = [({"source": name}, content)]
+        else:
+            pages = [({"source": name, "page": number}, page) for number, page in enumerate(content, 1)]
+        numbers = count()
+        for place, text in pages:
+            covered = 0
+            while chunks and chunks[0][1].items() >= place.items():
+                piece, found = chunks.popleft()
+                start, end = found.get("start_index"), found.get("end_index")
+                if found != {**place, "chunk_index": next(numbers), "start_index": start, "end_index": end}:
+                    return False
+                if type(start) is not int or type(end) is not int or not 0 <= start <= covered:
+                    return False
+                if piece != text[start:end]:
+                    return False
+                covered = max(covered, end)
+            # A splitter may leave out white space alone.
+            if text[covered:].strip():
+                return False
+    return not chunks
+
+
+def _read_pages(file: BinaryIO, path: Path, key: str) -> list[str]:
+    try:
+        content = json.loads(file.read())
+        version, pages, pdf = content["format"], content["pages"], content["pdf"]
     except OSError:
         raise
     except Exception as error:
         raise IndexFileError(f"{path} is damaged: {error}", path) from error
     if version != _FORMAT or not isinstance(pages, list) or not all(isinstance(page, str) for page in pages):
         raise IndexFileError(f"{path} is damaged, or of another version", path)
+    # Somebody may have given one file the name of another one.
+    if pdf != key:
+        raise IndexFileError(f"{path} is damaged: its pages are those of another PDF file", path)
     return pages
 
 
-def _write_pages(pages: list[str], path: Path) -> None:
-    with replacing(path) as file:
-        file.write(json.dumps({"format": _FORMAT, "pages": pages}).encode())
+def _write_pages(pages: list[str], path: Path, key: str) -> None:
+    with replacing(path, private=True) as file:
+        file.write(json.dumps({"format": _FORMAT, "pdf": key, "pages": pages}).encode())

@@ -41,7 +41,13 @@ class Indexing:
         "such as openai:text-embedding-3-small.",
     )
     index_cache: str | None = option(
-        None, "A folder where the index of these files is kept, so that the next question need not make it again."
+        None,
+        "A folder where the index and the pages of these files are kept, so that the next question need not make them "
+        "again. They contain the text of the files; only you can read them.",
+    )
+    forget: bool = option(
+        default=False,
+        description="Delete everything that is kept in the folder of --index-cache first, of other files too.",
     )
 
     def __post_init__(self) -> None:
@@ -51,6 +57,8 @@ class Indexing:
             value = getattr(self, name)
             if value is not None and not value.strip():
                 raise OptionError(f"{name} must not be empty", value)
+        if self.forget and self.index_cache is None:
+            raise OptionError("forget needs index_cache: the folder to delete from", self.forget)
 
     @property
     def split(self) -> Split:

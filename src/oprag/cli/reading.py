@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from oprag.cli.index_cache import cached_pages
+from oprag.cli.index_cache import cached_pages, forget
+from oprag.cli.indexing import Indexing
 from oprag.errors import InputFileError
 from oprag.file_text import file_text
 from oprag.pdf import is_pdf, pdf_pages
@@ -25,7 +26,7 @@ def whole_texts(sources: Sources) -> dict[str, str]:
     return {name: text if isinstance(text, str) else "\n\n".join(text) for name, text in sources.items()}
 
 
-def read_sources(files: Sequence[str], cache: str | None = None) -> Sources:
+def read_sources(files: Sequence[str], indexing: Indexing | None = None) -> Sources:
     """The text of each file by its name, or its pages; a file that is named twice is read once.
 
     Bytes of text files are decoded as they are, line ends included, so that character offsets are those of the file
@@ -33,17 +34,21 @@ def read_sources(files: Sequence[str], cache: str | None = None) -> Sources:
 
     Args:
         files: Paths; "-" is standard input.
-        cache: A folder where the pages of PDF files are kept, if any.
+        indexing: Where the pages of PDF files are kept, and whether what is kept there is deleted first.
 
     Raises:
         InputFileError: A file is missing, is no file, cannot be opened, is neither UTF-8 nor a PDF, or has no text in
             it.
         MissingExtraError: A file is a PDF, and what reads it is not installed.
+        OptionError: What is kept cannot be deleted.
     """
+    cache = None if indexing is None or indexing.index_cache is None else Path(indexing.index_cache)
+    if cache is not None and indexing is not None and indexing.forget:
+        forget(cache)
     return {STDIN if name == "-" else name: _content(name, cache) for name in dict.fromkeys(files)}
 
 
-def _content(name: str, cache: str | None) -> str | list[str]:
+def _content(name: str, cache: Path | None) -> str | list[str]:
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except (OSError, ValueError) as error:
@@ -52,4 +57,4 @@ def _content(name: str, cache: str | None) -> str | list[str]:
     if not is_pdf(name, data):
         return file_text(name, data)
     read = partial(pdf_pages, name, data, "cli")
-    return read() if cache is None else cached_pages(Path(cache), data, read)
+    return read() if cache is None else cached_pages(cache, data, read)

@@ -40,7 +40,7 @@ _NONE = "none"
 _COVERAGE = "More text never holds less evidence; what a model makes of more text, only a sweep with a model can say"
 
 
-@typed_options("indexed", Indexing, without=("index_cache",))
+@typed_options("indexed", Indexing, without=("index_cache", "forget"))
 def sweep(
     indexed: TypedOptions,
     data: Annotated[str, typer.Argument(help="A folder or file of questions, or the document that they are about.")],

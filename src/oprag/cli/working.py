@@ -53,7 +53,7 @@ def index_sources(sources: Sources, indexing: Indexing) -> DocumentIndex:
         return make()
     name = None if embedder is None else embedder.name
     key = index_key(sources, indexing.split, LocalEmbedder.name, name)
-    return cached_index(Path(indexing.index_cache), key, embedder, make)
+    return cached_index(Path(indexing.index_cache), key, sources, embedder, make)
 
 
 def context_of(

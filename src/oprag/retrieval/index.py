@@ -22,6 +22,7 @@ from oprag.retrieval.index_file import Contents, read_index, write_index
 from oprag.retrieval.question_vectors import QuestionVectors
 from oprag.retrieval.search import Retriever, Search
 from oprag.retrieval.split_sources import Split, Splitter, split_sources
+from oprag.safe_open import open_regular
 
 __all__ = ["DocumentIndex"]
 
@@ -214,8 +215,14 @@ class DocumentIndex:
         """
         self._search.check(retriever)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, private: bool = False) -> None:
         """Write the index to one file, without pickle; a file that is there is replaced in one step.
+
+        The file contains the whole text of the chunks.
+
+        Args:
+            path: The file. A link is followed, and the permissions are those of any new file.
+            private: Give nobody else access to the file (mode 0600), and replace a link instead of following it.
 
         Raises:
             IndexFileError: The metadata holds something that JSON cannot.
@@ -223,11 +230,14 @@ class DocumentIndex:
         texts = [chunk.text for chunk in self._chunks]
         metadata = [dict(chunk.metadata) for chunk in self._chunks]
         name = None if self._embedder is None else self._embedder.name
-        write_index(Path(path), Contents(name, texts, metadata, self._vectors))
+        write_index(Path(path), name, Contents(texts, metadata, self._vectors), private=private)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], embedder: Embedder | None) -> DocumentIndex:
-        """Read a saved index.
+        """Read a saved index. Nothing in it is run, and what it takes is bounded by the size of the file.
+
+        Whoever wrote the file decides what a search returns: vectors are not compared with the texts, which would be to
+        embed them again.
 
         Args:
             path: The file.
@@ -241,10 +251,13 @@ class DocumentIndex:
         if embedder is not None and not isinstance(embedder, Embedder):
             raise EmbeddingError(f"expected an oprag.Embedder, got {type(embedder).__name__}", embedder)
         path = Path(path)
-        made_with, texts, metadata, vectors = read_index(path)
-        given = None if embedder is None else embedder.name
-        if made_with != given:
-            raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {given!r}", embedder)
+        try:
+            with open_regular(path) as file:
+                texts, metadata, vectors = read_index(file, path, embedder)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise IndexFileError(f"cannot read the index {path}: {error.strerror or error}", path) from error
         try:
             return cls(texts, metadata, None if embedder is None else vectors, embedder)
         except (ChunkError, EmbeddingError) as error:

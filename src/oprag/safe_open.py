@@ -1,0 +1,58 @@
+"""Opening files that somebody else may have put there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["open_private", "open_regular"]
+
+
+def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:
+    """Open a file for reading.
+
+    Raises:
+        OSError: It cannot be opened, or is not a regular file: a pipe or device might never end.
+    """
+    # Without waiting: a pipe is open when somebody writes to it, which may be never.
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    if not follow_links:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if not follow_links and path.is_symlink():
+            raise _refused(path, "it is a symbolic link") from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _refused(path, "it is not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def open_private(path: Path) -> BinaryIO:
+    """Open a file that only its user has been able to write; from now on nobody else can read it either.
+
+    Raises:
+        OSError: It cannot be opened, is a link, is not a regular file, or another user may have written it.
+    """
+    file = open_regular(path, follow_links=False)
+    about = os.fstat(file.fileno())
+    if hasattr(os, "geteuid"):
+        others_write = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if about.st_uid != os.geteuid() or others_write:
+            file.close()
+            raise _refused(path, "other users can write to it" if others_write else "it belongs to another user")
+        # Under a second name it may be a file that others are meant to read.
+        if about.st_nlink == 1 and stat.S_IMODE(about.st_mode) & ~0o600:
+            with suppress(OSError):
+                os.fchmod(file.fileno(), 0o600)
+    return file
+
+
+def _refused(path: Path, reason: str) -> PermissionError:
+    return PermissionError(errno.EPERM, reason, str(path))

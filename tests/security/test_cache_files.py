@@ -1,0 +1,278 @@
+"""Caches on disk: an attacker may plant or change files in a folder that is shared, or send a whole saved index."""
+
+import io
+import json
+import os
+import stat
+import sys
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from oprag import DocumentIndex, IndexFileError, IndexFileWarning
+from oprag.cli.app import app
+from oprag.cli.index_cache import cached_pages
+from tests.helpers import WordEmbedder
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions, links and pipes of Unix")
+as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs files of several users")
+
+SOMEBODY = 12345
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text("The marsh was quiet. " * 40 + "We counted 12 cranes. " + "Reeds moved. " * 40, encoding="utf-8")
+    return path
+
+
+def ask(book, folder, *more):
+    """The answer of `oprag context` with an index cache, and what it warned about."""
+    arguments = [
+        "context",
+        str(book),
+        "How many cranes?",
+        "--index-cache",
+        str(folder),
+        "--retriever",
+        "bm25",
+        "--raw",
+        *more,
+    ]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "12 cranes" in result.stdout
+    return result.stderr
+
+
+def kept(folder):
+    (path,) = folder.iterdir()
+    return path
+
+
+def mode(path):
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+# --- the index cache of the command line ---
+
+
+def test_what_is_kept_can_be_read_by_its_user_alone(book, tmp_path):
+    old = os.umask(0)
+    try:
+        tmp_path.chmod(0o755)
+        ask(book, tmp_path / "kept")
+    finally:
+        os.umask(old)
+    assert mode(tmp_path / "kept") == 0o700
+    assert mode(kept(tmp_path / "kept")) == 0o600
+
+
+def test_a_file_that_others_could_read_becomes_private_and_one_that_they_could_write_is_made_anew(book, tmp_path):
+    ask(book, tmp_path / "kept")
+    path = kept(tmp_path / "kept")
+    path.chmod(0o644)
+    assert ask(book, tmp_path / "kept") == ""
+    assert mode(path) == 0o600
+    path.chmod(0o666)
+    assert "other users can write to it" in ask(book, tmp_path / "kept")
+    assert mode(path) == 0o600
+
+
+def changed_index(path, change):
+    """An index file whose texts and metadata somebody has edited."""
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    header = json.loads(arrays["header"].tobytes())
+    change(header)
+    arrays["vectors"] = arrays["vectors"][: len(header["texts"])]
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def planted_text(header):
+    header["texts"] = [text.replace("12 cranes", "666 cranes") for text in header["texts"]]
+
+
+def left_out(header):
+    header["texts"] = header["texts"][:1]
+    header["metadata"] = header["metadata"][:1]
+
+
+def other_place(header):
+    header["metadata"][0]["page"] = 7
+
+
+def other_source(header):
+    header["metadata"][0]["source"] = "elsewhere.txt"
+
+
+@pytest.mark.parametrize("change", [planted_text, left_out, other_place, other_source])
+def test_a_planted_index_with_other_texts_is_not_believed(book, tmp_path, change):
+    ask(book, tmp_path / "kept")
+    path = kept(tmp_path / "kept")
+    changed_index(path, change)
+    path.chmod(0o600)
+    assert "its chunks are not the text of the files" in ask(book, tmp_path / "kept")
+    assert ask(book, tmp_path / "kept") == ""
+
+
+def test_a_planted_link_is_not_followed_and_its_target_keeps_its_content(book, tmp_path):
+    folder, victim = tmp_path / "kept", tmp_path / "victim"
+    ask(book, folder)
+    path = kept(folder)
+    path.rename(victim)
+    content = victim.read_bytes()
+    path.symlink_to(victim)
+    assert "it is a symbolic link" in ask(book, folder)
+    assert not path.is_symlink()
+    assert victim.read_bytes() == content
+
+
+def test_a_planted_pipe_or_folder_does_not_hang(book, tmp_path):
+    ask(book, tmp_path / "kept")
+    path = kept(tmp_path / "kept")
+    path.unlink()
+    os.mkfifo(path)
+    assert "it is not a regular file" in ask(book, tmp_path / "kept")
+    assert path.is_file()
+    path.unlink()
+    path.mkdir()
+    assert "it is not a regular file" in ask(book, tmp_path / "kept")
+
+
+@as_root
+def test_a_file_of_another_user_is_not_read(book, tmp_path):
+    ask(book, tmp_path / "kept")
+    os.chown(kept(tmp_path / "kept"), SOMEBODY, SOMEBODY)
+    assert "it belongs to another user" in ask(book, tmp_path / "kept")
+    assert ask(book, tmp_path / "kept") == ""
+    assert kept(tmp_path / "kept").stat().st_uid == os.geteuid()
+
+
+def test_a_file_that_has_a_second_name_stays_readable(book, tmp_path):
+    ask(book, tmp_path / "kept")
+    path, public = kept(tmp_path / "kept"), tmp_path / "public"
+    path.rename(public)
+    public.chmod(0o644)
+    os.link(public, path)
+    ask(book, tmp_path / "kept")
+    assert mode(public) == 0o644
+
+
+def test_pages_of_one_pdf_are_not_believed_for_another(tmp_path):
+    cached_pages(tmp_path, b"one", lambda: ["one"])
+    path = kept(tmp_path)
+    cached_pages(tmp_path, b"two", lambda: ["two"])
+    (other,) = set(tmp_path.iterdir()) - {path}
+    path.replace(other)
+    with pytest.warns(IndexFileWarning, match="its pages are those of another PDF file"):
+        assert cached_pages(tmp_path, b"two", lambda: ["two"]) == ["two"]
+
+
+def test_forgetting_deletes_what_is_kept_and_nothing_else(book, tmp_path):
+    folder, victim = tmp_path / "kept", tmp_path / "victim"
+    ask(book, folder)
+    first = kept(folder)
+    victim.write_text("theirs")
+    (folder / "notes.txt").write_text("mine")
+    (folder / f"{'0' * 32}.oprag-pages").symlink_to(victim)
+    book.write_text(book.read_text().replace("quiet", "still"))
+    assert ask(book, folder, "--forget") == ""
+    assert not first.exists()
+    assert sorted(path.suffix for path in folder.iterdir()) == [".oprag-index", ".txt"]
+    assert victim.read_text() == "theirs"
+
+
+# --- a saved index that somebody sends ---
+
+HEADER = json.dumps({"format": 1, "embedder": "words", "texts": ["a", "b"], "metadata": [{}, {}]}).encode()
+
+
+def array(shape, data, kind="<f4"):
+    """An array file whose header claims a shape, whatever data there is."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
+    return file.getvalue() + data
+
+
+def index_file(path, header=HEADER, vectors=None, compression=zipfile.ZIP_STORED, **more):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("header.npy", header if vectors is None else array((len(header),), header, "|u1"))
+        archive.writestr("vectors.npy", array((2, 2), bytes(16)) if vectors is None else vectors)
+        for name, data in more.items():
+            archive.writestr(name, data)
+    return path
+
+
+def test_what_the_next_tests_change_is_a_good_file(tmp_path):
+    path = index_file(tmp_path / "index", vectors=array((2, 2), np.eye(2, dtype=np.float32).tobytes()))
+    assert len(DocumentIndex.load(path, WordEmbedder())) == 2
+
+
+def compressed_zeros(path):
+    index_file(path, array((500_000_000,), bytes(500_000), "|u1"), compression=zipfile.ZIP_DEFLATED)
+
+
+def claimed(shape, kind="<f4"):
+    return lambda path: index_file(path, vectors=array(shape, bytes(16), kind))
+
+
+def size_claimed_by_the_archive(path):
+    index_file(path, vectors=array((2, 2), bytes(16)))
+    data = bytearray(path.read_bytes())
+    at = data.rindex(b"PK\1\2")
+    data[at + 20 : at + 28] = (2**31).to_bytes(4, "little") * 2
+    path.write_bytes(data)
+
+
+def the_same_part_twice(path):
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        index_file(path, vectors=array((2, 2), bytes(16)), **{"vectors.npy": b""})
+
+
+def a_third_part(path):
+    index_file(path, vectors=array((2, 2), bytes(16)), **{"more.npy": b""})
+
+
+def nested_lists(path):
+    index_file(path, b"[" * 5_000_000, array((2, 2), bytes(16)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        compressed_zeros,
+        claimed((2, 500_000_000)),
+        claimed((2**62, 2**62)),
+        claimed((-2, -2)),
+        claimed((2, 2), "|O"),
+        claimed((2, 2), "|V4"),
+        claimed((2, 1), "<U2"),
+        size_claimed_by_the_archive,
+        the_same_part_twice,
+        a_third_part,
+        nested_lists,
+    ],
+)
+def test_a_saved_index_takes_no_more_than_its_size(tmp_path, make):
+    path = tmp_path / "index"
+    make(path)
+    tracemalloc.start()
+    try:
+        with pytest.raises(IndexFileError, match="is not a saved index, or is damaged"):
+            DocumentIndex.load(path, WordEmbedder())
+        assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_pipe_in_place_of_a_saved_index_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(IndexFileError, match="not a regular file"):
+        DocumentIndex.load(tmp_path / "pipe", WordEmbedder())
