@@ -12,6 +12,7 @@ from oprag.drop import Drop
 from oprag.errors import (
     BudgetError,
     CacheError,
+    CacheWarning,
     ChunkError,
     DataError,
     EmbeddingError,
@@ -51,6 +52,7 @@ __all__ = [
     "Assembly",
     "BudgetError",
     "CacheError",
+    "CacheWarning",
     "Chunk",
     "ChunkError",
     "Context",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oprag.errors import OpragError
 from oprag.vectors.fork_safe import ForkSafeLock
@@ -16,6 +18,7 @@ from oprag.vectors.fork_safe import ForkSafeLock
 __all__ = ["Database", "Format"]
 
 _PATIENCE = 60.0  # seconds to wait for another process that writes
+_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file, and opens
 
 
 class Format(NamedTuple):
@@ -62,6 +65,10 @@ class Database:
     def __setstate__(self, state: tuple[Path, Format]) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
+    def exists(self) -> bool:
+        """Whether there is a file, as far as can be seen."""
+        return _mode(str(self.path)) is not None
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection to read from.
@@ -87,6 +94,22 @@ class Database:
         with self._lock:
             self._end()
 
+    def erase(self) -> None:
+        """Remove what was deleted from the disk: SQLite leaves it in free pages and in the log.
+
+        Raises:
+            OpragError: The file cannot be written, or another process is reading it all the time.
+        """
+        with self._lock, self._opened("write") as connection:
+            connection.execute("VACUUM")
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise self.kind.error(
+                f"what was deleted from the {self.kind.noun} {self.path} is still on the disk, since another process "
+                "is reading the file; delete it again later",
+                self.path,
+            )
+
     def damaged(self, reason: str) -> OpragError:
         """The error to raise for a file whose content is not what it should be."""
         noun = self.kind.noun
@@ -104,8 +127,7 @@ class Database:
                 self._belongs_to = self._place()
             yield self._connection
         except sqlite3.OperationalError as error:
-            missing = "" if self.path.parent.is_dir() else "; its folder does not exist"
-            missing = "; it is a folder" if self.path.is_dir() else missing
+            missing = "; its folder does not exist" if _mode(str(self.path.parent)) is None else ""
             raise self.kind.error(
                 f"cannot {purpose} the {self.kind.noun} {self.path}: {error}{missing}", self.path
             ) from error
@@ -129,6 +151,12 @@ class Database:
         return os.getpid(), about.st_dev, about.st_ino
 
     def _connect(self, purpose: str) -> sqlite3.Connection:
+        # SQLite would wait for the other end of a pipe.
+        for path in (f"{self.path}{end}" for end in ("", *_BESIDE)):
+            if (mode := _mode(path)) is not None and not stat.S_ISREG(mode):
+                raise self.kind.error(
+                    f"cannot {purpose} the {self.kind.noun} {self.path}: {path} is not a regular file", self.path
+                )
         try:
             return self._connected(str(self.path), uri=False)
         except sqlite3.OperationalError:
@@ -171,6 +199,40 @@ class Database:
                 f"the {kind.noun} {self.path} has format {version}, this version of oprag reads format {kind.version}",
                 self.path,
             )
+        # A view or a trigger in place of our tables could compute for ever, or change what is written.
+        made = _made(kind.schema)
+        if _definitions(connection, {name for _, name, *_ in made}) != made:
+            raise self.damaged("its tables are not those that oprag makes")
+
+
+def _mode(path: str) -> int | None:
+    """What kind of file there is; None where there is none, or nobody may look."""
+    try:
+        return Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return None
+
+
+@cache
+def _made(schema: str) -> set[tuple[Any, ...]]:
+    """The definitions of everything in a file that was made by this schema."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(schema)
+        return _definitions(connection, {name for (name,) in connection.execute("SELECT name FROM sqlite_master")})
+
+
+def _definitions(connection: sqlite3.Connection, names: Iterable[str]) -> set[tuple[Any, ...]]:
+    """The definitions of tables and views with these names, and of everything that belongs to them."""
+    ours = [name.lower() for name in names]
+    marks = ", ".join("?" * len(ours))
+    query = (
+        "SELECT type, name, tbl_name, sql FROM sqlite_master "  # noqa: S608
+        f"WHERE lower(name) IN ({marks}) OR lower(tbl_name) IN ({marks})"
+    )
+    return {
+        (*about, " ".join(sql.split()) if isinstance(sql, str) else sql)
+        for *about, sql in connection.execute(query, [*ours, *ours])
+    }
 
 
 def _close(connection: sqlite3.Connection, process: int, lock: ForkSafeLock) -> None:

@@ -29,6 +29,7 @@
     ├── RetrievalWarning                    the search brought fewer chunks than were asked for
     ├── ModelWarning                        calls of the model failed and were skipped
     ├── IndexFileWarning                    a kept index cannot be used, or an index cannot be kept
+    ├── CacheWarning                        a vector cache cannot be read or written
     └── SerializationWarning                options that were functions could not be loaded
 
 `except OpragError` catches all of them. Each error also is the builtin that fits, and carries the value that it is
@@ -40,6 +41,7 @@ from typing import Any
 __all__ = [
     "BudgetError",
     "CacheError",
+    "CacheWarning",
     "ChunkError",
     "DataError",
     "EmbeddingError",
@@ -201,6 +203,10 @@ class ModelWarning(OpragWarning):
 
 class IndexFileWarning(OpragWarning):
     """An index that was kept in a file cannot be used and is made anew, or a new one cannot be kept."""
+
+
+class CacheWarning(OpragWarning):
+    """A vector cache cannot be read or written, so vectors come from the embedder and are not kept."""
 
 
 class SerializationWarning(OpragWarning):

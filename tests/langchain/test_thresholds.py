@@ -17,7 +17,16 @@ from langchain_core.runnables import ConfigurableField, RunnableConfig, Runnable
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
-from oprag import ChunkError, DocumentIndex, EmbeddingError, OptionError, PositionWarning, QueryError, VectorCache
+from oprag import (
+    CacheWarning,
+    ChunkError,
+    DocumentIndex,
+    EmbeddingError,
+    OptionError,
+    PositionWarning,
+    QueryError,
+    VectorCache,
+)
 from oprag.context import Context
 from oprag.langchain import (
     DocumentIndexRetriever,
@@ -594,11 +603,14 @@ def test_what_cannot_embed_is_refused(given):
             make(vector_cache=given)
 
 
-def test_a_read_only_cache_is_an_error_of_the_question_not_of_the_program(store, tmp_path):
+def test_a_cache_that_cannot_be_written_is_told_once_and_costs_no_answer(store, tmp_path):
     cache = VectorCache(tmp_path / "missing" / "vectors.db")
     retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), vector_cache=cache, **BOTH)
-    with pytest.raises(OSError, match=r"cannot write the vector cache .*; its folder does not exist"):
-        retriever.invoke(QUESTION)
+    with pytest.warns(CacheWarning, match=r"cannot write the vector cache .*; its folder does not exist") as caught:
+        found = [retriever.invoke(QUESTION), retriever.invoke(QUESTION)]
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert found == [OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH).invoke(QUESTION)] * 2
 
 
 def test_questions_of_many_threads_share_the_cache(store, embeddings):

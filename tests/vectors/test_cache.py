@@ -132,7 +132,48 @@ def test_a_copy_of_what_holds_it_shares_it(cache):
     assert copy.deepcopy({"cache": cache})["cache"] is cache
 
 
+def test_texts_are_forgotten_whoever_embedded_them_and_as_what(cache):
+    texts = [f"text {number}" for number in range(700)]
+    cache.put("one", texts, vectors(700))
+    cache.put("two", ["text 1", "kept"], [[1, 2], [3, 4]])
+    cache.put("one", ["text 1", "kept"], vectors(2), "question")
+    assert cache.delete(iter(texts)) == 702
+    assert cache.delete([*texts, "never seen"]) == 0
+    assert cache.get("one", texts) == [None] * 700
+    assert cache.get("one", ["text 1"], "question") == [None]
+    assert lists(cache.get("two", ["text 1", "kept"])) == [None, [3, 4]]
+    assert len(cache) == 2
+    # What was forgotten has room again, and another dimension is still another model.
+    cache.put("one", ["text 1"], vectors(1))
+    assert len(cache) == 3
+
+
+def test_everything_is_forgotten(cache):
+    assert cache.clear() == 0
+    cache.put("one", ["a", "b"], [[1, 2], [3, 4]])
+    assert cache.clear() == 2
+    assert len(cache) == 0
+    # Dimensions, too.
+    cache.put("one", ["a"], [[1, 2, 3]])
+    assert lists(cache.get("one", ["a", "b"])) == [[1, 2, 3], None]
+
+
+def test_one_text_in_place_of_several_is_refused(cache):
+    cache.put("one", ["a", "b"], [[1, 2], [3, 4]])
+    with pytest.raises(OptionError, match=r"texts must be several texts, got one; give \[text\]"):
+        cache.delete("ab")
+    assert len(cache) == 2
+
+
 # In memory.
+
+
+def test_what_is_forgotten_makes_room():
+    cache = VectorCache(max_bytes=2 * 320)
+    cache.put("model", ["a", "b"], [[1, 2], [3, 4]])
+    assert cache.delete(["a"]) == 1
+    cache.put("model", ["c"], [[5, 6]])
+    assert lists(cache.get("model", ["b", "c"])) == [[3, 4], [5, 6]]
 
 
 def test_the_longest_unused_go_first():
@@ -238,6 +279,26 @@ def test_a_file_that_cannot_be_written_can_be_read(tmp_path):
         tmp_path.chmod(0o755)
 
 
+def test_forgetting_makes_no_file(tmp_path):
+    cache = VectorCache(tmp_path / "vectors.db")
+    assert (cache.delete(["a"]), cache.clear()) == (0, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_another_process_still_reads_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("oprag.database._PATIENCE", 0.0)
+    path = tmp_path / "vectors.db"
+    cache = VectorCache(path)
+    cache.put("model", ["a"], [[1, 2]])
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM vectors").fetchall()
+        with pytest.raises(CacheError, match="is still on the disk, since another process is reading the file"):
+            cache.delete(["a"])
+    assert len(cache) == 0
+    assert cache.delete(["a"]) == 0
+
+
 def test_another_dimension_of_the_same_embedder_is_an_error(tmp_path):
     cache = VectorCache(tmp_path / "vectors.db")
     cache.put("model", ["a"], [[1, 2]])
@@ -293,8 +354,9 @@ def test_a_damaged_page_is_an_error(tmp_path):
     [
         pytest.param("x'00'", id="another-length"),
         pytest.param("x''", id="empty"),
-        pytest.param("NULL", id="null"),
+        pytest.param("7", id="number"),
         pytest.param("'text'", id="text"),
+        pytest.param("CAST(x'ff' AS TEXT)", id="no-text"),
         pytest.param("x'0000807f0000807f'", id="infinity"),
         pytest.param("x'0000c07f0000803f'", id="nan"),
         pytest.param("x'0000000000000000'", id="zeros"),
@@ -303,12 +365,6 @@ def test_a_damaged_page_is_an_error(tmp_path):
 def test_a_bad_row_is_missing_and_replaced(tmp_path, vector):
     path = tmp_path / "vectors.db"
     VectorCache(path).put("model", ["a", "b"], [[1, 2], [3, 4]])
-    connection = sqlite3.connect(path)
-    with connection:
-        # A column that must not be empty still takes NULL from a file that somebody else made.
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("UPDATE sqlite_schema SET sql = replace(sql, 'vector BLOB NOT NULL', 'vector BLOB')")
-    connection.close()
     connection = sqlite3.connect(path)
     with connection:
         connection.execute(f"UPDATE vectors SET vector = {vector} WHERE hash = ?", text_keys(["a"], "document"))
@@ -342,9 +398,10 @@ def test_a_file_of_a_newer_version_is_an_error(tmp_path):
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
-    for path in (tmp_path, tmp_path / "missing" / "vectors.db"):
-        with pytest.raises(CacheError, match=r"cannot write the vector cache .*: unable to open database file"):
-            VectorCache(path).put("model", ["a"], [[1, 2]])
+    with pytest.raises(CacheError, match=r"cannot write the vector cache .* is not a regular file"):
+        VectorCache(tmp_path).put("model", ["a"], [[1, 2]])
+    with pytest.raises(CacheError, match=r"cannot write the vector cache .*: unable to open .*; its folder does not"):
+        VectorCache(tmp_path / "missing" / "vectors.db").put("model", ["a"], [[1, 2]])
 
 
 def test_a_read_only_folder_is_an_error(tmp_path):

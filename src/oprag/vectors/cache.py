@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from oprag.checks import check_count
-from oprag.errors import CacheError
+from oprag.errors import CacheError, OptionError
 from oprag.vectors.flights import Flights
 from oprag.vectors.fork_safe import ForkSafeLock
 
@@ -128,6 +128,37 @@ class VectorCache:
             for key, row in zip(keys, matrix, strict=True):
                 self._keep((embedder, key), row.copy())
 
+    def delete(self, texts: Iterable[str]) -> int:
+        """Forget the vectors of texts, of every embedder, as documents and as questions.
+
+        In a file they are removed from the disk, too, which takes as long as copying the file: give all texts at once.
+
+        Args:
+            texts: The texts as they were embedded; a framework may have put metadata into them.
+
+        Returns:
+            The number of vectors that were deleted.
+
+        Raises:
+            OptionError: One text is given in place of several.
+            CacheError: The file is damaged or cannot be written, or another process is reading it all the time.
+        """
+        if isinstance(texts, str):
+            raise OptionError("texts must be several texts, got one; give [text]", texts)
+        given = list(texts)
+        return self._delete([*text_keys(given, "document"), *text_keys(given, "question")])
+
+    def clear(self) -> int:
+        """Forget all vectors; those in a file are removed from the disk.
+
+        Returns:
+            The number of vectors that were deleted.
+
+        Raises:
+            CacheError: The file is damaged or cannot be written, or another process is reading it all the time.
+        """
+        return self._delete(None)
+
     def __len__(self) -> int:
         if self._path is not None:
             return self._file().count()
@@ -144,6 +175,15 @@ class VectorCache:
     def __reduce__(self) -> tuple[Any, ...]:
         # In another process: the same file, or an empty cache of the same size.
         return _again, (self._path, self._max_bytes)
+
+    def _delete(self, keys: Sequence[bytes] | None) -> int:
+        if self._path is not None:
+            return self._file().delete(keys)
+        wanted = None if keys is None else set(keys)
+        with self._lock:
+            gone = [key for key in self._vectors if wanted is None or key[1] in wanted]
+            self._bytes -= sum(_size(self._vectors.pop(key)) for key in gone)
+        return len(gone)
 
     def _file(self) -> CacheFile:
         with self._lock:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from oprag.database import Database, Format
 from oprag.errors import CacheError
-from oprag.vectors.table import VECTOR_SCHEMA, read_vectors, write_vectors
+from oprag.vectors.table import VECTOR_SCHEMA, delete_vectors, read_vectors, write_vectors
 
 __all__ = ["CacheFile"]
 
@@ -35,7 +35,7 @@ class CacheFile:
         Raises:
             CacheError: The file is damaged or cannot be read.
         """
-        if not self.path.exists():
+        if not self._database.exists():
             return [None] * len(hashes)
         with self._database.reading() as connection:
             found = read_vectors(connection, embedder, hashes)
@@ -63,7 +63,24 @@ class CacheFile:
         Raises:
             CacheError: The file is damaged or cannot be read.
         """
-        if not self.path.exists():
+        if not self._database.exists():
             return 0
         with self._database.reading() as connection:
             return int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
+
+    def delete(self, hashes: Sequence[bytes] | None) -> int:
+        """Delete the vectors under these hashes, all of them for None, from the disk as well; how many they were.
+
+        Raises:
+            CacheError: The file is damaged or cannot be written, or another process is reading it all the time.
+        """
+        if not self._database.exists():
+            return 0
+        with self._database.writing() as connection:
+            if hashes is not None:
+                deleted = delete_vectors(connection, hashes)
+            else:
+                deleted = connection.execute("DELETE FROM vectors").rowcount
+                connection.execute("DELETE FROM embedders")
+        self._database.erase()
+        return deleted

@@ -34,7 +34,6 @@ def given_with_vectors(given: Given, question: str, assembly: Assembly, sources:
 
     Raises:
         EmbeddingError: A vector cannot be had or cannot be used.
-        CacheError: The cache cannot be read or written.
     """
     chunks, vector = given.chunks, given.question_vector
     if vector is None and chunks and assembly.similarity_threshold is not None:
@@ -49,7 +48,6 @@ def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.f
 
     Raises:
         EmbeddingError: There is no embedder, it fails, or its vector cannot be used.
-        CacheError: The cache cannot be read or written.
     """
     if sources.embedder is None:
         raise EmbeddingError("similarity_threshold needs the vector of the question; give embeddings=", None)
@@ -67,7 +65,6 @@ def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Step
 
     Raises:
         EmbeddingError: A vector cannot be had or cannot be used.
-        CacheError: The cache cannot be read or written.
     """
     by_rank = {chunk.rank: chunk for chunk in chunks}
     known = {chunk.rank: Known(chunk.vector, "the chunk itself") for chunk in chunks if chunk.vector is not None}

@@ -6,12 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from oprag.chunk import Chunk
-from oprag.errors import EmbeddingError, OpragError
+from oprag.errors import CacheError, CacheWarning, EmbeddingError, OpragError
 from oprag.steps import Step, Steps
 from oprag.vectors.cache import Kind, VectorCache
 from oprag.vectors.flights import landing
 from oprag.vectors.rows import Known, check_rows, name_of, rows_of
+from oprag.warn import warn
 
 __all__ = ["Wanted", "embedded_once", "embedded_together"]
 
@@ -32,7 +36,6 @@ def embedded_once(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: 
 
     Raises:
         EmbeddingError: The embedder fails, or gives vectors that cannot be used; nothing is kept then.
-        CacheError: The cache cannot be read or written.
     """
     known = yield from _kept(cache, embedder, kind, list(wanted))
     missing = {text: about for text, about in wanted.items() if text not in known}
@@ -78,7 +81,7 @@ def embedded_together(
         with suppress(EmbeddingError):
             rows = rows_of(asked, len(new), f"the embedder {embedder.name}")
             check_rows(rows, new, f"the embedder {embedder.name}")
-            yield from _in_cache(lambda: cache.put(embedder.name, new, rows, "question"), cache)
+            yield from _in_cache(lambda: cache.put(embedder.name, new, rows, "question"), cache, None)
     distinct = list(dict.fromkeys(texts))
     made = yield _step(embedder, "embed_documents", distinct)
     if len(asked) != len(new) or len(made) != len(distinct):
@@ -98,7 +101,8 @@ def _kept(cache: VectorCache | None, embedder: Any, kind: Kind, texts: Sequence[
     """What the cache has of these texts."""
     if cache is None or not texts:
         return {}
-    found = yield from _in_cache(lambda: cache.get(embedder.name, texts, kind), cache)
+    none: list[NDArray[np.float32] | None] = [None] * len(texts)
+    found = yield from _in_cache(lambda: cache.get(embedder.name, texts, kind), cache, none)
     return {
         text: Known(vector, "the vector cache") for text, vector in zip(texts, found, strict=True) if vector is not None
     }
@@ -120,12 +124,17 @@ def _embedded(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: Want
     rows = rows_of(given, len(texts), origin)
     check_rows(rows, values, origin)
     if cache is not None:
-        yield from _in_cache(lambda: cache.put(embedder.name, texts, rows, kind), cache)
+        yield from _in_cache(lambda: cache.put(embedder.name, texts, rows, kind), cache, None)
     return {text: Known(row, origin) for text, row in zip(texts, rows, strict=True)}
 
 
-def _in_cache(run: Callable[[], T], cache: VectorCache) -> Steps[T]:
-    """What a cache does; one in memory is not worth a thread."""
+def _in_cache(run: Callable[[], T], cache: VectorCache, otherwise: T) -> Steps[T]:
+    """What a cache does, or something else where it cannot: a vector that can be had is worth more than the cache."""
+    # One in memory is not worth a thread.
     if cache.path is None:
         return run()
-    return (yield Step(run))  # type: ignore[no-any-return]
+    try:
+        return (yield Step(run))  # type: ignore[no-any-return]
+    except CacheError as error:
+        warn(f"{error}; vectors come from the embedder, and are not kept", CacheWarning, f"vector cache {cache.path}")
+        return otherwise

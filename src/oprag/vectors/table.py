@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["VECTOR_SCHEMA", "read_vectors", "write_vectors"]
+__all__ = ["VECTOR_SCHEMA", "delete_vectors", "read_vectors", "write_vectors"]
 
 VECTOR_SCHEMA = """
     CREATE TABLE embedders (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL);
@@ -24,15 +23,17 @@ _NUMBERS = np.dtype("<f4")
 def read_vectors(
     connection: sqlite3.Connection, embedder: str, hashes: Sequence[bytes]
 ) -> list[NDArray[np.float32] | None]:
-    """The vector of each hash, None where it is missing, has another length or values that are not finite."""
+    """The vector of each hash, None where it is missing, has another length or type, or values that are not finite."""
     found: dict[bytes, NDArray[np.float32]] = {}
     for part in _parts(hashes):
         query = (
-            "SELECT hash, vector, dimension FROM embedders JOIN vectors ON embedder = number "  # noqa: S608
-            f"WHERE name = ? AND hash IN ({', '.join('?' * len(part))})"
+            "SELECT hash, vector FROM embedders JOIN vectors ON embedder = number "  # noqa: S608
+            "WHERE typeof(vector) = 'blob' AND typeof(dimension) = 'integer' AND length(vector) = dimension * ? "
+            f"AND name = ? AND hash IN ({', '.join('?' * len(part))})"
         )
-        for key, data, dimension in connection.execute(query, [embedder, *part]):
-            if (vector := _vector(data, dimension)) is not None:
+        for key, data in connection.execute(query, [_NUMBERS.itemsize, embedder, *part]):
+            vector = np.frombuffer(data, dtype=_NUMBERS).astype(np.float32, copy=False)
+            if np.isfinite(vector).all():
                 found[key] = vector
     return [found.get(key) for key in hashes]
 
@@ -57,12 +58,14 @@ def write_vectors(
     return int(known)
 
 
+def delete_vectors(connection: sqlite3.Connection, hashes: Sequence[bytes]) -> int:
+    """Delete the vectors of all embedders under these hashes, in the caller's transaction; how many they were."""
+    # An index by hash alone would cost every write; whoever deletes can wait.
+    return sum(
+        connection.execute(f"DELETE FROM vectors WHERE hash IN ({', '.join('?' * len(part))})", part).rowcount  # noqa: S608
+        for part in _parts(hashes)
+    )
+
+
 def _parts(hashes: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     return (hashes[start : start + _AT_ONCE] for start in range(0, len(hashes), _AT_ONCE))
-
-
-def _vector(data: Any, dimension: int) -> NDArray[np.float32] | None:
-    if not isinstance(data, bytes) or len(data) != dimension * _NUMBERS.itemsize:
-        return None
-    vector = np.frombuffer(data, dtype=_NUMBERS).astype(np.float32, copy=False)
-    return vector if np.isfinite(vector).all() else None
