@@ -11,6 +11,7 @@ import pytest
 from oprag.steps import Steps, aobtain, obtain
 from oprag.vectors.flights import Flights, landing
 from oprag.vectors.fork_safe import ForkSafeLock
+from tests.meeting import Clock
 
 
 def waiting(flights: dict[Any, Any]) -> Steps[list[Any]]:
@@ -21,25 +22,41 @@ def waiting(flights: dict[Any, Any]) -> Steps[list[Any]]:
 
 def test_who_comes_first_makes_it_and_the_others_wait():
     flights = Flights()
-    assert flights.board(["a", "b"]) == (["a", "b"], {})
+    first, nothing = flights.board(["a", "b"])
+    assert (list(first), nothing) == (["a", "b"], {})
     mine, others = flights.board(["b", "c"])
-    assert mine == ["c"]
+    assert list(mine) == ["c"]
     assert list(others) == ["b"]
     landed: list[list[Any]] = []
     thread = threading.Thread(target=lambda: landed.append(obtain(waiting(others))))
     thread.start()
     time.sleep(0.05)
     assert landed == []
-    flights.land(["a", "b"], {"a": "made a", "b": "made b"}.get)
+    flights.land(first, {"a": "made a", "b": "made b"}.get)
     thread.join()
     assert landed == [["made b"]]
     # What has landed can be made again.
-    assert flights.board(["a", "b"]) == (["a", "b"], {})
+    assert list(flights.board(["a", "b"])[0]) == ["a", "b"]
+
+
+def test_what_takes_too_long_is_taken_over(monkeypatch):
+    clock, flights = Clock(monkeypatch), Flights()
+    slow, _ = flights.board(["a"])
+    clock.jump(59)
+    assert list(flights.board(["a"])[1]) == ["a"]
+    clock.jump(1)
+    second, _ = flights.board(["a"])
+    assert list(second) == ["a"]
+    flights.land(slow, lambda key: "late")
+    # Whoever is late does not take away what another one is making.
+    _, others = flights.board(["a"])
+    flights.land(second, lambda key: "made")
+    assert obtain(waiting(others)) == ["made"]
 
 
 def test_a_task_that_is_cancelled_while_it_waits_cancels_nothing():
     flights = Flights()
-    flights.board(["a"])
+    mine, _ = flights.board(["a"])
 
     async def run() -> list[Any]:
         _, others = flights.board(["a"])
@@ -48,7 +65,7 @@ def test_a_task_that_is_cancelled_while_it_waits_cancels_nothing():
         await asyncio.sleep(0.01)
         first.cancel()
         await asyncio.sleep(0.01)
-        flights.land(["a"], lambda key: "made")
+        flights.land(mine, lambda key: "made")
         return await second
 
     assert asyncio.run(asyncio.wait_for(run(), 120)) == ["made"]
@@ -65,10 +82,6 @@ def test_who_holds_an_event_loop_does_not_wait():
     assert asyncio.run(asyncio.wait_for(blocking(), 120)) == [None]
 
 
-def test_what_was_never_boarded_lands_quietly():
-    Flights().land(["a"], lambda key: None)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_leaves_neither_locks_nor_flights_behind():
     code = """
@@ -81,7 +94,7 @@ with lock:
     child = os.fork()
     if not child:
         with lock:
-            os._exit(0 if flights.board(["a"]) == (["a"], {}) else 1)
+            os._exit(0 if list(flights.board(["a"])[0]) == ["a"] else 1)
     assert os.waitpid(child, 0)[1] == 0
 print("both went on")
 """

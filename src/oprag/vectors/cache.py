@@ -34,7 +34,8 @@ class VectorCache:
 
     Texts are not kept, only their hashes (SHA-256). A cache may be shared by retrievers and threads, and a file by
     processes as well; what one of them has finished writing is there for all others, whatever happens to it. Threads
-    and tasks that need the same text at the same time embed it once; processes do not wait for each other.
+    and tasks that need the same text at the same time embed it once, waiting at most a minute for each other; processes
+    do not wait.
 
     Args:
         path: A file (SQLite) that outlives the process; made when something is first kept. In memory by default.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from concurrent.futures import Future
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from typing import Any
 
 from oprag.steps import Step
@@ -12,8 +13,21 @@ from oprag.vectors.fork_safe import ForkSafeLock
 
 __all__ = ["Flights", "landing"]
 
-# Seconds after which a flight counts as lost: an event loop that was left never goes on.
-_PATIENCE = 300.0
+# Seconds after which a call counts as lost: a server may hang, and an event loop that was left never goes on.
+_PATIENCE = 60.0
+
+
+class Flight(Future[Any]):
+    """Something that is being made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started = time.perf_counter()
+
+    @property
+    def seconds_left(self) -> float:
+        """How long it is worth waiting for."""
+        return max(0.0, self._started + _PATIENCE - time.perf_counter())
 
 
 class Flights:
@@ -21,69 +35,69 @@ class Flights:
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
-        self._flying: dict[Hashable, Future[Any]] = {}
+        self._flying: dict[Hashable, Flight] = {}
         self._process = os.getpid()
 
-    def board(self, keys: Iterable[Hashable]) -> tuple[list[Any], dict[Any, Future[Any]]]:
+    def board(self, keys: Iterable[Hashable]) -> tuple[dict[Any, Flight], dict[Any, Flight]]:
         """Who makes what.
 
         Returns:
-            The keys that the caller is to make, and to `land` whatever happens, and for the others what will hold the
-            result of whoever makes them: None where that fails.
+            What the caller is to make, and to `land` whatever happens, and what others are making: their results will
+            be None where they fail.
         """
-        mine: list[Any] = []
-        others: dict[Any, Future[Any]] = {}
+        mine: dict[Any, Flight] = {}
+        others: dict[Any, Flight] = {}
         with self._lock:
             if self._process != os.getpid():
                 # Behind a fork nobody is there to land them.
                 self._flying.clear()
                 self._process = os.getpid()
             for key in keys:
-                if (flight := self._flying.get(key)) is not None:
+                flight = self._flying.get(key)
+                if flight is not None and flight.seconds_left:
                     others[key] = flight
                 else:
-                    self._flying[key] = Future()
-                    mine.append(key)
+                    mine[key] = self._flying[key] = Flight()
         return mine, others
 
-    def land(self, keys: Sequence[Hashable], result_of: Callable[[Any], Any]) -> None:
+    def land(self, mine: Mapping[Any, Flight], result_of: Callable[[Any], Any]) -> None:
         """Tell those who wait.
 
         Args:
-            keys: What `board` gave the caller to make.
+            mine: What `board` gave the caller to make.
             result_of: The result of each, None where it was not made.
         """
         with self._lock:
-            flights = [self._flying.pop(key, None) for key in keys]
-        for key, flight in zip(keys, flights, strict=True):
-            if flight is not None:
-                flight.set_result(result_of(key))
+            for key, flight in mine.items():
+                # Somebody else may have taken over what took too long.
+                if self._flying.get(key) is flight:
+                    del self._flying[key]
+        for key, flight in mine.items():
+            flight.set_result(result_of(key))
 
 
-def landing(flights: Sequence[Future[Any]]) -> Step:
-    """Wait for the results of others; None for one that is lost."""
-    return Step(lambda: [_wait(flight) for flight in flights], lambda: _await(flights))
+def landing(flights: Sequence[Flight]) -> Step:
+    """Wait for the results of others, for all of them together until one deadline; None for one that is lost."""
+    return Step(lambda: _wait(flights), lambda: _await(flights))
 
 
-def _wait(flight: Future[Any]) -> Any:
-    try:
-        # Who blocks an event loop must not wait for a task that needs it.
-        return flight.result(0 if _in_a_loop() else _PATIENCE)
-    except TimeoutError:
-        return None
+def _wait(flights: Sequence[Flight]) -> list[Any]:
+    # Whoever blocks an event loop must not wait for a task that needs it.
+    done, _ = wait(flights, 0 if _in_a_loop() else _seconds_left(flights))
+    return [flight.result() if flight in done else None for flight in flights]
 
 
-async def _await(flights: Sequence[Future[Any]]) -> list[Any]:
+async def _await(flights: Sequence[Flight]) -> list[Any]:
     import asyncio
 
-    results: list[Any] = []
-    for flight in flights:
-        try:
-            # Shielded: who is cancelled while waiting must not cancel what others wait for.
-            results.append(await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(flight)), _PATIENCE))
-        except TimeoutError:
-            results.append(None)
-    return results
+    # `asyncio.wait` leaves them alone if the one who waits is cancelled: others wait for them, too.
+    awaited = [asyncio.wrap_future(flight) for flight in flights]
+    await asyncio.wait(awaited, timeout=_seconds_left(flights))
+    return [one.result() if one.done() else None for one in awaited]
+
+
+def _seconds_left(flights: Sequence[Flight]) -> float:
+    return max((flight.seconds_left for flight in flights), default=0.0)
 
 
 def _in_a_loop() -> bool:
