@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from oprag.vectors.identity import named
+from oprag.vectors.identity import NamedEmbedder, named
 
 __all__ = ["LangChainEmbedder", "as_embedder"]
 
 
-@dataclass(frozen=True)
-class LangChainEmbedder:
-    """An `Embedder` around LangChain's `Embeddings`, or anything with its two methods.
-
-    Attributes:
-        embeddings: What embeds.
-        name: The identity of the model and its settings.
-        lasting: Whether the name means the same in another process.
-    """
-
-    embeddings: Any
-    name: str
-    lasting: bool = True
+class LangChainEmbedder(NamedEmbedder):
+    """An `Embedder` around LangChain's `Embeddings`, or anything with its two methods."""
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""

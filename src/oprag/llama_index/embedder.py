@@ -4,45 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from oprag.vectors.identity import named
+from oprag.vectors.identity import NamedEmbedder, named
 
 __all__ = ["LlamaIndexEmbedder", "as_embedder"]
 
 
-@dataclass(frozen=True)
-class LlamaIndexEmbedder:
-    """An `Embedder` around a LlamaIndex embedding model, sync and async.
-
-    Attributes:
-        model: What embeds.
-        name: The identity of the model and its settings.
-        lasting: Whether the name means the same in another process.
-    """
-
-    model: BaseEmbedding
-    name: str
-    lasting: bool = True
+class LlamaIndexEmbedder(NamedEmbedder):
+    """An `Embedder` around a LlamaIndex embedding model, sync and async."""
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""
-        return [self.model.get_query_embedding(text) for text in texts]
+        return [self.embeddings.get_query_embedding(text) for text in texts]
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""
-        return self.model.get_text_embedding_batch(list(texts))
+        return self.embeddings.get_text_embedding_batch(list(texts))
 
     async def aembed_questions(self, texts: Sequence[str]) -> Any:
         """As `embed_questions`, async."""
-        return await asyncio.gather(*map(self.model.aget_query_embedding, texts))
+        return await asyncio.gather(*map(self.embeddings.aget_query_embedding, texts))
 
     async def aembed_documents(self, texts: Sequence[str]) -> Any:
         """As `embed_documents`, async."""
-        return await self.model.aget_text_embedding_batch(list(texts))
+        return await self.embeddings.aget_text_embedding_batch(list(texts))
 
 
 def as_embedder(embeddings: Any, name: str | None = None) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
 import weakref
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, is_dataclass
 from inspect import signature
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -13,13 +15,16 @@ from oprag.checks import check_text
 from oprag.errors import OptionError
 from oprag.settings import digest_of, plain
 
-__all__ = ["MODEL_NAMES", "NO_NAMES", "Identity", "identity_of", "named"]
+__all__ = ["MODEL_NAMES", "NO_NAMES", "Identity", "NamedEmbedder", "identity_of", "named"]
 
 # Attributes under which embedding models name the model that they use.
 MODEL_NAMES = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
 # What LlamaIndex calls a model that says nothing, and a setting that was left empty.
 NO_NAMES = ("", "unknown")
 _LONGEST = 100  # characters of the name of a model
+# Texts that change with each call; a cache would never find anything if they counted.
+_RECORDS = re.compile(r"(.*_)?(last|latest|previous|recent|current|status|state|error|response|request)(_.*)?")
+_REMEMBERED = 1000  # names of one model, in case a text that it keeps changes with each call
 _DIGITS = 12  # of the hash of the settings
 
 
@@ -40,9 +45,10 @@ def identity_of(model: Any) -> Identity:
 
     All fields and attributes count but secrets and what is known to change no vector (see `oprag.settings`). They are
     hashed since nobody can tell for every model which of them are secrets; so the name can stand in files and messages.
-    Fields of a pydantic model, and attributes named as parameters of a class, are read each time; all others may change
-    while the model works, and are read once. A model that does not say which model it uses, or has a setting that
-    cannot be described, gets a number that holds for it in this process.
+    Fields of a pydantic model, attributes named as parameters of a class, texts and flags are read each time. Other
+    attributes, such as counters and loaded weights, may change while the model works, and are read once. A model that
+    does not say which model it uses, or has a setting that cannot be described, gets a number that holds for it in this
+    process.
 
     Args:
         model: Embeddings of LangChain or LlamaIndex, or anything like them.
@@ -53,7 +59,7 @@ def identity_of(model: Any) -> Identity:
     names = {name: getattr(model, name, None) for name in MODEL_NAMES}
     calls_itself = [value for value in names.values() if isinstance(value, str) and value not in NO_NAMES]
     values = _values(model)
-    told, lasting = _told({name: values.get(name) for name in known.settings})
+    told, lasting = _told({name: value for name, value in values.items() if known.is_setting(name, value)})
     digest = digest_of([calls_itself, told, known.others, _addresses(values)])
     if digest not in known.identities:
         name = f"{type(model).__module__}.{type(model).__qualname__}"
@@ -61,8 +67,10 @@ def identity_of(model: Any) -> Identity:
             name += f"({_without_login(calls_itself[0])[:_LONGEST]})"
         lasting = bool(calls_itself) and lasting and known.lasting
         name += f" {digest[:_DIGITS]}" if lasting else f" #{next(_numbers)}"
+        if len(known.identities) >= _REMEMBERED:
+            known.identities.pop(next(iter(known.identities)), None)
         # Threads that see a model for the first time must not call it by two numbers.
-        known.identities.setdefault(digest, Identity(name, lasting))
+        return known.identities.setdefault(digest, Identity(name, lasting))
     return known.identities[digest]
 
 
@@ -71,17 +79,21 @@ class _Known(NamedTuple):
 
     Attributes:
         model: Gives the object.
-        settings: The names of what is read each time.
+        parameters: The names of parameters and fields, which are read each time.
         others: What was read once, as plain values.
         lasting: Whether these mean the same in another process.
         identities: What it was called, by the hash of all settings.
     """
 
     model: Any
-    settings: tuple[str, ...]
+    parameters: Collection[str]
     others: Any
     lasting: bool
     identities: dict[str, Identity]
+
+    def is_setting(self, name: str, value: Any) -> bool:
+        """Whether an attribute is read each time."""
+        return name.lstrip("_") in self.parameters or _is_plain_setting(name, value)
 
 
 _known: dict[int, _Known] = {}
@@ -89,9 +101,9 @@ _numbers = itertools.count(1)
 
 
 def _first_seen(model: Any) -> _Known:
+    known = _Known(None, _parameters(type(model)), others=None, lasting=True, identities={})
     values = _values(model)
-    settings = tuple(name for name in values if name.lstrip("_") in _parameters(type(model)))
-    others, lasting = _told({name: value for name, value in values.items() if name not in settings})
+    others, lasting = _told({name: value for name, value in values.items() if not known.is_setting(name, value)})
     key = id(model)
     try:
         reference: Any = weakref.ref(model, lambda _: _known.pop(key, None))
@@ -101,8 +113,16 @@ def _first_seen(model: Any) -> _Known:
             return model
 
     # Where an object keeps nothing that can be read, nothing tells it from another one.
-    _known[key] = _Known(reference, settings, others, lasting and hasattr(model, "__dict__"), {})
+    _known[key] = known._replace(model=reference, others=others, lasting=lasting and hasattr(model, "__dict__"))
     return _known[key]
+
+
+def _is_plain_setting(name: str, value: Any) -> bool:
+    """Whether an attribute that is not a parameter looks like a setting, and not like a record of the model's work."""
+    if isinstance(value, str):
+        return _RECORDS.fullmatch(name.lower()) is None
+    # Most numbers count something.
+    return isinstance(value, bool) or (isinstance(value, int | float) and "dim" in name.lower())
 
 
 def _parameters(kind: type) -> Collection[str]:
@@ -121,9 +141,19 @@ def _is_pydantic(kind: type) -> bool:
 
 def _values(model: Any) -> dict[str, Any]:
     """All that an object keeps: its fields or attributes, private ones too, and what else it was given."""
-    parts = [getattr(model, name, None) for name in ("__dict__", "__pydantic_private__", "__pydantic_extra__")]
+    parts: list[Any] = [_in_class(kind) for kind in reversed(type(model).__mro__) if not _is_pydantic(kind)]
+    parts += [getattr(model, name, None) for name in ("__dict__", "__pydantic_private__", "__pydantic_extra__")]
     parts += [_in_slots(model, kind) for kind in type(model).__mro__ if "__slots__" in vars(kind)]
     return {name: value for part in parts if isinstance(part, Mapping) for name, value in part.items()}
+
+
+def _in_class(kind: type) -> dict[str, Any]:
+    """Settings for all objects of a class, such as a prefix."""
+    return {
+        name: value
+        for name, value in vars(kind).items()
+        if not name.startswith("__") and _is_plain_setting(name, value)
+    }
 
 
 def _in_slots(model: Any, kind: type) -> dict[str, Any]:
@@ -148,11 +178,13 @@ def _told(values: Mapping[str, Any]) -> tuple[Any, bool]:
             return f"{value.__module__}.{value.__qualname__}"
         if path == "torch.dtype":
             return str(value)
-        if _is_pydantic(kind):
+        if _is_pydantic(kind) or is_dataclass(value):
             inner = _values(value)
             return [path, plain(_given(inner), described), _addresses(inner)]
         lasting = False
-        return [path, id(value)]
+        # Its place in memory is not enough: a setting of it may be changed later.
+        inner = {name: part for name, part in _values(value).items() if _is_plain_setting(name, part)}
+        return [path, id(value), plain(inner)]
 
     try:
         return plain(_given(values), described), lasting
@@ -188,13 +220,36 @@ def _without_login(address: str) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
 
-def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str, bool], Any] | None, expected: str) -> Any:
+@dataclass(frozen=True)
+class NamedEmbedder:
+    """An embedding model of a framework, with a name.
+
+    Attributes:
+        embeddings: What embeds.
+        given_name: What the caller calls it, instead of its identity.
+    """
+
+    embeddings: Any
+    given_name: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What tells its vectors from those of another: read each time, since settings may be changed."""
+        return identity_of(self.embeddings).name if self.given_name is None else self.given_name
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the name means the same in another process."""
+        return self.given_name is not None or identity_of(self.embeddings).lasting
+
+
+def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str | None], Any] | None, expected: str) -> Any:
     """Embeddings of a framework as an `Embedder` with a name; an `Embedder` as it is.
 
     Args:
         embeddings: What embeds.
         name: What the caller calls it.
-        wrap: Makes an `Embedder` of it, its name, and whether that lasts; None where it cannot embed.
+        wrap: Makes an `Embedder` of it and that name; None where it cannot embed.
         expected: What should have been given, for the message.
 
     Raises:
@@ -208,4 +263,4 @@ def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str, bool], An
         return embeddings
     if wrap is None:
         raise OptionError(f"embeddings must be {expected}, got {type(embeddings).__name__}", embeddings)
-    return wrap(embeddings, *((name, True) if name is not None else identity_of(embeddings)))
+    return wrap(embeddings, name)

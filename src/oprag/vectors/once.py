@@ -37,21 +37,23 @@ def embedded_once(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: 
     Raises:
         EmbeddingError: The embedder fails, or gives vectors that cannot be used; nothing is kept then.
     """
-    known = yield from _kept(cache, embedder, kind, list(wanted))
+    # Read once, since settings of a model may be changed meanwhile, and with them its name.
+    name = embedder.name
+    known = yield from _kept(cache, name, kind, list(wanted))
     missing = {text: about for text, about in wanted.items() if text not in known}
     if not missing:
         return known
     if cache is None:
-        return known | (yield from _embedded(embedder, None, kind, missing))
-    keys = {(embedder.name, kind, text): text for text in missing}
+        return known | (yield from _embedded(embedder, name, None, kind, missing))
+    keys = {(name, kind, text): text for text in missing}
     mine, others = cache.flights.board(keys)
     made: dict[str, Known] = {}
     try:
         # Somebody may have made them between the first look and now.
-        made |= yield from _kept(cache, embedder, kind, [keys[key] for key in mine])
+        made |= yield from _kept(cache, name, kind, [keys[key] for key in mine])
         left = {keys[key]: missing[keys[key]] for key in mine if keys[key] not in made}
         if left:
-            made |= yield from _embedded(embedder, cache, kind, left)
+            made |= yield from _embedded(embedder, name, cache, kind, left)
     finally:
         cache.flights.land(mine, lambda key: made.get(keys[key]))
     if others:
@@ -59,7 +61,7 @@ def embedded_once(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: 
         made |= {keys[key]: one for key, one in zip(others, landed, strict=True) if one is not None}
         lost = {keys[key]: missing[keys[key]] for key in others if keys[key] not in made}
         if lost:
-            made |= yield from _embedded(embedder, cache, kind, lost)
+            made |= yield from _embedded(embedder, name, cache, kind, lost)
     return known | made
 
 
@@ -74,14 +76,15 @@ def embedded_together(
         questions: The questions.
         texts: The texts; equal ones are embedded once.
     """
-    known = yield from _kept(cache, embedder, "question", list(questions))
+    name = embedder.name
+    known = yield from _kept(cache, name, "question", list(questions))
     new = [one for one in dict.fromkeys(questions) if one not in known]
     asked = (yield _step(embedder, "embed_questions", new)) if new else []
-    if cache is not None and new:
+    if cache is not None and new and embedder.name == name:
         with suppress(EmbeddingError):
-            rows = rows_of(asked, len(new), f"the embedder {embedder.name}")
-            check_rows(rows, new, f"the embedder {embedder.name}")
-            yield from _in_cache(lambda: cache.put(embedder.name, new, rows, "question"), cache, None)
+            rows = rows_of(asked, len(new), f"the embedder {name}")
+            check_rows(rows, new, f"the embedder {name}")
+            yield from _in_cache(lambda: cache.put(name, new, rows, "question"), cache, None)
     distinct = list(dict.fromkeys(texts))
     made = yield _step(embedder, "embed_documents", distinct)
     if len(asked) != len(new) or len(made) != len(distinct):
@@ -97,22 +100,24 @@ def _step(embedder: Any, method: str, texts: list[str]) -> Step:
     return Step(lambda: run(texts), None if arun is None else lambda: arun(texts))
 
 
-def _kept(cache: VectorCache | None, embedder: Any, kind: Kind, texts: Sequence[str]) -> Steps[dict[str, Known]]:
+def _kept(cache: VectorCache | None, name: str, kind: Kind, texts: Sequence[str]) -> Steps[dict[str, Known]]:
     """What the cache has of these texts."""
     if cache is None or not texts:
         return {}
     none: list[NDArray[np.float32] | None] = [None] * len(texts)
-    found = yield from _in_cache(lambda: cache.get(embedder.name, texts, kind), cache, none)
+    found = yield from _in_cache(lambda: cache.get(name, texts, kind), cache, none)
     return {
         text: Known(vector, "the vector cache") for text, vector in zip(texts, found, strict=True) if vector is not None
     }
 
 
-def _embedded(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: Wanted) -> Steps[dict[str, Known]]:
-    """Ask the embedder, in one call, and keep what it gives."""
+def _embedded(
+    embedder: Any, name: str, cache: VectorCache | None, kind: Kind, wanted: Wanted
+) -> Steps[dict[str, Known]]:
+    """Ask the embedder, in one call, and keep what it gives, unless it has become another model meanwhile."""
     texts, values = list(wanted), list(wanted.values())
     method = "embed_questions" if kind == "question" else "embed_documents"
-    origin = f"the embedder {embedder.name}"
+    origin = f"the embedder {name}"
     try:
         given = yield _step(embedder, method, texts)
     except OpragError:
@@ -123,8 +128,8 @@ def _embedded(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: Want
         raise EmbeddingError(f"{origin} failed on {what} with {type(error).__name__}: {error}", values[0]) from error
     rows = rows_of(given, len(texts), origin)
     check_rows(rows, values, origin)
-    if cache is not None:
-        yield from _in_cache(lambda: cache.put(embedder.name, texts, rows, kind), cache, None)
+    if cache is not None and embedder.name == name:
+        yield from _in_cache(lambda: cache.put(name, texts, rows, kind), cache, None)
     return {text: Known(row, origin) for text, row in zip(texts, rows, strict=True)}
 
 
