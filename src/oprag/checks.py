@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Collection, Iterable, Mapping
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -20,6 +21,7 @@ __all__ = [
     "descriptions",
     "option",
     "plain",
+    "requires",
     "with_plain_numbers",
 ]
 
@@ -52,6 +54,15 @@ def with_plain_numbers(options: Any) -> None:
     """Set every number among the attributes of an object to Python's own."""
     changed = {name: number for name, value in vars(options).items() if (number := plain(value)) is not value}
     vars(options).update(changed)
+
+
+def requires(function: Any, parameter: str) -> bool:
+    """Whether a function has a parameter of this name without a default; a default may have been bound on purpose."""
+    try:
+        found = inspect.signature(function).parameters.get(parameter)
+    except (TypeError, ValueError):
+        return False
+    return found is not None and found.default is found.empty
 
 
 def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:

@@ -53,8 +53,9 @@ def options_of(surface: Any, names: tuple[str, ...] = OPTIONS) -> dict[str, Any]
 
 
 async def test_a_postprocessor_is_that_of_the_same_keywords(path, index):
-    made = OrderPreservingPostprocessor.from_profile(path, index=index)
-    same = OrderPreservingPostprocessor(index=index, **keywords())
+    parts = {"index": index, "read_neighbors": index.docstore}
+    made = OrderPreservingPostprocessor.from_profile(path, **parts)
+    same = OrderPreservingPostprocessor(**parts, **keywords())
     assert options_of(made) == options_of(same)
     nodes = index.as_retriever(similarity_top_k=9).retrieve(QUESTION)
     found = [
@@ -207,5 +208,5 @@ def test_what_the_constructor_refuses_is_refused_with_a_note_of_the_profile(path
 
 
 def test_a_saved_postprocessor_names_a_counter_that_it_left_out(path, index):
-    made = OrderPreservingPostprocessor.from_profile(path, index=index)
-    assert set(made.to_dict()["left_out"]) == {"count_tokens", "index"}
+    made = OrderPreservingPostprocessor.from_profile(path, index=index, read_neighbors=index.docstore)
+    assert set(made.to_dict()["left_out"]) == {"count_tokens", "index", "read_neighbors"}

@@ -5,31 +5,35 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
 
+from oprag.checks import requires
 from oprag.chunk import Chunk, changed
 from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of
-from oprag.langchain.wrapped import searched_by
 from oprag.neighbors import NeighborReader
 
 __all__ = ["neighbor_reader"]
 
+# By name, since it may not be installed.
+_COMPRESSION = "langchain_classic.retrievers.contextual_compression.ContextualCompressionRetriever"
 
-def neighbor_reader(given: Any, retriever: Any) -> NeighborReader | None:
+
+def neighbor_reader(given: Any, retriever: Any, filter: Any = None) -> NeighborReader | None:
     """What reads the chunks around one, None where there is nothing to read from.
 
     Args:
         given: A function of a document and a number, a `DocumentIndex`, or None.
         retriever: The wrapped retriever; one over a `DocumentIndex` knows its own neighbours.
+        filter: The filter of the search, passed to a function that requires it.
 
     Raises:
         OptionError: It is something else.
     """
-    searched = searched_by(retriever) if given is None else None
-    source = searched[0] if searched is not None else given
+    source = _index_of(retriever) if given is None else given
     if callable(getattr(type(source), "neighbors", None)):
         return _OfIndex(source)
     if given is None:
@@ -40,7 +44,22 @@ def neighbor_reader(given: Any, retriever: Any) -> NeighborReader | None:
             f"oprag.DocumentIndex, got {type(given).__name__}",
             given,
         )
-    return _OfFunction(given)
+    return _OfFunction(partial(given, filter=filter) if requires(given, "filter") else given)
+
+
+def _index_of(retriever: Any) -> Any:
+    """The index of a wrapped retriever that has no filter.
+
+    Any other class, a subclass too, may leave out on purpose what would come back as a neighbour.
+    """
+    while f"{type(retriever).__module__}.{type(retriever).__qualname__}" == _COMPRESSION:
+        retriever = retriever.base_retriever
+    if retriever is None:
+        return None
+    # Loads NumPy.
+    from oprag.langchain.index import DocumentIndexRetriever
+
+    return retriever.index if type(retriever) is DocumentIndexRetriever else None
 
 
 @dataclass(frozen=True)

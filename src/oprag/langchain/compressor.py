@@ -35,8 +35,8 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
     Args:
         embeddings: For the thresholds: LangChain's `Embeddings` or an `oprag.Embedder`.
         vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
-        read_neighbors: For `neighbors`: a function of a document and a number that gives the documents around it, or a
-            `DocumentIndex`.
+        read_neighbors: For `neighbors`: a function of a document and a number that returns the documents around it, or
+            a `DocumentIndex`. They are used whatever the filter of the search, which a compressor does not see.
         annotate: Give copies of the documents with rank, score, position and span under the metadata key "oprag".
         **options: The options of `oprag.Assembly`; `stitch` is off by default.
 

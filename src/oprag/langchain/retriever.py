@@ -56,8 +56,9 @@ class OrderPreservingRetriever(WrappingRetriever):
         embeddings: For the thresholds, where vectors have to be made: LangChain's `Embeddings` or an `oprag.Embedder`;
             those of the store by default.
         vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
-        read_neighbors: For `neighbors`: a function of a document and a number that gives the documents around it, or a
-            `DocumentIndex`; that of a wrapped `DocumentIndexRetriever` by default.
+        read_neighbors: For `neighbors`: a function of a document and a number that returns the documents around it, or
+            a `DocumentIndex`; that of a wrapped `DocumentIndexRetriever` by default. Documents are used whatever the
+            filter of the search; a function with a required parameter `filter` is given that filter.
         annotate: Give copies of the documents with rank, score, position and span under the metadata key "oprag".
         **options: The options of `oprag.Assembly`. `stitch` is off by default: the retriever's own documents come back,
             the same objects. With `stitch=True` there is one document a passage.
@@ -217,7 +218,9 @@ class OrderPreservingRetriever(WrappingRetriever):
             patch_config(request.config, callbacks=run.get_child()),
         )
         sources = self._vector_sources(filter) if assembly.needs_vectors else None
-        given = yield from search.found(query, assembly, sources, self._neighbors() if assembly.neighbors else None)
+        given = yield from search.found(
+            query, assembly, sources, self._neighbors(filter) if assembly.neighbors else None
+        )
         return (yield from assembling(given, assembly))
 
     def _documents(self, context: Context, request: _Request, run: BaseRunManager) -> list[Document]:

@@ -120,11 +120,20 @@ class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
             return sources_for(self, self.vectorstore, search)
         return sources_for(self, *(searched_by(self.retriever) or (None, {})))
 
-    def _neighbors(self) -> NeighborReader | None:
-        """What reads the chunks around one."""
+    def _neighbors(self, filter: Any = None) -> NeighborReader | None:
+        """What reads the chunks around one, for a search with this filter."""
         from oprag.langchain.around import neighbor_reader
 
-        return neighbor_reader(self.read_neighbors, self.retriever)
+        return neighbor_reader(self.read_neighbors, self.retriever, self.filter_of(filter))
+
+    def filter_of(self, filter: Any) -> Any:
+        """The filter of a search: that of the question, else that of the store's search."""
+        if filter is not None:
+            return filter
+        if self.vectorstore is not None:
+            return self.search_kwargs.get("filter")
+        searched = searched_by(self.retriever)
+        return None if searched is None else searched[1].get("filter")
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """What tracing shows: the store and the embedding model that are wrapped."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, RelatedNodeInfo
 from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, OptionError
@@ -18,19 +22,27 @@ from oprag.neighbors import NeighborReader
 __all__ = ["neighbor_reader"]
 
 
-def neighbor_reader(given: Any) -> NeighborReader | None:
+def neighbor_reader(
+    given: Any, docstore: BaseDocumentStore | None, retriever: BaseRetriever | None
+) -> NeighborReader | None:
     """What reads the nodes around one, None where there is nothing to read from.
+
+    Nodes of a docstore pass the filter of the search, as far as that is known. Where it is not, a docstore is read only
+    if it was given for this.
 
     Args:
         given: A docstore, a function of a node and a number, or None.
+        docstore: That of the index.
+        retriever: The retriever of the nodes, where it is known.
 
     Raises:
-        OptionError: It is something else.
+        OptionError: `given` is something else.
     """
+    passes = _filter_of(retriever)
     if given is None:
-        return None
+        return None if docstore is None or passes is None else _OfFunction(_Linked(docstore, passes))
     if isinstance(given, BaseDocumentStore):
-        return _OfFunction(_Linked(given))
+        return _OfFunction(_Linked(given, passes))
     if not callable(given) or inspect.iscoroutinefunction(given):
         raise OptionError(
             "read_neighbors must be a docstore, or a function of a node and a number (not an async one), got "
@@ -57,10 +69,11 @@ class _OfFunction:
 
 
 class _Linked:
-    """Follows the PREVIOUS and NEXT links of nodes in a docstore."""
+    """Follows the PREVIOUS and NEXT links of nodes in a docstore, up to a node that the search leaves out."""
 
-    def __init__(self, docstore: BaseDocumentStore) -> None:
+    def __init__(self, docstore: BaseDocumentStore, passes: Callable[[BaseNode], bool] | None) -> None:
         self._docstore = docstore
+        self._passes = passes
 
     def __call__(self, node: BaseNode, number: int) -> list[BaseNode]:
         before = list(self._follow(node, NodeRelationship.PREVIOUS, number))
@@ -87,8 +100,68 @@ class _Linked:
                     related.node_id,
                 )
             # Some splitters link the last node of a document with the first of another.
-            if found.ref_doc_id != source:
+            if found.ref_doc_id != source or (self._passes is not None and not self._passes(found)):
                 return
             seen.add(found.node_id)
             node = found
             yield node
+
+
+def _filter_of(retriever: BaseRetriever | None) -> Callable[[BaseNode], bool] | None:
+    """Whether the search of a retriever would leave a node in; None where that cannot be told from outside."""
+    # A subclass may search in its own way, and keywords for the store may hold a filter in the store's own language.
+    if type(retriever) is not VectorIndexRetriever or retriever._kwargs:  # noqa: SLF001
+        return None
+    filters, documents, ids = retriever._filters, retriever._doc_ids, retriever._node_ids  # noqa: SLF001
+    if filters is not None and not isinstance(filters, MetadataFilters):
+        return None
+
+    def passes(node: BaseNode) -> bool:
+        return (
+            # Empty for an index over a store that keeps texts: LlamaIndex then lists no ids.
+            (not ids or node.node_id in ids)
+            and (documents is None or node.ref_doc_id in documents)
+            and (filters is None or _holds(filters, _stored_metadata(node)) is True)
+        )
+
+    return passes
+
+
+def _stored_metadata(node: BaseNode) -> dict[str, Any]:
+    """The metadata of a node as LlamaIndex hands it to a store."""
+    return {**node.metadata, **dict.fromkeys(("document_id", "doc_id", "ref_doc_id"), node.ref_doc_id)}
+
+
+def _holds(condition: MetadataFilter | MetadataFilters, metadata: Mapping[str, Any]) -> bool | None:
+    """Whether a condition holds; None where stores differ: for a value that is missing or of another kind.
+
+    Raises:
+        OptionError: The condition is of an unknown kind.
+    """
+    if isinstance(condition, MetadataFilters):
+        kind = condition.condition or FilterCondition.AND
+        if kind not in (FilterCondition.AND, FilterCondition.OR, FilterCondition.NOT):
+            raise _unknown(kind)
+        if not condition.filters:
+            return True
+        results = {_holds(one, metadata) for one in condition.filters}
+        # One that fails decides "and"; one that holds decides "or" and "not", which means that none holds.
+        decisive = kind != FilterCondition.AND
+        holds = decisive if decisive in results else None if None in results else not decisive
+        return not holds if kind == FilterCondition.NOT and holds is not None else holds
+    if metadata.get(condition.key) is None and condition.operator != FilterOperator.IS_EMPTY:
+        return None
+    try:
+        return build_metadata_filter_fn(lambda _: metadata, MetadataFilters(filters=[condition]))("")
+    except TypeError:
+        return None
+    except ValueError as error:
+        raise _unknown(condition.operator) from error
+
+
+def _unknown(kind: Any) -> OptionError:
+    return OptionError(
+        f"neighbors cannot be tested against the filter of the search, which has an unknown {kind!r}; give "
+        "read_neighbors= a function that returns the nodes around one",
+        kind,
+    )

@@ -83,7 +83,9 @@ class Compression:
         return vectors[0] if len(vectors) == 1 else np.mean(vectors, axis=0, dtype=np.float32)
 
 
-def compression_of(assembly: Assembly, parts: VectorFields, searched: Searched | None) -> Compression:
+def compression_of(
+    assembly: Assembly, parts: VectorFields, searched: Searched | None, retriever: BaseRetriever | None
+) -> Compression:
     """Where vectors and neighbours of nodes come from, as far as they are needed.
 
     Args:
@@ -91,13 +93,14 @@ def compression_of(assembly: Assembly, parts: VectorFields, searched: Searched |
         parts: The embedding model, the cache and what reads neighbours, as they were given; those of the index by
             default.
         searched: Where nodes were found, if that is known.
+        retriever: What finds them, if that is known: neighbours pass its filter.
 
     Raises:
         OptionError: One of the parts is something else, or the cache is a file and the model does not say which one it
             is.
     """
     docstore = None if searched is None else searched.docstore
-    given = neighbor_reader(docstore if parts.read_neighbors is None else parts.read_neighbors)
+    given = neighbor_reader(parts.read_neighbors, docstore, retriever)
     reader = given if assembly.neighbors else None
     if not assembly.needs_vectors:
         return Compression(VectorSources(), reads_the_query=False, read_neighbors=reader)
@@ -119,7 +122,13 @@ def check_compression(compression: Compression, assembly: Assembly) -> None:
     if assembly.needs_vectors and compression.sources.embedder is None:
         raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
     if assembly.neighbors and compression.read_neighbors is None:
-        raise OptionError("neighbors needs read_neighbors=, which gives the nodes around one", assembly.neighbors)
+        raise OptionError(
+            "neighbors needs read_neighbors=, a docstore or a function that returns the nodes around one. The docstore "
+            "of the index is read by default only around a VectorIndexRetriever without vector_store_kwargs, since "
+            "neighbors must pass the filter of the search; where all nodes may be shown, give "
+            "read_neighbors=index.docstore",
+            assembly.neighbors,
+        )
 
 
 def searched_by(retriever: BaseRetriever) -> Searched | None:

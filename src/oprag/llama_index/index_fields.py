@@ -10,6 +10,7 @@ from pydantic import Field, SkipValidation
 from oprag.assembly import Assembly
 from oprag.llama_index.compression import Compression, compression_of, searched_by, searched_in
 from oprag.llama_index.near_misses import HOW_TO_PASS
+from oprag.llama_index.stores import Searched
 from oprag.vectors.fields import PARTS, VectorFields
 
 __all__ = ["IndexFields"]
@@ -22,8 +23,8 @@ class IndexFields(VectorFields):
 
     index: SkipValidation[Any] = Field(
         default=None,
-        description="Index that the nodes come from, for thresholds and neighbors: its vectors, embedding model and "
-        "docstore.",
+        description="Index that the nodes come from, for thresholds and, around its retriever, neighbors: its vectors, "
+        "embedding model and docstore.",
         exclude=True,
         repr=False,
     )
@@ -31,8 +32,10 @@ class IndexFields(VectorFields):
     def _compression_over(self, assembly: Assembly, retriever: BaseRetriever | None = None) -> Compression:
         """Where vectors and neighbours come from: the index that was given, else that of the retriever."""
         if self.index is not None:
-            return compression_of(assembly, self, searched_in(self.index))
-        return compression_of(assembly, self, None if retriever is None else searched_by(retriever))
+            searched: Searched | None = searched_in(self.index)
+        else:
+            searched = None if retriever is None else searched_by(retriever)
+        return compression_of(assembly, self, searched, retriever)
 
     def _left_out(self) -> list[str]:
         """The parts that were given, which cannot be saved."""

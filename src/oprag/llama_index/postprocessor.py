@@ -34,12 +34,12 @@ class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostproc
     Args:
         annotate: Give copies of the nodes with rank, score, position and span under the metadata key "oprag", which is
             neither embedded nor shown to the model.
-        index: For thresholds and neighbours: the index that the nodes come from. Its store gives the vectors, its
-            embedding model makes those that are missing, and its docstore gives the neighbours.
+        index: For thresholds: the index that the nodes come from. Its store gives the vectors, and its embedding model
+            makes those that are missing.
         embeddings: An embedding model or an `oprag.Embedder`, in place of that of the index.
         vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
-        read_neighbors: A docstore, or a function of a node and a number that gives the nodes around it, in place of the
-            docstore of the index.
+        read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
+            it. They are used whatever the filter of the search, which a postprocessor does not see.
         **options: The options of `oprag.Assembly`. `stitch` is off by default: the given nodes come back, the same
             objects. With `stitch=True` there is one node a passage.
 

@@ -43,13 +43,15 @@ class OrderPreservingRetriever(IndexFields, AssemblyFields, BaseRetriever):
     Args:
         retriever: Any LlamaIndex retriever; what it gives is ranked by its place in the list.
         annotate: See `OrderPreservingPostprocessor`.
-        index: For thresholds and neighbours: the index that the nodes come from, where the wrapped retriever is none of
-            an index itself; see `OrderPreservingPostprocessor`.
+        index: For thresholds and neighbours: the index that the nodes come from, where the wrapped retriever is not one
+            of an index itself; see `OrderPreservingPostprocessor`.
         embeddings: For the thresholds, where vectors have to be made: an embedding model or an `oprag.Embedder`; that
             of the wrapped retriever's index by default.
         vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
-        read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that gives the nodes around
-            it; the docstore of the wrapped retriever's index by default.
+        read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
+            it; by default the docstore of the index, if `retriever` is a `VectorIndexRetriever` without
+            `vector_store_kwargs`. Nodes of a docstore pass the filters of such a retriever; those of a function are
+            used whatever the filters.
         callback_manager: LlamaIndex's callbacks.
         **options: The options of `oprag.Assembly`; `stitch` is off by default.
 

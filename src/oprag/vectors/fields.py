@@ -42,7 +42,7 @@ class VectorFields(OptionFields):
     read_neighbors: SkipValidation[Any] = Field(
         default=None,
         description="Where neighbors come from: an index or docstore, or a function of a chunk and a number; by "
-        "default what is searched.",
+        "default what is searched, where neighbors can be held to the filter of the search.",
         exclude=True,
         repr=False,
     )

@@ -1,0 +1,285 @@
+"""A search with a filter shows what passes it, and nothing else: not as a neighbour, and not as a whole source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+from llama_index.core import VectorStoreIndex
+from llama_index.core.embeddings import MockEmbedding
+from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
+from llama_index.core.llms import MockLLM
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+from pydantic import ValidationError
+
+from oprag import DocumentIndex, OptionError
+from oprag.langchain import (
+    DocumentIndexRetriever,
+    OrderPreservingChain,
+    OrderPreservingCompressor,
+    OrderPreservingRetriever,
+)
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine
+from oprag.llama_index import OrderPreservingRetriever as OrderPreservingNodeRetriever
+from tests.helpers import WordEmbedder
+from tests.langchain.conftest import QUESTION, RecordingChatModel, parts, store_of
+
+# Neighbours of LlamaIndex nodes.
+
+# One document whose chunks are not all for everyone; the last one says nothing of it.
+ACL = ["public", "public", "confidential", "public", None]
+PUBLIC = MetadataFilter(key="acl", value="public")
+
+
+def nodes() -> list[TextNode]:
+    made = [
+        TextNode(
+            id_=f"node {number}",
+            text=f"Text {number}: {acl}.",
+            metadata={"file_name": "plan.txt", "chunk_index": number} | ({"acl": acl} if acl else {}),
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id="plan")},
+        )
+        for number, acl in enumerate(ACL)
+    ]
+    for before, after in pairwise(made):
+        before.relationships[NodeRelationship.NEXT] = after.as_related_node_info()
+        after.relationships[NodeRelationship.PREVIOUS] = before.as_related_node_info()
+    return made
+
+
+@pytest.fixture
+def index() -> VectorStoreIndex:
+    return VectorStoreIndex(nodes(), embed_model=MockEmbedding(embed_dim=4))
+
+
+def filters(*conditions: Any, condition: FilterCondition = FilterCondition.AND) -> MetadataFilters:
+    return MetadataFilters(filters=list(conditions), condition=condition)
+
+
+def numbers(found: Iterable[NodeWithScore]) -> set[int]:
+    return {one.node.metadata["chunk_index"] for one in found}
+
+
+async def seen(retriever: Any, **options: Any) -> set[int]:
+    """The nodes that reach a reader by any way, sync or async, through a retriever or a query engine."""
+    ours = OrderPreservingNodeRetriever(retriever=retriever, **options)
+    found = numbers(ours.retrieve(QUESTION)) | numbers(await ours.aretrieve(QUESTION))
+    for engine in (
+        OrderPreservingQueryEngine(llm=MockLLM(), retriever=ours),
+        OrderPreservingQueryEngine(llm=MockLLM(), retriever=retriever, **options),
+    ):
+        for response in (engine.query(QUESTION), await engine.aquery(QUESTION)):
+            found |= numbers(response.source_nodes)
+    return found
+
+
+@pytest.mark.parametrize(
+    "only",
+    [
+        filters(PUBLIC),
+        filters(MetadataFilter(key="acl", value=["public"], operator=FilterOperator.IN)),
+        filters(filters(PUBLIC), filters(PUBLIC, condition=FilterCondition.OR)),
+        filters(MetadataFilter(key="acl", value="confidential", operator=FilterOperator.NE)),
+        filters(MetadataFilter(key="acl", value="confidential"), condition=FilterCondition.NOT),
+        filters(MetadataFilter(key="acl", value="public", operator=FilterOperator.TEXT_MATCH)),
+    ],
+)
+async def test_neighbours_pass_the_filter(index: Any, only):
+    # Node by node, since the store in memory knows no nested filters.
+    for number in (0, 1, 3):
+        retriever = index.as_retriever(similarity_top_k=5, filters=only)
+        retriever._vector_store = FindingOne(nodes()[number])
+        assert await seen(retriever, neighbors=4) <= {0, 1, 3}
+    retriever._vector_store = FindingOne(nodes()[0])
+    assert await seen(retriever, neighbors=4) == {0, 1}
+    assert await seen(retriever, neighbors=4, read_neighbors=index.docstore) == {0, 1}
+    assert await seen(retriever, neighbors=4, index=index) == {0, 1}
+
+
+class FindingOne:
+    """A vector store whose search gives one node."""
+
+    stores_text = True
+    is_embedding_query = True
+
+    def __init__(self, node: TextNode) -> None:
+        self._node = node
+
+    def query(self, query: Any, **kwargs: Any) -> Any:
+        from llama_index.core.vector_stores import VectorStoreQueryResult
+
+        return VectorStoreQueryResult(nodes=[self._node], similarities=[1.0], ids=[self._node.node_id])
+
+    async def aquery(self, query: Any, **kwargs: Any) -> Any:
+        return self.query(query)
+
+
+async def test_neighbours_pass_the_filter_of_a_real_store(index):
+    retriever = index.as_retriever(similarity_top_k=5, filters=filters(PUBLIC))
+    assert await seen(retriever, neighbors=1) == {0, 1, 3}
+    retriever = VectorIndexRetriever(index, similarity_top_k=5, node_ids=["node 1"])
+    assert await seen(retriever, neighbors=1) == {1}
+
+
+async def test_a_filter_that_is_changed_later_counts(index):
+    retriever = index.as_retriever(similarity_top_k=1)
+    ours = OrderPreservingNodeRetriever(retriever=retriever, neighbors=4)
+    assert numbers(ours.retrieve(QUESTION)) == {0, 1, 2, 3, 4}
+    retriever._filters = filters(PUBLIC)
+    assert numbers(ours.retrieve(QUESTION)) <= {0, 1, 3}
+
+
+@pytest.mark.parametrize("only", [{"doc_ids": ["another"]}, {"node_ids": ["node 0", "node 1"]}])
+async def test_neighbours_are_among_the_nodes_that_are_searched(index, only: dict[str, Any]):
+    retriever: Any = VectorIndexRetriever(index, **only)
+    retriever._vector_store = FindingOne(nodes()[1])
+    assert await seen(retriever, neighbors=4) <= {0, 1}
+
+
+class Own(VectorIndexRetriever):
+    """May search as it likes."""
+
+
+def test_where_the_filter_cannot_be_seen_neighbours_are_refused(index):
+    behind = {"vector_store_kwargs": {"where": {"acl": "public"}}}
+    fusion = QueryFusionRetriever(
+        [index.as_retriever(filters=filters(PUBLIC))], llm=MockLLM(), num_queries=1, use_async=False
+    )
+    for retriever in (index.as_retriever(**behind), Own(index), fusion):
+        for make in (
+            OrderPreservingNodeRetriever,
+            lambda **options: OrderPreservingQueryEngine(llm=MockLLM(), **options),
+        ):
+            with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+                make(retriever=retriever, index=index, neighbors=1)
+            make(retriever=retriever, read_neighbors=index.docstore, neighbors=1)
+    # A postprocessor is given nodes, and no filter.
+    with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+        OrderPreservingPostprocessor(index=index, neighbors=1)
+
+
+def test_an_unknown_condition_is_refused(index):
+    only = filters(MetadataFilter(key="acl", value="public"))
+    only.filters[0].operator = "~"  # type: ignore[union-attr]
+    retriever = index.as_retriever(filters=only)
+    retriever._vector_store = FindingOne(nodes()[1])
+    with pytest.raises(OptionError, match="unknown '~'; give read_neighbors="):
+        OrderPreservingNodeRetriever(retriever=retriever, neighbors=1).retrieve(QUESTION)
+
+
+# Neighbours of LangChain documents.
+
+
+def only(tenant: str) -> Callable[[Document], bool]:
+    return lambda document: document.metadata["tenant"] == tenant
+
+
+class OfTenant(BaseRetriever):
+    """An application's own way to leave out what a tenant may not see."""
+
+    base_retriever: Any
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [one for one in self.base_retriever.invoke(query) if one.metadata["tenant"] == "A"]
+
+
+class OwnIndexRetriever(DocumentIndexRetriever):
+    """The same in a subclass."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any, k: int | None = None) -> list[Document]:
+        found = super()._get_relevant_documents(query, run_manager=run_manager, k=k)
+        return [one for one in found if one.metadata["tenant"] == "A"]
+
+
+def test_a_retriever_that_leaves_documents_out_has_no_neighbours_of_its_own():
+    texts = ["Of A.", "Of B."]
+    metadata = [{"source": "s", "chunk_index": number, "tenant": "AB"[number]} for number in range(2)]
+    whole = DocumentIndex(texts, metadata, WordEmbedder().embed_documents(texts), WordEmbedder())
+    of_index = DocumentIndexRetriever(index=whole)
+    behind = ContextualCompressionRetriever(
+        base_compressor=OrderPreservingCompressor(), base_retriever=OfTenant(base_retriever=of_index)
+    )
+    for retriever in (OfTenant(base_retriever=of_index), OwnIndexRetriever(index=whole), behind):
+        with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+            OrderPreservingRetriever(retriever=retriever, neighbors=1)
+        with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+            OrderPreservingChain(llm=RecordingChatModel(), retriever=retriever, neighbors=1)
+
+
+@pytest.mark.parametrize("of_construction", [True, False])
+async def test_a_function_that_reads_neighbours_is_told_the_filter(of_construction):
+    asked: list[Any] = []
+    documents = parts(source="plan.txt", tenant="A")
+
+    def read(document: Document, number: int, filter: Any) -> list[Document]:
+        asked.append(filter)
+        return [one for one in documents if filter(one)]
+
+    wanted = only("A")
+    store = store_of(documents)
+    search: Any = {"search_kwargs": {"filter": wanted}} if of_construction else {}
+    given = {} if of_construction else {"filter": wanted}
+    ours = OrderPreservingRetriever(vectorstore=store, k=1, neighbors=1, read_neighbors=read, **search)
+    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=ours)
+    assert len(ours.invoke(QUESTION, None, **given)) > 1
+    await ours.ainvoke(QUESTION, None, **given)
+    chain.invoke({"input": QUESTION, **given})
+    await chain.ainvoke({"input": QUESTION, **given})
+    assert asked == [wanted] * 4
+
+
+# Whole sources.
+
+
+async def test_a_function_that_reads_whole_sources_is_told_the_filter():
+    asked: list[Any] = []
+
+    def read(name: str, filter: Any) -> str:
+        asked.append((name, filter))
+        return "A text."
+
+    store = store_of(parts(source="plan.txt", tenant="A") + parts(source="plan.txt", tenant="B"))
+    searching = RunnableLambda(lambda given: store.similarity_search(given["input"], filter=given.get("filter")))
+    for retriever in (store, searching):
+        chain = OrderPreservingChain(
+            llm=RecordingChatModel(), retriever=retriever, method="long_context", read_source=read
+        )
+        given = {"input": QUESTION, "filter": only("A")}
+        chain.invoke(given)
+        await chain.ainvoke(given)
+        chain.invoke({"input": QUESTION})
+        assert asked == [("plan.txt", given["filter"])] * 2 + [("plan.txt", None)]
+        asked.clear()
+    fixed = only("A")
+    chain = OrderPreservingChain(
+        llm=RecordingChatModel(),
+        retriever=store.as_retriever(search_kwargs={"filter": fixed}),
+        method="long_context",
+        read_source=read,
+    )
+    chain.invoke({"input": QUESTION})
+    assert asked == [("plan.txt", fixed)]
+
+
+def test_a_filter_that_was_bound_to_a_function_stays():
+    from functools import partial
+
+    asked: list[Any] = []
+
+    def read(name: str, filter: Any) -> str:
+        asked.append(filter)
+        return "A text."
+
+    bound = partial(read, filter="of A")
+    store = store_of(parts(source="plan.txt", tenant="A"))
+    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store, method="long_context", read_source=bound)
+    chain.invoke({"input": QUESTION})
+    assert asked == ["of A"]
