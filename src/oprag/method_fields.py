@@ -18,8 +18,8 @@ __all__ = ["METHOD_OPTIONS", "READ_SOURCE", "MethodFields"]
 _HELP = descriptions(MethodOptions)
 METHOD_OPTIONS = tuple(_HELP)
 READ_SOURCE = (
-    "Reads the whole text of a source, for long_context and self_route: a folder, a mapping of source names to texts, "
-    "or a function of the name."
+    "Reads the whole text of a source, for long_context and self_route: a folder of text, Markdown and PDF files, a "
+    "mapping of source names to texts, or a function of the name."
 )
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from oprag import OptionError, SourceReadError
+from oprag.methods import SourceFolder
 from oprag.methods.sources import as_reader
+from tests.pdfs import pdf
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_a_name_that_begins_with_the_folder(folder, monkeypatch):
 def test_nothing_outside_of_the_folder_is_read(folder, name):
     read = as_reader(folder)
     assert read is not None
-    with pytest.raises(SourceReadError, match="lies outside") as caught:
+    with pytest.raises(SourceReadError, match="is outside") as caught:
         read(name)
     assert caught.value.value == name
 
@@ -63,7 +65,7 @@ def test_nothing_outside_of_the_folder_is_read(folder, name):
 def test_an_absolute_path_outside_of_the_folder(folder):
     read = as_reader(folder)
     assert read is not None
-    with pytest.raises(SourceReadError, match="lies outside"):
+    with pytest.raises(SourceReadError, match="is outside"):
         read(str(folder.parent / "secret.txt"))
 
 
@@ -73,7 +75,7 @@ def test_a_folder_beside_whose_name_begins_alike_is_outside(folder):
     (beside / "x.txt").write_text("secret", encoding="utf-8")
     read = as_reader(folder)
     assert read is not None
-    with pytest.raises(SourceReadError, match="lies outside"):
+    with pytest.raises(SourceReadError, match="is outside"):
         read("../docs2/x.txt")
 
 
@@ -84,7 +86,7 @@ def test_links_do_not_lead_out_of_the_folder(folder, to_folder):
     (folder / "link").symlink_to(target)
     read = as_reader(folder)
     assert read is not None
-    with pytest.raises(SourceReadError, match="lies outside"):
+    with pytest.raises(SourceReadError, match="is outside"):
         read("link/secret.txt" if to_folder else "link")
 
 
@@ -145,6 +147,41 @@ def test_a_byte_order_mark_is_no_text(folder):
     assert read("mark.txt") == "one"
 
 
+@pytest.mark.parametrize("name", ["a.TXT", "a.text", "a.md", "a.Markdown", "a.rst"])
+def test_text_files_have_these_endings(folder, name):
+    (folder / name).write_text("Read.", encoding="utf-8")
+    assert SourceFolder(folder)(name) == "Read."
+
+
+def test_a_pdf_is_read_page_by_page(folder):
+    (folder / "a.pdf").write_bytes(pdf("First page.", "Second page."))
+    (folder / "bad.pdf").write_bytes(b"no PDF")
+    read = as_reader(folder)
+    assert read is not None
+    assert [part.strip() for part in read("a.pdf").split("\n\n")] == ["First page.", "Second page."]
+    with pytest.raises(SourceReadError, match=r"cannot read source 'bad\.pdf'"):
+        read("bad.pdf")
+
+
+def test_other_endings_and_sizes_can_be_asked_for(folder):
+    (folder / "a.log").write_text("A log.", encoding="utf-8")
+    with pytest.raises(SourceReadError, match=r"only files that end in \.txt, .*SourceFolder\(folder, endings="):
+        SourceFolder(folder)("a.log")
+    read = as_reader(SourceFolder(folder, endings=[".LOG"], max_bytes=6))
+    assert read is not None
+    assert read("a.log") == "A log."
+    with pytest.raises(SourceReadError, match=r"has 6 bytes, and the limit is 5; .*SourceFolder\(folder, max_bytes="):
+        SourceFolder(folder, endings=[".log"], max_bytes=5)("a.log")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"endings": ".txt"}, {"endings": []}, {"endings": ["txt"]}, {"endings": [5]}, {"max_bytes": 0}]
+)
+def test_limits_that_mean_nothing_are_refused(folder, wrong: dict[str, Any]):
+    with pytest.raises(OptionError):
+        SourceFolder(folder, **wrong)
+
+
 def test_paths_and_numbers_name_the_texts_of_a_mapping_as_they_do_in_metadata():
     by_path, by_number = as_reader({Path("a/b.txt"): "B"}), as_reader(MappingProxyType[Any, str]({5: "Five"}))
     assert by_path is not None
@@ -195,5 +232,5 @@ def test_what_reads_nothing_is_refused(given, tmp_path, monkeypatch):
 
 
 def test_a_file_is_no_folder(folder):
-    with pytest.raises(OptionError, match="folder that is there"):
+    with pytest.raises(OptionError, match="existing folder"):
         as_reader(folder / "a.txt")

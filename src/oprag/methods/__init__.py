@@ -15,6 +15,7 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
 from oprag.methods.registry import method_names, register
 from oprag.methods.result import PassageAnswer, Result, nothing_found
+from oprag.methods.sources import SourceFolder
 from oprag.methods.task import Task
 from oprag.methods.template import Template, TextTemplate
 from oprag.methods.units import packed, units
@@ -36,6 +37,7 @@ __all__ = [
     "ReadSources",
     "Result",
     "Retrieve",
+    "SourceFolder",
     "Task",
     "Template",
     "TextTemplate",

@@ -2,19 +2,138 @@
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Callable, Mapping
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
-from oprag.errors import OptionError, SourceReadError
+from oprag.checks import check_count, requires
+from oprag.errors import InputFileError, OptionError, SourceReadError
 from oprag.source import text_of
 
-__all__ = ["ReadSource", "SourceReader", "as_reader", "read_with"]
+__all__ = ["ReadSource", "SourceFolder", "SourceReader", "as_reader", "read_with"]
+
+_ENDINGS = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf")
+_MAX_BYTES = 64 * 2**20
+# Opening a pipe would wait for a writer, and a terminal would become that of this process. Systems lack some of these.
+_FLAGS = ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK")
 
 ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | str | os.PathLike[str]
-"""Where whole sources come from: a function of the name, a mapping of names to texts, or a folder."""
+"""Where whole sources come from: a function of the name, a mapping of names to texts, or a folder.
+
+In LangChain, a function with a required parameter `filter` is also given the filter of the question, None without one.
+"""
+
+
+class SourceFolder:
+    """Reads the files of a folder: what `read_source=` makes of a path; pass one to change the limits.
+
+    The author of a document chooses its metadata, and with it the name of its source. So only regular files with these
+    endings are read, nothing outside the folder (links are resolved first), and no file or folder whose name begins
+    with a dot. Any other file in the folder can be named: give each tenant a folder or a function of its own.
+
+    Args:
+        folder: The folder.
+        endings: File name endings that may be read, ignoring case. The pages of a PDF are joined by blank lines.
+        max_bytes: Maximum size of a file in bytes.
+
+    Raises:
+        OptionError: The folder does not exist, or an option is invalid.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> folder = Path(mkdtemp())
+        >>> _ = (folder / "run.log").write_text("Started.")
+        >>> SourceFolder(folder, endings=(".txt", ".log"))("run.log")
+        'Started.'
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        endings: Iterable[str] = _ENDINGS,
+        max_bytes: int = _MAX_BYTES,
+    ) -> None:
+        # Resolved now, since a program may change its working directory later.
+        self._folder = Path(folder).resolve()
+        if not str(folder) or not self._folder.is_dir():
+            raise OptionError(f"read_source must be an existing folder, got {str(folder)!r}", folder)
+        self._endings = () if isinstance(endings, str) else tuple(str(one).lower() for one in endings)
+        if not self._endings or not all(one.startswith(".") for one in self._endings):
+            raise OptionError('endings must be a list such as [".txt", ".md"]', endings)
+        check_count("max_bytes", max_bytes, optional=False)
+        self._max_bytes = max_bytes
+
+    def __call__(self, name: str) -> str:
+        """The text of a file.
+
+        Raises:
+            SourceReadError: The file cannot be read, or may not be.
+            MissingExtraError: It is a PDF, and the package that reads PDFs is not installed.
+        """
+        place = self._place(name)
+        try:
+            data = self._data(place, name)
+        except OSError as error:
+            raise SourceReadError(f"cannot read source {name!r}: {error.strerror or error}", name) from error
+        if place.suffix.lower() == ".pdf":
+            # Loaded on demand: most folders have no PDF.
+            from oprag.pdf import pdf_pages
+
+            try:
+                return "\n\n".join(pdf_pages(name, data, "cli"))
+            except InputFileError as error:
+                raise SourceReadError(f"cannot read source {name!r}: {error}", name) from error
+        try:
+            return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
+        except UnicodeDecodeError as error:
+            raise SourceReadError(
+                f"source {name!r} is not UTF-8 text; give read_source= a function that reads it", name
+            ) from error
+
+    def _place(self, name: str) -> Path:
+        """The path of a file, with all links resolved."""
+        folder = self._folder
+        try:
+            places = [(folder / name).resolve(), Path(name).resolve()]
+            inside = [place for place in places if place.is_relative_to(folder)]
+            place = next((place for place in inside if place.is_file()), None)
+        except (OSError, ValueError, RuntimeError) as error:  # too long, zero bytes, circles of links
+            raise SourceReadError(f"source {name!r} is not a file name: {error}", name) from error
+        if not inside:
+            raise SourceReadError(f"source {name!r} is outside the folder {str(folder)!r}", name)
+        if place is None:
+            raise SourceReadError(f"there is no file {name!r} in {str(folder)!r}", name)
+        if any(part.startswith(".") for part in place.relative_to(folder).parts):
+            raise SourceReadError(f"source {name!r} is hidden: names that begin with a dot are not read", name)
+        if not place.name.lower().endswith(self._endings):
+            raise SourceReadError(
+                f"source {name!r} is not read: only files that end in {', '.join(self._endings)} are; to allow others, "
+                "use read_source=SourceFolder(folder, endings=...)",
+                name,
+            )
+        return place
+
+    def _data(self, place: Path, name: str) -> bytes:
+        """The bytes of a regular file; what replaces it after the check is refused, not followed or waited for."""
+        descriptor = os.open(place, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in _FLAGS))
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise SourceReadError(f"source {name!r} is not a regular file", name)
+            if status.st_size > self._max_bytes:
+                raise SourceReadError(
+                    f"source {name!r} has {status.st_size:,} bytes, and the limit is {self._max_bytes:,}; to raise it, "
+                    "use read_source=SourceFolder(folder, max_bytes=...)",
+                    name,
+                )
+            return file.read()
 
 
 class SourceReader:
@@ -24,16 +143,13 @@ class SourceReader:
         read_source: Where the texts come from.
 
     Raises:
-        OptionError: It is no function that gives texts, no mapping, and no folder that is there.
+        OptionError: It is not a function, a mapping or an existing folder.
     """
 
     def __init__(self, read_source: ReadSource) -> None:
         self._read_source: Any = read_source
         if isinstance(read_source, str | os.PathLike):
-            # Now, since a program may change its folder later.
-            self._read_source = Path(read_source).resolve()
-            if not str(read_source) or not self._read_source.is_dir():
-                raise OptionError(f"read_source must be a folder that is there, got {str(read_source)!r}", read_source)
+            self._read_source = SourceFolder(read_source)
         elif iscoroutinefunction(read_source):
             raise OptionError("read_source must be a function that gives the text, and not an async one", read_source)
         elif not isinstance(read_source, Mapping) and not callable(read_source):
@@ -41,24 +157,26 @@ class SourceReader:
                 f"read_source must be a folder, a mapping or a function, got {type(read_source).__name__}", read_source
             )
 
+    def filtered(self, filter: Any) -> SourceReader:
+        """A reader for a question with this filter, which is passed to a function that requires it."""
+        if not requires(self._read_source, "filter"):
+            return self
+        reader = copy(self)
+        reader._read_source = partial(self._read_source, filter=filter)  # noqa: SLF001
+        return reader
+
     def __call__(self, name: str) -> str:
         """The text of a source.
 
         Raises:
-            SourceReadError: It cannot be had, or lies outside of the folder.
+            SourceReadError: It cannot be had, or must not be read.
         """
-        text = self._text(name)
+        given = self._read_source
+        text = text_of(given, name) if isinstance(given, Mapping) else given(name)
         if not isinstance(text, str):
             found = "nothing" if text is None else type(text).__name__
             raise SourceReadError(f"read_source has no text for source {name!r}: it gave {found}", name)
         return text
-
-    def _text(self, name: str) -> Any:
-        if isinstance(self._read_source, Mapping):
-            return text_of(self._read_source, name)
-        if isinstance(self._read_source, Path):
-            return _file_text(self._read_source, name)
-        return self._read_source(name)
 
 
 def as_reader(read_source: ReadSource | None) -> SourceReader | None:
@@ -68,31 +186,6 @@ def as_reader(read_source: ReadSource | None) -> SourceReader | None:
         OptionError: `read_source` is nothing to read from.
     """
     return None if read_source is None else SourceReader(read_source)
-
-
-def _file_text(folder: Path, name: str) -> str:
-    """The text of a file inside a folder.
-
-    The name comes from metadata, which anybody may have written, so it must not lead out of the folder.
-    """
-    try:
-        places = [(folder / name).resolve(), Path(name).resolve()]
-        inside = [place for place in places if place.is_relative_to(folder)]
-        place = next((place for place in inside if place.is_file()), None)
-    except (OSError, ValueError, RuntimeError) as error:  # too long, zero bytes, circles of links
-        raise SourceReadError(f"source {name!r} is no file name: {error}", name) from error
-    if not inside:
-        raise SourceReadError(f"source {name!r} lies outside of the folder {str(folder)!r}", name)
-    if place is None:
-        raise SourceReadError(f"there is no file {name!r} in {str(folder)!r}", name)
-    try:
-        return place.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise SourceReadError(f"cannot read source {name!r}: {error.strerror or error}", name) from error
-    except UnicodeDecodeError as error:
-        raise SourceReadError(
-            f"source {name!r} is not UTF-8 text; give read_source= a function that reads it", name
-        ) from error
 
 
 def read_with(reader: SourceReader | None, name: str) -> str:

@@ -60,7 +60,7 @@ def test_unknown_options_are_refused(options: dict[str, Any]):
         ({"method": "self_route"}, "read_source"),
         ({"method": "step_down", "inner_method": "step_down"}, "without end"),
         ({"method": "step_down", "inner_method": "long_context"}, "read_source"),
-        ({"read_source": "/no/such/folder"}, "read_source must be a folder"),
+        ({"read_source": "/no/such/folder"}, "read_source must be an existing folder"),
         ({"read_source": 3}, "read_source must be"),
         ({"k": 0}, "k must be"),
         ({"token_budget": 0}, "token_budget"),

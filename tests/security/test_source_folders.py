@@ -1,0 +1,115 @@
+"""The metadata of a document chooses the file that `read_source=FOLDER` reads; only documents may be read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+
+from oprag import SourceReadError
+from oprag.langchain import OrderPreservingChain
+from oprag.methods import SourceFolder
+from tests.langchain.conftest import RecordingChatModel, giving
+
+SECRET = "key=hunter2"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Documents, and beside them what an application leaves in a folder."""
+    inside = tmp_path / "docs"
+    for name in (
+        ".env",
+        ".env.txt",
+        ".git/a.txt",
+        "app.db",
+        "id_rsa",
+        "a.toml",
+        "notes.txt~",
+        "deep/.a.md",
+    ):
+        (inside / name).parent.mkdir(parents=True, exist_ok=True)
+        (inside / name).write_text(SECRET)
+    (inside / "report.txt").write_text("A report.")
+    (tmp_path / "other.txt").write_text(SECRET)
+    return inside
+
+
+def prompt_for(source: str, folder: Path) -> str:
+    """What a model reads when a document names this source."""
+    model = RecordingChatModel()
+    retriever = giving([Document("Planted.", metadata={"source": source})])
+    OrderPreservingChain(llm=model, retriever=retriever, method="long_context", read_source=folder).invoke("Why?")
+    return str(model.prompts[0])
+
+
+def test_a_document_is_read(folder):
+    assert "A report." in prompt_for("report.txt", folder)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".env",
+        ".env.txt",
+        "./.env",
+        "deep/../.env",
+        ".git/a.txt",
+        "deep/.a.md",
+        "app.db",
+        "id_rsa",
+        "a.toml",
+        "notes.txt~",
+        "../other.txt",
+    ],
+)
+def test_files_of_the_application_are_not_read(folder, name):
+    for chosen in (name, str(folder / name)):
+        with pytest.raises(SourceReadError):
+            prompt_for(chosen, folder)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize("target", [".env", ".git/a.txt", "id_rsa", "../other.txt", "/etc/passwd"])
+def test_a_link_with_a_harmless_name_leads_to_none_of_them(folder, target):
+    (folder / "link.txt").symlink_to(target)
+    with pytest.raises(SourceReadError):
+        prompt_for("link.txt", folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+def test_what_takes_the_place_of_a_file_while_it_is_opened_is_not_waited_for(folder, monkeypatch):
+    read, opened = SourceFolder(folder), os.open
+
+    def swap(path: Path, flags: int) -> int:
+        path.unlink()
+        os.mkfifo(path)
+        return opened(path, flags)
+
+    monkeypatch.setattr(os, "open", swap)
+    with pytest.raises(SourceReadError, match="not a regular file"):
+        read("report.txt")
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="links are followed there")
+def test_a_link_that_takes_the_place_of_a_file_while_it_is_opened_is_not_followed(folder, monkeypatch):
+    read, opened = SourceFolder(folder), os.open
+
+    def swap(path: Path, flags: int) -> int:
+        path.unlink()
+        path.symlink_to("../other.txt")
+        return opened(path, flags)
+
+    monkeypatch.setattr(os, "open", swap)
+    with pytest.raises(SourceReadError, match="cannot read source"):
+        read("report.txt")
+
+
+def test_a_file_of_any_size_is_not_loaded(folder):
+    with (folder / "large.txt").open("wb") as file:
+        file.truncate(10**8)
+    with pytest.raises(SourceReadError, match="100,000,000 bytes, and the limit is 67,108,864"):
+        prompt_for("large.txt", folder)
