@@ -39,6 +39,7 @@ class ChatGroq(BaseChatModel):
 
     model: str
     base_url: str | None = None
+    api_key: str | None = None
     temperature: float | None = None
     max_tokens: int | None = None
 

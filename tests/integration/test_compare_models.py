@@ -225,3 +225,13 @@ class TestLocal:
     def test_settings_that_it_does_not_know(self, wrong):
         with pytest.raises(ExperimentError, match=next(iter(wrong))):
             as_model("local", **wrong)
+
+
+def test_the_key_of_the_provider_stays_away_from_another_host(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    monkeypatch.setenv("THEIR_KEY", "sk-of-theirs")
+    for settings in ({}, {"api_key_env": "THEIR_KEY"}, {"api_key_env": "OPENAI_API_KEY"}):
+        assert by_name(server, **settings).complete(PROMPT).error is None
+    sent = [headers["authorization"] for headers in server.headers]
+    assert sent == ["Bearer -", "Bearer sk-of-theirs", "Bearer sk-of-openai"]
+    assert "sk-of-openai" not in str(server.headers[:2])

@@ -13,13 +13,16 @@ from oprag.compare.answer_tables import Spent
 from oprag.compare.checking import Found
 from oprag.compare.data.data_set import fields_text
 from oprag.compare.dry_run import Asked, DryRun, Planned
+from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment
+from oprag.compare.models import ModelSpec
 from oprag.compare.money import Limits, Price
 from oprag.compare.opened import Opened, Unopened
 from oprag.compare.reading import read_notes
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.scoring import Scorable
 from oprag.compare.work import Unit
+from oprag.providers.addresses import shown_address
 
 __all__ = ["Plan", "make_plan"]
 
@@ -33,12 +36,14 @@ class ModelPlan:
         input_tokens: The tokens of their prompts, by the counter of the experiment.
         output_tokens: The tokens of the replies, at the longest that the model was told, or 100 each.
         money: What that costs; None without a price.
+        address: Where the prompts are sent; None for the provider's own host.
     """
 
     calls: int
     input_tokens: int
     output_tokens: int
     money: float | None
+    address: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +67,7 @@ class Plan:
         failures: How many questions in cells cannot be answered, by reason: nothing fits a budget, say.
         stand_in: The embedders that cost money, in whose place the packaged one was asked; empty where the plan knows
             the contexts themselves.
+        addresses: Where texts are embedded, by embedder, other than at the provider's own host.
         limits: The most that may be spent.
         spent: What earlier runs have spent.
         notes: How many of the answers that are there have each note, such as that the reply was empty.
@@ -87,6 +93,7 @@ class Plan:
     limits: Limits
     spent: Spent
     notes: Mapping[str, int] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
     scorable: Mapping[str, Scorable] = field(default_factory=dict)
     other_fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unscored: str | None = None
@@ -159,7 +166,7 @@ def make_plan(
         spent = Spent() if file is None else file.spent(name)
         notes = read_notes(file, name) if file is not None and waiting.done and not measure else {}
     asked = dry.asked if again is None else again.asked(planned, waiting.units)
-    prices = opened.experiment.prices
+    experiment = opened.experiment
     return Plan(
         cells=len(opened.cells.cells),
         combinations=opened.cells.combinations,
@@ -170,10 +177,16 @@ def make_plan(
         done=waiting.done,
         failed=waiting.failed,
         calls_unshared=sum(one.calls for one in asked.values()) if measure else sum(one.asked.calls for one in planned),
-        models={name: _model_plan(one, prices.get(name)) for name, one in asked.items()},
+        models={
+            name: _model_plan(one, experiment.prices.get(name), _address(experiment.models[name]))
+            for name, one in asked.items()
+        },
+        addresses={
+            name: address for name in opened.embedders if (address := _address(experiment.embedders[name])) is not None
+        },
         failures=dict(Counter(one.failure for one in planned if one.failure is not None)),
         stand_in=costly,
-        limits=opened.experiment.limits,
+        limits=experiment.limits,
         spent=spent,
         notes=dict(notes),
         scorable=opened.scorable,
@@ -238,10 +251,20 @@ def _waiting(opened: Opened, file: ResultsFile | None, again: _Again | None, *, 
     return _Waiting(left, len(units), len(places.keys() & found.answered), len(failed))
 
 
-def _model_plan(asked: Asked, price: Price | None) -> ModelPlan:
+def _model_plan(asked: Asked, price: Price | None, address: str | None) -> ModelPlan:
     usage = asked.usage
-    money = None if price is None else price.of(usage)
-    return ModelPlan(calls=asked.calls, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, money=money)
+    return ModelPlan(
+        calls=asked.calls,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        money=None if price is None else price.of(usage),
+        address=address,
+    )
+
+
+def _address(spec: ModelSpec | EmbedderSpec) -> str | None:
+    """The address to which the settings send texts; several with commas, None for the provider's own."""
+    return ", ".join(map(shown_address, spec.addresses)) or None
 
 
 def _lines(plan: Plan) -> Iterator[str]:
@@ -261,7 +284,11 @@ def _lines(plan: Plan) -> Iterator[str]:
         )
     for name, model in plan.models.items():
         money = "" if model.money is None else f", {model.money:,.2f}"
-        yield f"  {name}: {model.calls:,} calls, {model.input_tokens:,} tokens in, {model.output_tokens:,} out{money}"
+        to = "" if model.address is None else f", to {model.address}"
+        tokens = f"{model.input_tokens:,} tokens in, {model.output_tokens:,} out"
+        yield f"  {name}: {model.calls:,} calls, {tokens}{money}{to}"
+    for name, address in plan.addresses.items():
+        yield f"  {name}: embeds at {address}"
     for name in plan.stand_in:
         yield f"  planned with the packaged embedder in place of {name}, which costs money"
     limits = {name: limit for name, limit in vars(plan.limits).items() if limit is not None}

@@ -66,7 +66,7 @@ def check_local_settings(settings: Mapping[str, Any]) -> None:
         OptionError: It knows no such setting.
     """
     check_local_model()
-    for fixed in ("base_url", "model", "api_key"):
+    for fixed in ("base_url", "openai_api_base", "model", "model_name", "api_key", "openai_api_key"):
         if fixed in settings:
             raise OptionError(f"{fixed} goes with PROVIDER:MODEL, and not with {LOCAL}", settings[fixed])
     _complete(partial(local_client, "http://127.0.0.1"), LOCAL, settings, {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -14,19 +14,21 @@ from oprag.providers.reason import reason
 __all__ = ["function_named", "made_by", "no_function", "required_function"]
 
 
-def function_named(name: str) -> Callable[..., Any] | None:
+def function_named(name: str, providers: Collection[str] = ()) -> Callable[..., Any] | None:
     """The function that a name means; None where there is no such module, or it has no such function.
 
-    Names of providers and models look the same, so nothing is wrong with a name that means none.
+    Names of providers and models look the same, so a name that means no function is no error. Looking for a module
+    imports its parents: only for names that the user typed or trusts.
 
     Args:
         name: MODULE:FUNCTION; the module must be found where Python looks for modules.
+        providers: Names before the colon that are never modules.
 
     Raises:
         ExperimentError: There is the module, and it cannot be imported.
     """
     module, _, function = name.partition(":")
-    if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
+    if module in providers or not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
         return None
     try:
         # What is imported already need not be found again: that may be impossible, as for the program itself.
@@ -44,10 +46,10 @@ def function_named(name: str) -> Callable[..., Any] | None:
     return found if callable(found) else None
 
 
-def no_function(name: Any) -> str:
+def no_function(name: Any, providers: Collection[str] = ()) -> str:
     """What to add to the message that there is no such model, for a name that looks like that of a function."""
     module, _, function = str(name).partition(":")
-    if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
+    if module in providers or not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
         return ""
     if module in sys.modules:
         return f"; nor has the module {module!r} a function {function!r}"

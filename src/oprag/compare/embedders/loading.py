@@ -10,7 +10,8 @@ from oprag.compare.embedders.spending import runs_here
 from oprag.compare.kinds import descends
 from oprag.compare.models.identity import plain_settings
 from oprag.errors import ExperimentError
-from oprag.providers import LOCAL
+from oprag.providers import EMBEDDING_PROVIDERS, LOCAL
+from oprag.providers.addresses import addresses_of, is_here, provider_of, with_key
 from oprag.providers.functions import function_named, made_by
 from oprag.providers.tokenizing.tokenizers import HUGGINGFACE
 from oprag.settings import digest_of
@@ -35,13 +36,16 @@ class LoadedEmbedder(NamedTuple):
     tokenizer: str = ""
 
 
-def load_embedder(given: Any, name: str | None, settings: Mapping[str, Any]) -> LoadedEmbedder:
+def load_embedder(
+    given: Any, name: str | None, settings: Mapping[str, Any], api_key_env: str | None = None
+) -> LoadedEmbedder:
     """What embeds.
 
     Args:
         given: What `EmbedderSpec` takes.
         name: What the user calls it, for one that does not say which model it is.
         settings: Of an embedder that is given by a name.
+        api_key_env: The environment variable that has its key.
 
     Raises:
         ExperimentError: There is no such embedder, or it needs a name.
@@ -57,22 +61,26 @@ def load_embedder(given: Any, name: str | None, settings: Mapping[str, Any]) -> 
     kind, _, model = given.partition(":")
     if kind == HUGGINGFACE and model.strip():
         return LoadedEmbedder(HuggingFaceEmbedder(model, settings), spends=False, tokenizer=given)
-    function = function_named(given)
+    function = function_named(given, EMBEDDING_PROVIDERS)
     if function is not None:
         return _of_object(made_by(given, function, settings), name, settings, f", {given}")
     from oprag.providers.embedders import ProviderEmbedder
 
-    embedder = ProviderEmbedder(given, f"The embedder {given!r}", **settings)
+    embedder = ProviderEmbedder(given, f"The embedder {given!r}", **with_key(given, settings, api_key_env))
     if not embedder.tells_settings:
         embedder.name = f"{given} {digest_of(plain_settings(settings, given))}"
-    return LoadedEmbedder(embedder, spends=is_paid_provider(given))
+    return LoadedEmbedder(embedder, spends=is_paid_provider(given, settings))
 
 
-def is_paid_provider(given: Any) -> bool:
-    """Whether it is PROVIDER:MODEL, and the provider's models do not run where they are called."""
-    if not isinstance(given, str) or given == LOCAL or given.partition(":")[0] in (HUGGINGFACE, *_FREE):
+def is_paid_provider(given: Any, settings: Mapping[str, Any]) -> bool:
+    """Whether it is PROVIDER:MODEL, and the models do not run on this machine, as far as that is known."""
+    if not isinstance(given, str) or given == LOCAL or given.partition(":")[0] == HUGGINGFACE:
         return False
-    return function_named(given) is None
+    if function_named(given, EMBEDDING_PROVIDERS) is not None:
+        return False
+    provider = provider_of(given)
+    addresses = addresses_of(settings, provider)
+    return not all(map(is_here, addresses)) if addresses else provider not in _FREE
 
 
 def _of_object(given: Any, name: str | None, settings: Mapping[str, Any], maker: str = "") -> LoadedEmbedder:

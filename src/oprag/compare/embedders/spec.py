@@ -12,7 +12,8 @@ from oprag.checks import check_bool, check_text
 from oprag.compare.embedders.loading import is_paid_provider, load_embedder
 from oprag.compare.models.identity import plain_settings
 from oprag.errors import ExperimentError, OptionError
-from oprag.providers import LOCAL
+from oprag.providers import EMBEDDING_PROVIDERS, LOCAL
+from oprag.providers.addresses import addresses_of, provider_of
 from oprag.providers.functions import no_function
 from oprag.providers.tokenizing.tokenizers import HUGGINGFACE, NamedTokenizer, tokenizer_of
 from oprag.settings import digest_of, plain
@@ -86,6 +87,7 @@ class EmbedderSpec:
             "huggingface:PATH"; for all others the packaged one's.
         spends: Whether using it may cost money; by default what does not run on this machine may.
         settings: Of an embedder that is given by a name: whatever it knows; the arguments of a function.
+        api_key_env: The environment variable that has the key, as in `ModelSpec`.
 
     Raises:
         ExperimentError: There are settings for an embedder that is no name, or an empty name.
@@ -99,8 +101,10 @@ class EmbedderSpec:
     tokenizer: str | None = None
     spends: bool | None = None
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    api_key_env: str | None = None
 
     def __post_init__(self) -> None:
+        check_text("api_key_env", self.api_key_env, optional=True)
         check_text("name", self.name, optional=True)
         check_text("question_prefix", self.question_prefix)
         check_text("document_prefix", self.document_prefix)
@@ -115,6 +119,8 @@ class EmbedderSpec:
                 f"{', '.join(self.settings)}",
                 self.given,
             )
+        if self.api_key_env is not None and provider_of(self.given) not in EMBEDDING_PROVIDERS - {HUGGINGFACE}:
+            raise ExperimentError("api_key_env goes with PROVIDER:MODEL", self.api_key_env)
 
     @property
     def label(self) -> str:
@@ -144,7 +150,12 @@ class EmbedderSpec:
     @property
     def may_need_key(self) -> bool:
         """Whether opening it may need the key of a provider who is paid."""
-        return self.spends is not False and is_paid_provider(self.given)
+        return self.spends is not False and is_paid_provider(self.given, self.settings)
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses in its settings, other than the provider's own."""
+        return addresses_of(self.settings, provider_of(self.given))
 
     def unopened(self, identity: str) -> ExperimentEmbedder:
         """What is known of the embedder before it is opened: it counts tokens, and embeds nothing.
@@ -170,9 +181,9 @@ class EmbedderSpec:
             MissingExtraError: What it needs is not installed.
         """
         try:
-            loaded = load_embedder(self.given, self.name, self.settings)
+            loaded = load_embedder(self.given, self.name, self.settings, self.api_key_env)
         except OptionError as error:
-            raise ExperimentError(f"{error}{no_function(self.given)}", error.value) from error
+            raise ExperimentError(f"{error}{no_function(self.given, EMBEDDING_PROVIDERS)}", error.value) from error
         prefixes = (self.question_prefix, self.document_prefix)
         own = self.tokenizer or loaded.tokenizer or _own_tokenizer(loaded.embedder)
         note = "" if own else "documents are cut and counted by the packaged tokenizer"
@@ -203,8 +214,8 @@ def as_compare_embedder(given: Any = LOCAL, name: str | None = None, **settings:
     Args:
         given: What `EmbedderSpec` takes, one of those, or an `ExperimentEmbedder`, which stays as it is.
         name: What it is called in tables.
-        settings: `question_prefix`, `document_prefix`, `tokenizer`, `spends`, and the settings of an embedder that is
-            given by a name.
+        settings: `question_prefix`, `document_prefix`, `tokenizer`, `spends`, `api_key_env`, and the settings of an
+            embedder that is given by a name.
 
     Raises:
         ExperimentError: There is no such embedder, it knows no such setting, or needs a name.
@@ -215,6 +226,6 @@ def as_compare_embedder(given: Any = LOCAL, name: str | None = None, **settings:
         if name is not None or settings:
             raise ExperimentError(f"this embedder has its name and its settings already: {given!r}", given)
         return given.open() if isinstance(given, EmbedderSpec) else given
-    names = ("question_prefix", "document_prefix", "tokenizer", "spends")
+    names = ("question_prefix", "document_prefix", "tokenizer", "spends", "api_key_env")
     own = {option: settings.pop(option) for option in names if option in settings}
     return EmbedderSpec(given, name, **own, settings=settings).open()

@@ -15,7 +15,8 @@ from oprag.compare.models.retrying import RETRIES, Retrying
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.completion import Completion
 from oprag.methods.message import Prompt
-from oprag.providers import LOCAL
+from oprag.providers import CHAT_PROVIDERS, LOCAL
+from oprag.providers.addresses import addresses_of, is_here, provider_of, with_key
 from oprag.providers.functions import function_named, made_by, no_function
 from oprag.settings import digest_of, plain
 
@@ -69,12 +70,16 @@ class ModelSpec:
             which one it is, as functions do not, and replies are then kept under it: another model must have another.
         settings: Of a model that is given by a name: `base_url`, `temperature`, `max_tokens` and whatever else it
             knows; the arguments of a function that gives a model.
+        api_key_env: The environment variable that has the key, for PROVIDER:MODEL; by default the one that the
+            provider's client reads. To another host that the settings name (`base_url`) only the key of the variable
+            that is named here is sent, else a placeholder.
         retries: How often a call is made again whose failure may pass. By default twice, and never where the client of
             a model does so itself: that of a model that is given by a name is told not to.
         window: How many tokens the model can read; by default what it says itself.
 
     Raises:
-        ExperimentError: There are settings for a model that is no name, or an empty name.
+        ExperimentError: There are settings for a model that is no name, or an empty name; or a variable of a key for
+            one that is not PROVIDER:MODEL.
         OptionError: A number is none.
 
     Example:
@@ -87,8 +92,10 @@ class ModelSpec:
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     retries: int | None = None
     window: int | None = None
+    api_key_env: str | None = None
 
     def __post_init__(self) -> None:
+        check_text("api_key_env", self.api_key_env, optional=True)
         check_count("retries", self.retries, least=0)
         check_count("window", self.window)
         check_text("name", self.name, optional=True)
@@ -100,6 +107,8 @@ class ModelSpec:
                 f"{type(self.given).__name__} itself",
                 self.given,
             )
+        if self.api_key_env is not None and provider_of(self.given) not in CHAT_PROVIDERS:
+            raise ExperimentError("api_key_env goes with PROVIDER:MODEL", self.api_key_env)
 
     @property
     def label(self) -> str:
@@ -124,7 +133,7 @@ class ModelSpec:
         if not isinstance(self.given, str) or self.given == LOCAL:
             return ""
         # Two names of one function are two models, as replies are kept under the name.
-        own = None if self.gives_likelihoods or function_named(self.given) is None else self.name
+        own = None if self.gives_likelihoods or self._function is None else self.name
         return f"model {digest_of([self.given, plain_settings(self.settings, self.label), own])}"
 
     @property
@@ -133,14 +142,27 @@ class ModelSpec:
         return gives_likelihoods(self.given)
 
     @property
+    def _function(self) -> Any:
+        """The function that a name means."""
+        return function_named(self.given, CHAT_PROVIDERS)
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses in its settings, other than the provider's own."""
+        return addresses_of(self.settings, provider_of(self.given))
+
+    @property
     def may_cost(self) -> bool:
         """Whether asking it may cost money: PROVIDER:MODEL that is not known to run on this machine."""
         if not isinstance(self.given, str) or self.given == LOCAL or self.gives_likelihoods:
             return False
+        if self._function is not None:
+            return False
+        if self.addresses:
+            return not all(map(is_here, self.addresses))
         provider, _, model = self.given.partition(":")
         # Ollama runs its models here, but for those in its cloud.
-        runs_here = provider == "ollama" and not model.endswith("cloud")
-        return not runs_here and function_named(self.given) is None
+        return provider != "ollama" or model.endswith("cloud")
 
     def open(self, stop: Event | None = None) -> Model:
         """The model; the packaged one is not started before its first call.
@@ -185,13 +207,14 @@ class ModelSpec:
         """What a name means."""
         from oprag.providers.chat_models import load_chat_model
 
-        function = function_named(self.given)
+        function = self._function
         if function is not None:
             return made_by(self.given, function, self.settings)
+        settings = with_key(self.given, self.settings, self.api_key_env)
         try:
-            return load_chat_model(self.given, self.settings, feature=f"The model {self.given!r}", defaults=_CLIENT)
+            return load_chat_model(self.given, settings, feature=f"The model {self.given!r}", defaults=_CLIENT)
         except OptionError as error:
-            raise ExperimentError(f"{error}{no_function(self.given)}", error.value) from error
+            raise ExperimentError(f"{error}{no_function(self.given, CHAT_PROVIDERS)}", error.value) from error
 
     def _identity(self, model: Any) -> str:
         told = told_by(model)
@@ -199,7 +222,7 @@ class ModelSpec:
             return told
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
         settings = plain_settings(self.settings, self.label)
-        if isinstance(self.given, str) and function_named(self.given) is None:
+        if isinstance(self.given, str) and self._function is None:
             return f"{kind}({self.given}) {digest_of(settings)}"
         if self.name is not None:
             # Another function is another model, whatever it is called.
@@ -234,7 +257,7 @@ def as_model(given: Any, name: str | None = None, *, stop: Event | None = None, 
         given: What `ModelSpec` takes, one of those, or a `Model`, which stays as it is.
         name: What it is called in tables.
         stop: Ends the waiting for another try, and all further tries, when it is set.
-        settings: `retries`, `window`, and the settings of a model that is given by its name.
+        settings: `retries`, `window`, `api_key_env`, and the settings of a model that is given by its name.
 
     Raises:
         ExperimentError: There is no such model, it knows no such setting, or needs a name.
@@ -245,5 +268,5 @@ def as_model(given: Any, name: str | None = None, *, stop: Event | None = None, 
         if name is not None or settings:
             raise ExperimentError(f"this model has its name and its settings already: {given!r}", given)
         return given.open(stop) if isinstance(given, ModelSpec) else given
-    own = {option: settings.pop(option) for option in ("retries", "window") if option in settings}
+    own = {option: settings.pop(option) for option in ("retries", "window", "api_key_env") if option in settings}
     return ModelSpec(given, name, settings, **own).open(stop)
