@@ -79,7 +79,7 @@ def test_the_file_with_every_key_is_read(tmp_path):
     write_data(tmp_path / "stories")
     (tmp_path / "all.toml").write_text(EVERYTHING, encoding="utf-8")
     assert set(tomllib.loads(EVERYTHING)) == {field.name for field in fields(Experiment)}
-    experiment = read_experiment(tmp_path / "all.toml")
+    experiment = read_experiment(tmp_path / "all.toml", trust=True)
     # The control has no order and no context; random has three seeds.
     assert len(experiment.cells().cells) == 2 * (3 * 2 * (2 + 3) + 1)
     line = next(line for line in EVERYTHING.splitlines() if line.startswith("[stores"))

@@ -13,7 +13,7 @@ CLASSES = {name: getattr(errors, name) for name in errors.__all__}
 def drawn() -> dict[str, tuple[str, str | None]]:
     """Each class in the tree of the docstring, with the builtin in brackets or the class at the root of its tree."""
     tree: dict[str, tuple[str, str | None]] = {}
-    root = ""
+    root = child = ""
     for line in (errors.__doc__ or "").splitlines():
         if match := re.fullmatch(r"    (\w+) \((\w+)\)", line):
             root = match[1]
@@ -23,6 +23,9 @@ def drawn() -> dict[str, tuple[str, str | None]]:
             tree[root] = ("Exception", None)
         elif match := re.fullmatch(r"    [├└]── (\w+)(?: \((\w+)\))? +\S.*", line):
             tree[match[1]] = (match[2] or "", root)
+            child = match[1]
+        elif match := re.fullmatch(r"    │   [├└]── (\w+) +\S.*", line):
+            tree[match[1]] = ("", child)
     return tree
 
 
@@ -48,7 +51,7 @@ def test_every_error_is_a_builtin_too_and_carries_its_value(name):
         assert issubclass(kind, UserWarning)
         return
     assert issubclass(kind, OpragError)
-    assert any(base.__module__ == "builtins" for base in kind.__bases__)
+    assert any(base.__module__ == "builtins" for base in {*kind.__mro__} - {*Exception.__mro__})
     value = object()
     error = kind("what happened", value)
     assert error.value is value

@@ -40,6 +40,7 @@ from oprag.errors import (
     SourceTooLongError,
     SourceWarning,
     TokenizerError,
+    UntrustedExperimentError,
 )
 from oprag.lazy import loader, shown_in
 from oprag.place import SourceReport
@@ -94,6 +95,7 @@ __all__ = [
     "Span",
     "TokenWindow",
     "TokenizerError",
+    "UntrustedExperimentError",
     "VectorCache",
     "__version__",
     "approximate_tokens",

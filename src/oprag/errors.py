@@ -14,6 +14,7 @@
     ├── InputFileError (OSError)            a text file cannot be read
     ├── DataError (ValueError)              a file of questions or documents is not as its format says
     ├── ExperimentError (ValueError)        an experiment cannot be run as it is described
+    │   └── UntrustedExperimentError        an experiment file has parts that need trust
     ├── ResultsFileError (OSError)          a file of results is damaged, or cannot be read or written
     ├── MeasuringError (RuntimeError)       what was run in a process of its own failed, died or took too long
     ├── LikelihoodError (ValueError)        the likelihood of an answer cannot be had
@@ -69,6 +70,7 @@ __all__ = [
     "SourceTooLongError",
     "SourceWarning",
     "TokenizerError",
+    "UntrustedExperimentError",
 ]
 
 
@@ -134,6 +136,15 @@ class DataError(OpragError, ValueError):
 
 class ExperimentError(OpragError, ValueError):
     """An experiment names what there is not, or cannot be run as it is described; raised before anything is spent."""
+
+
+class UntrustedExperimentError(ExperimentError):
+    """An experiment file has parts that need trust and was read without it; nothing was imported, called or opened."""
+
+    @property
+    def needs(self) -> tuple[Any, ...]:
+        """The parts, in the order of the file: each with its `place`, its `value` as text, and `why` it needs trust."""
+        return tuple(self.value or ())
 
 
 class ResultsFileError(OpragError, OSError):

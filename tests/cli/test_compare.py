@@ -26,14 +26,14 @@ from tests.compare.folders import model, write_data, write_experiment
 from tests.compare.helpers import rows
 
 ROOT = Path(__file__).parent.parent.parent
-COMMAND = [sys.executable, "-c", "from oprag.cli import main; main()", "compare"]
+COMMAND = [sys.executable, "-c", "from oprag.cli import main; main()", "compare", "--trust"]
 ORDERS = 'method = "stuff"\norder = ["source", "rank", "random"]\nseed = [1, 2]\nk = [2, 4]'
 NO_MODEL = 'method = "context_only"\norder = ["source", "rank"]\nk = [2, 3]'
 PRICE = "[prices.quick]\ninput = 1000\noutput = 1000"
 
 
 def compare(*arguments, **kwargs) -> Any:
-    return CliRunner().invoke(app, ["compare", *map(str, arguments)], **kwargs)
+    return CliRunner().invoke(app, ["compare", "--trust", *map(str, arguments)], **kwargs)
 
 
 def done(*arguments, code=0):

@@ -20,12 +20,12 @@ from tests.compare.html.parsed import page_of
 def folder(tmp_path):
     """A folder with an experiment that was run."""
     path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = [1, 3]', model())
-    assert run(read_experiment(path), tmp_path / "r.db").complete
+    assert run(read_experiment(path, trust=True), tmp_path / "r.db").complete
     return tmp_path
 
 
 def report(*arguments):
-    return CliRunner().invoke(app, ["report", *map(str, arguments)])
+    return CliRunner().invoke(app, ["report", "--trust", *map(str, arguments)])
 
 
 def refused(result, *words, code=1):
@@ -62,7 +62,7 @@ def test_texts_come_from_the_experiment_file(folder):
 def test_the_metric_and_the_experiment_are_named(folder):
     text = (folder / "harbour.toml").read_text(encoding="utf-8")
     (folder / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
-    run(read_experiment(folder / "other.toml"), folder / "r.db")
+    run(read_experiment(folder / "other.toml", trust=True), folder / "r.db")
     refused(report(folder / "r.db"), "several experiments", "harbour, other")
     assert report(folder / "r.db", "--name", "other", "--metric", "rouge_l").exit_code == 0
     page = page_of(folder / "r.html")
@@ -75,7 +75,7 @@ def test_refusals_are_sorted_by_the_model_that_is_named(folder):
     path = write_experiment(
         folder, 'method = "self_route"\nk = 1', '[models.quick]\nuse = "tests.cli.test_report:says_no"'
     )
-    assert run(read_experiment(path), folder / "s.db").complete
+    assert run(read_experiment(path, trust=True), folder / "s.db").complete
     assert report(folder / "s.db", "--classify-refusals", "tests.cli.test_report:says_b").exit_code == 0
     table = page_of(folder / "s.html").table("self-route", "Refused questions by kind")
     assert ["general", "4", "100.0 %"] in table

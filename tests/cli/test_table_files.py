@@ -14,7 +14,7 @@ GRID = 'method = "context_only"\norder = ["source", "rank"]\nk = [2, 3]'
 
 
 def compare(*arguments) -> Any:
-    return CliRunner().invoke(app, ["compare", *map(str, arguments)])
+    return CliRunner().invoke(app, ["compare", "--trust", *map(str, arguments)])
 
 
 def read_csv(path):

@@ -102,7 +102,7 @@ def written(tmp_path, text):
 
 def refusal(path, kind=ExperimentError, **changes):
     with pytest.raises(kind) as caught:
-        read_experiment(path, **changes)
+        read_experiment(path, trust=True, **changes)
     return str(caught.value)
 
 
@@ -146,7 +146,7 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
             {"method": "context_only", "k": 2, "stitch": False},
         ],
     )
-    from_file = read_experiment(path)
+    from_file = read_experiment(path, trust=True)
     first, second = Opened(from_file), Opened(in_python)
     assert [cell.values() for cell in first.cells.cells] == [cell.values() for cell in second.cells.cells]
     assert [row.key for row in first.cell_rows] == [row.key for row in second.cell_rows]
@@ -251,7 +251,10 @@ def test_settings_that_only_look_like_secrets_are_allowed(tmp_path):
     path = write_experiment(
         tmp_path, STUFF, '[models.m]\nuse = "openai:gpt-5-mini"\nmax_tokens = 5\nbase_url = "http://localhost:1/v1"'
     )
-    assert read_experiment(path).models["m"].settings == {"max_tokens": 5, "base_url": "http://localhost:1/v1"}
+    assert read_experiment(path, trust=True).models["m"].settings == {
+        "max_tokens": 5,
+        "base_url": "http://localhost:1/v1",
+    }
 
 
 GRIDS = {

@@ -44,7 +44,7 @@ def ran(tmp_path_factory) -> Comparison:
     path = write_experiment(
         folder, GRID, model(failing="did the comet"), metrics='["rouge_l", "token_f1", "inverted_pairs"]'
     )
-    return compare(path)
+    return compare(path, trust=True)
 
 
 def read_csv(path) -> list[dict[str, str]]:
@@ -208,7 +208,9 @@ def test_the_metric_that_is_meant_is_the_first_of_the_experiment(ran):
 
 
 def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
-    described = read_experiment(write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), limits="{calls = 0}"))
+    described = read_experiment(
+        write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), limits="{calls = 0}"), trust=True
+    )
     run = compare(described, tmp_path / "r.db")
     assert run.report is not None
     assert not run.report.complete
@@ -357,7 +359,7 @@ def test_what_was_measured_has_columns(tmp_path):
     path = write_experiment(
         tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="questions = 2"
     )
-    measure_cells(read_experiment(path), tmp_path / "r.db", warmup=0, repeats=2)
+    measure_cells(read_experiment(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
     run = Comparison.open(tmp_path / "r.db")
     with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
         taken = connection.execute(
@@ -384,8 +386,8 @@ def test_what_was_measured_has_columns(tmp_path):
 def test_measured_answers_have_what_they_took(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(seconds=0.02), data="questions = 2")
-    compare(path, tmp_path / "r.db")
-    measure_cells(read_experiment(path), tmp_path / "r.db", warmup=0, repeats=1)
+    compare(path, tmp_path / "r.db", trust=True)
+    measure_cells(read_experiment(path, trust=True), tmp_path / "r.db", warmup=0, repeats=1)
     run = Comparison.open(tmp_path / "r.db")
     rows = list(run.answers())
     assert len(rows) == 2
@@ -396,7 +398,7 @@ def test_measured_answers_have_what_they_took(tmp_path):
 
 def test_seconds_are_one_figure_wherever_they_are_shown(tmp_path):
     path = write_experiment(tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model())
-    compare(path, tmp_path / "r.db")
+    compare(path, tmp_path / "r.db", trust=True)
     # Every question is retrieved for in 0.1 s; one of four asks the model, for 5 s.
     with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
         (cell,) = connection.execute("SELECT id FROM cells WHERE method = 'stuff'").fetchone()
@@ -418,7 +420,7 @@ def test_seconds_are_one_figure_wherever_they_are_shown(tmp_path):
 def test_numbers_that_are_all_missing_are_numbers_in_parquet(tmp_path, answers):
     pq: Any = pytest.importorskip("pyarrow.parquet")
     path = write_experiment(tmp_path, 'method = "closed_book"', model())
-    run = compare(path, tmp_path / "r.db")
+    run = compare(path, tmp_path / "r.db", trust=True)
     run.to_parquet(tmp_path / "t.parquet", answers=answers)
     kinds = {field.name: str(field.type) for field in pq.read_table(tmp_path / "t.parquet").schema}
     assert kinds["context_tokens"] == "double"

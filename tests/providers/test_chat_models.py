@@ -4,6 +4,7 @@ import pytest
 
 from oprag import OptionError
 from oprag.errors import MissingExtraError
+from oprag.providers import CHAT_PROVIDERS, EMBEDDING_PROVIDERS
 from oprag.providers.chat_models import load_chat_model
 from tests.cli import provider
 
@@ -48,3 +49,11 @@ def test_without_langchain(monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
     with pytest.raises(MissingExtraError, match=r"A test needs an optional dependency: pip install 'oprag\[ask\]'"):
         load("groq:cranes")
+
+
+def test_names_of_providers_are_those_that_langchain_knows():
+    chat = pytest.importorskip("langchain.chat_models.base")
+    embeddings = pytest.importorskip("langchain.embeddings.base")
+    # One that is missing would be taken for a module, and need trust in an experiment file.
+    assert {*chat._BUILTIN_PROVIDERS} <= CHAT_PROVIDERS
+    assert {*embeddings._BUILTIN_PROVIDERS} <= EMBEDDING_PROVIDERS

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from oprag.compare.plan import Plan
     from oprag.compare.progress import Watch
     from oprag.compare.report import Report
+    from oprag.compare.trust import AskTrust, TrustNeed
 
 __all__ = [
     "HowToRun",
+    "Trust",
     "agree",
     "chatter_apart",
     "interruptible",
@@ -35,6 +37,7 @@ __all__ = [
     "plan_of",
     "ran",
     "tell_what_next",
+    "trust_or_ask",
 ]
 
 _INTERRUPTED = 130  # as a shell has it, 128 and the number of the signal
@@ -125,13 +128,36 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
     return asdict(plan) | {"spent": plan.spent._asdict(), "calls": plan.calls, "money": plan.money}
 
 
-def agree(plan: Plan, *, yes: bool, unpriced: Iterable[str] = ()) -> None:
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Trust the author of the experiment file: it may run code and reach other hosts and folders.",
+    ),
+]
+
+
+def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the option --trust
+    """What `read_experiment` takes as `trust`: asks on a terminal where --trust was not given."""
+    return trust or (_ask_trust if sys.stdin.isatty() and sys.stderr.isatty() else False)
+
+
+def _ask_trust(needs: Sequence[TrustNeed]) -> bool:
+    from oprag.compare.trust import describe_needs
+
+    tell(f"The experiment file is not trusted, and these parts need trust:\n{describe_needs(needs)}", "yellow")
+    if not typer.confirm("Do you trust its author?", err=True):
+        raise typer.Exit(1)
+    return True
+
+
+def agree(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
     """Ask before money is spent, or a run begins that a limit will stop.
 
     Args:
         plan: What the run would do.
+        experiment: The experiment.
         yes: Whether the answer is known.
-        unpriced: Models that may cost money, nobody knows how much.
 
     Raises:
         ExperimentError: No answer could be scored.
@@ -140,7 +166,7 @@ def agree(plan: Plan, *, yes: bool, unpriced: Iterable[str] = ()) -> None:
     """
     if plan.unscored is not None:
         raise ExperimentError(plan.unscored, plan)
-    reasons = [*_unpriced(plan, unpriced), *_reasons(plan)]
+    reasons = [*_unpriced(plan, experiment), *_reasons(plan)]
     if yes or not reasons:
         return
     if not sys.stdin.isatty():
@@ -152,15 +178,13 @@ def agree(plan: Plan, *, yes: bool, unpriced: Iterable[str] = ()) -> None:
         raise typer.Exit(1)
 
 
-def _unpriced(plan: Plan, names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        model = plan.models.get(name)
-        if model is not None and model.calls:
+def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
+    """Models that may cost money, and have no price or one of 0."""
+    for name, model in plan.models.items():
+        if model.calls and not model.money and experiment.models[name].may_cost:
             tokens = model.input_tokens + model.output_tokens
-            yield (
-                f"{model.calls:,} calls of {name} with about {tokens:,} tokens may cost money, and their price is not "
-                "known"
-            )
+            price = "have no price" if model.money is None else "are priced at 0"
+            yield f"{model.calls:,} calls of {name} with about {tokens:,} tokens may cost money, and {price}"
 
 
 def _reasons(plan: Plan) -> Iterator[str]:

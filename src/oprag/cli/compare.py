@@ -10,6 +10,7 @@ import typer
 
 from oprag.cli.carrying_out import (
     HowToRun,
+    Trust,
     agree,
     chatter_apart,
     interruptible,
@@ -19,6 +20,7 @@ from oprag.cli.carrying_out import (
     plan_of,
     ran,
     tell_what_next,
+    trust_or_ask,
 )
 from oprag.cli.late_progress import LateProgress
 from oprag.cli.table_files import TableFiles
@@ -40,7 +42,8 @@ def compare(
     file: Annotated[str, typer.Argument(help="A TOML file that says what is compared.")],
     results: Annotated[str | None, typer.Option(help="The results file; by default FILE with the ending .db.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print what would be done, and stop.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Spend money without a question.")] = False,
+    trust: Trust = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")
     ] = False,
@@ -94,7 +97,7 @@ def compare(
         from oprag.compare.opened import Opened
 
         with chatter_apart():
-            experiment = read_experiment(file, changes=changes)
+            experiment = read_experiment(file, trust=trust_or_ask(trust), changes=changes)
             path = Path(results) if results is not None else Path(file).with_suffix(".db")
             files = TableFiles(csv=csv, parquet=parquet, answers=answers)
             files.check(file, path, *files_of(experiment.data), plan=plan)
@@ -108,7 +111,7 @@ def compare(
             with chatter_apart():
                 planned = plan_of(opened, path, retry_failed=retry_failed, keep=True, measure=measure)
             tell(f"{planned.describe()}\nresults file: {path}")
-            agree(planned, yes=yes)
+            agree(planned, experiment, yes=yes)
         with chatter_apart():
             report = ran(HowToRun(path, retry_failed, measure, ray), opened)
         _show(experiment, path, planned, report, compare_axis, files, as_json=as_json)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oprag.cli.carrying_out import Trust, trust_or_ask
 from oprag.cli.late_progress import LateProgress
 from oprag.cli.telling import clear_errors, tell
 from oprag.whole_file import check_target
@@ -23,6 +24,7 @@ def report(
         str | None,
         typer.Option(help="The TOML file of the experiment, whose data has the texts that a results file lacks."),
     ] = None,
+    trust: Trust = False,
     name: Annotated[
         str | None, typer.Option(help="The name of the experiment, where the results file has several.")
     ] = None,
@@ -50,7 +52,7 @@ def report(
         if experiment is not None:
             from oprag.compare.experiment_file import read_experiment
 
-            given = read_experiment(experiment)
+            given = read_experiment(experiment, trust=trust_or_ask(trust))
             name = name or given.name
         with LateProgress("writing the report", "steps") as progress:
             write_report(

@@ -124,7 +124,7 @@ def sweep(
             with chatter_apart():
                 planned = plan_of(opened, path, retry_failed=retry_failed, keep=True)
             tell(f"{planned.describe()}\nresults file: {path}")
-            agree(planned, yes=yes, unpriced=[name for name, spec in experiment.models.items() if spec.may_cost])
+            agree(planned, experiment, yes=yes)
         with chatter_apart():
             report = _settled(ran(HowToRun(path, retry_failed), opened))
         found = _found(path, experiment, scored, report)

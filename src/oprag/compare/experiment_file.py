@@ -17,6 +17,7 @@ from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment, as_spec
 from oprag.compare.models import ModelSpec
 from oprag.compare.money import as_limits, as_price
+from oprag.compare.trust import AskTrust, check_trust, printable
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.toml_file import read_toml
 
@@ -35,14 +36,23 @@ _SECRET = re.compile(
 _KINDS = {str: "a text", int: "a whole number", dict: "a table"}
 
 
-def read_experiment(path: str | os.PathLike[str], *, changes: Mapping[str, Any] | None = None) -> Experiment:
+def read_experiment(
+    path: str | os.PathLike[str], *, trust: bool | AskTrust = False, changes: Mapping[str, Any] | None = None
+) -> Experiment:
     """The experiment that a TOML file describes; `docs/comparing.md` has all of its keys.
+
+    A file can name functions to call, addresses to send data to, and files to read. Without trust such a file is
+    refused before any of that happens, and only files in its folder are read. An `Experiment` made in Python is
+    trusted: it is the caller's own code.
 
     Args:
         path: The file. Paths of data in it are relative to its folder.
+        trust: Whether the file may run code and reach other hosts and folders; or a function that says so, which is
+            called with the parts that need trust, as in `UntrustedExperimentError.needs`.
         changes: What stands in place of values of the file: a table is changed key by key.
 
     Raises:
+        UntrustedExperimentError: Parts of the file need trust and are not trusted; `needs` has them.
         InputFileError: The file, or one of the files of data, is missing or cannot be read.
         ExperimentError: The file is no TOML, or says what cannot be; the message names the file and the key.
         DataError: Something in the data is not as its format says.
@@ -53,7 +63,10 @@ def read_experiment(path: str | os.PathLike[str], *, changes: Mapping[str, Any] 
     given = _changed(read_toml(place, "experiment", ExperimentError), changes or {})
     with _at(place.name):
         _check(given)
-        made = {**given, **_made(given, place.parent)}
+        # Before anything of a table is shown.
+        _check_secrets(given)
+        trusted = check_trust(given, place.parent, trust=trust)
+        made = {**given, **_made(given, place.parent, trusted=trusted)}
         experiment = Experiment(**made)
         with _at("grid"):
             experiment.cells()
@@ -77,7 +90,7 @@ def _at(place: str, known: str = "") -> Iterator[None]:
         raise
     except OpragError as error:
         kind = ExperimentError if isinstance(error, OptionError) else type(error)
-        raise kind(f"{place}: {str(error).removeprefix(known)}", error.value) from error
+        raise kind(f"{place}: {printable(str(error).removeprefix(known))}", error.value) from error
 
 
 def _check(given: Mapping[str, Any]) -> None:
@@ -100,7 +113,7 @@ def _check(given: Mapping[str, Any]) -> None:
         raise ExperimentError(f"metrics must be a list of texts, got {_shown(metrics)}", metrics)
 
 
-def _made(given: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _made(given: Mapping[str, Any], folder: Path, *, trusted: bool) -> dict[str, Any]:
     """What a table alone says, each told apart so that a message can name it."""
     made: dict[str, Any] = {}
     for part, kind in (("models", ModelSpec), ("embedders", EmbedderSpec)):
@@ -117,7 +130,8 @@ def _made(given: Mapping[str, Any], folder: Path) -> dict[str, Any]:
                 made["prices"][name] = as_price(price)
     made["limits"] = as_limits(given.get("limits"))
     # At last, since it takes longest.
-    made["data"] = {name: _data(f"data.{name}", name, one, folder) for name, one in given["data"].items()}
+    within = None if trusted else folder
+    made["data"] = {name: _data(f"data.{name}", name, one, folder, within) for name, one in given["data"].items()}
     return made
 
 
@@ -127,7 +141,6 @@ def _spec(kind: Any, place: str, name: str | None, given: Any) -> Any:
         if "use" not in given:
             raise ExperimentError(f'{place} must say what to use, such as use = "local"', given)
         _check_kind(given["use"], str, f"{place}.use")
-        _check_no_secrets(given, place)
     with _at(place, known=f"{name!r}: "):
         return as_spec(kind, name, given)
 
@@ -142,7 +155,7 @@ def _store(place: str, given: Any) -> str:
     return given
 
 
-def _data(place: str, name: str, given: Any, folder: Path) -> DataSet:
+def _data(place: str, name: str, given: Any, folder: Path, within: Path | None) -> DataSet:
     _check_kind(given, dict, place)
     with _at(place):
         known = format_options(given.get("format", "oprag"))
@@ -163,7 +176,14 @@ def _data(place: str, name: str, given: Any, folder: Path) -> DataSet:
     if seed is not None and count is None:
         raise ExperimentError(f"{place}.seed goes with {place}.questions, which says how many are drawn", seed)
     with _at(place):
-        return read_data(options.pop("path"), name=name, **options).sample(count, seed or 0)
+        return read_data(options.pop("path"), name=name, within=within, **options).sample(count, seed or 0)
+
+
+def _check_secrets(given: Mapping[str, Any]) -> None:
+    tables = {f"{part}.{name}": one for part in ("models", "embedders") for name, one in given.get(part, {}).items()}
+    for place, table in {**tables, "score_embedder": given.get("score_embedder")}.items():
+        if isinstance(table, Mapping):
+            _check_no_secrets(table, place)
 
 
 def _check_no_secrets(given: Mapping[str, Any], place: str) -> None:
@@ -171,7 +191,7 @@ def _check_no_secrets(given: Mapping[str, Any], place: str) -> None:
         if _SECRET.fullmatch(name.replace("-", "_")):
             raise ExperimentError(
                 f"{place}.{name} would be a secret in a file that is passed on; leave it out, and set the environment "
-                "variable that the provider reads, such as OPENAI_API_KEY",
+                "variable that the provider reads, such as OPENAI_API_KEY, or name another one in api_key_env",
                 name,
             )
         if isinstance(value, Mapping):

@@ -38,6 +38,7 @@ def compare(
     *,
     retry_failed: bool = False,
     watch: Watch | None = None,
+    trust: bool = False,
 ) -> Comparison:
     """Run an experiment from where earlier runs left it, and give its results.
 
@@ -46,13 +47,15 @@ def compare(
         path: The results file; made where it is missing. By default the TOML file with the ending .db.
         retry_failed: Whether questions that failed before are tried again.
         watch: Told how far it is.
+        trust: Whether the TOML file may run code and reach other hosts and folders, see `read_experiment`.
 
     Returns:
         The results. Its `report` says how the run ended: not all that was asked need be there.
 
     Raises:
         OptionError: An experiment that is in no file needs a path.
-        ExperimentError: The experiment cannot be run as it is described.
+        ExperimentError: The experiment cannot be run as it is described; `UntrustedExperimentError` where its file
+            needs trust.
         ResultsFileError: The file is damaged, is another one, or cannot be written; what was written stays.
         MissingExtraError: Something that it needs is not installed.
     """
@@ -60,7 +63,7 @@ def compare(
     from oprag.compare.running import run
 
     if not isinstance(experiment, Experiment):
-        file, experiment = experiment, read_experiment(experiment)
+        file, experiment = experiment, read_experiment(experiment, trust=trust)
         path = Path(file).with_suffix(".db") if path is None else path
     if path is None:
         raise OptionError("path must name the results file, since the experiment is in no file itself", path)

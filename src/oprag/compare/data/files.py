@@ -13,7 +13,7 @@ from typing import BinaryIO
 from oprag.compare.data.problems import RecordError
 from oprag.errors import InputFileError
 
-__all__ = ["companion", "files_in", "inside", "opened", "read_bytes", "stem"]
+__all__ = ["companion", "files_in", "inside", "lies_in", "opened", "read_bytes", "stem"]
 
 _GZIP = b"\x1f\x8b"
 
@@ -89,6 +89,14 @@ def inside(folder: Path, name: str) -> Path:
     except (OSError, ValueError, RuntimeError) as error:
         raise RecordError(f"{name!r} is no path of a file: {error}") from error
     raise RecordError(f"there is no file {name!r} in the folder {folder}")
+
+
+def lies_in(folder: Path, path: Path) -> bool:
+    """Whether a path, links followed, lies in a folder and is not hidden there; the folder is resolved already."""
+    try:
+        return not any(part.startswith(".") for part in path.resolve().relative_to(folder).parts)
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def files_in(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:

@@ -9,6 +9,7 @@ from string import ascii_uppercase
 from oprag.compare.data.data_set import DataSet, Evidence, Question, whole_text
 from oprag.compare.data.fields import about as about_of
 from oprag.compare.data.fields import as_text, shown
+from oprag.compare.data.files import lies_in
 from oprag.compare.data.problems import Problems, RecordError
 from oprag.errors import DataError, InputFileError
 
@@ -22,6 +23,7 @@ class Gathered:
 
     Args:
         path: The file or folder that is read.
+        within: The folder that all files must lie in, links followed, none of them hidden; None for any.
 
     Attributes:
         path: The same.
@@ -29,8 +31,9 @@ class Gathered:
         other_fields: As the data set has them.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, within: Path | None = None) -> None:
         self.path = path
+        self._within = None if within is None else within.resolve()
         self.problems = Problems(str(path))
         self.other_fields: dict[str, str] = {}
         self._documents: dict[str, str | Sequence[str]] = {}
@@ -42,7 +45,17 @@ class Gathered:
         self._files: dict[Path, None] = {}
 
     def reads(self, path: Path) -> Path:
-        """Note that a file is read, and give its path."""
+        """Note that a file is read, and return its path.
+
+        Raises:
+            InputFileError: It lies outside the folder that files must lie in, or is hidden.
+        """
+        if self._within is not None and not lies_in(self._within, path):
+            raise InputFileError(
+                f"{path} is hidden, or leads out of the folder {self._within} by a link; copy the file into the "
+                "folder, or trust the experiment file",
+                str(path),
+            )
         self._files[path] = None
         return path
 

@@ -51,6 +51,7 @@ def read_data(
     *,
     name: str | None = None,
     documents: str | os.PathLike[str] | None = None,
+    within: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> DataSet:
     """The questions of a file or folder, with their documents.
@@ -63,11 +64,12 @@ def read_data(
         format: One of `format_names()`; `docs/data_formats.md` has them all with their options.
         name: What the set is called; the name of the file or folder, if not given.
         documents: The folder or file of the documents, for formats that keep them apart.
+        within: The folder that all files must lie in, links followed, none of them hidden; None for any.
         options: What only this format has.
 
     Raises:
         OptionError: There is no such format, or it has no such option, or not with such a value.
-        InputFileError: A file or folder is missing or cannot be read.
+        InputFileError: A file or folder is missing, cannot be read, or lies outside `within`.
         DataError: Something in it is not as the format says; the message has the first five places.
         MissingExtraError: A document is a PDF file, and what reads it is not installed.
     """
@@ -87,7 +89,7 @@ def read_data(
         raise InputFileError(f"{place} is a folder; the format {format!r} is read from a file of questions", str(place))
     if format == "narrativeqa" and not place.is_dir():
         raise InputFileError(f"{place} is a file; the format 'narrativeqa' is read from a folder", str(place))
-    gathered = Gathered(place)
+    gathered = Gathered(place, None if within is None else _path("within", within))
     _reader(format)(gathered, **options)
     return gathered.data_set(name or _name(place))
 

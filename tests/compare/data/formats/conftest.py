@@ -17,9 +17,9 @@ def _files_are_named(monkeypatch):
         read.add(path.resolve())
         return really_opened(path)
 
-    def begun(self, path):
+    def begun(self, path, within=None):
         read.clear()
-        really_begun(self, path)
+        really_begun(self, path, within)
 
     def made(self, name):
         data = really_made(self, name)

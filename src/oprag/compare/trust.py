@@ -1,0 +1,253 @@
+"""The parts of an experiment file that need trust: they run code, send or read data elsewhere, or might.
+
+Names alone decide, before anything is imported, opened or called. What is not known to be harmless needs trust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from oprag.compare.data.files import lies_in
+from oprag.errors import UntrustedExperimentError
+from oprag.masking import without_keys
+from oprag.providers import CHAT_PROVIDERS, EMBEDDING_PROVIDERS, LOCAL
+from oprag.providers.addresses import addresses_of, is_own, provider_of, shown_address
+from oprag.providers.tokenizing.tokenizers import HUGGINGFACE, TIKTOKEN
+
+__all__ = ["AskTrust", "TrustNeed", "check_trust", "describe_needs", "printable", "trust_needs"]
+
+_SHOWN = 30  # parts that a message names
+_LONGEST = 100  # characters of a value in it
+_READ = 1_000  # characters that are looked at for keys
+
+_CODE = "runs Python code"
+_MODEL_FILES = "loads a model from files or from the Hugging Face hub"
+_ADDRESS = "sends texts to an address that the file chooses"
+_KEY = "sends the value of this environment variable"
+_SETTING = "may name an address, a file or code; it is not one of the settings known to be harmless"
+_OUTSIDE = "is hidden, or is outside the folder of the experiment file"
+_SPENDS = "calls the embedder as if it were free, for a plan too"
+
+_MODEL_SETTINGS = frozenset(
+    (
+        *("name", "retries", "window", "temperature", "top_p", "top_k", "min_p", "seed", "stop", "stop_sequences"),
+        *("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict", "num_ctx", "stream_usage"),
+        *("frequency_penalty", "presence_penalty", "repeat_penalty", "repetition_penalty", "verbosity", "effort"),
+        *("reasoning", "reasoning_effort", "thinking", "thinking_budget", "thinking_level"),
+        *("timeout", "request_timeout", "max_retries"),
+    )
+)
+_EMBEDDER_SETTINGS = frozenset(
+    (
+        *("name", "question_prefix", "document_prefix", "dimensions", "output_dimensionality", "chunk_size"),
+        *("embedding_ctx_length", "check_embedding_ctx_length", "show_progress_bar"),
+        *("timeout", "request_timeout", "max_retries"),
+    )
+)
+# The names of their models can be addresses or files.
+_NO_PROVIDERS = {"litellm", HUGGINGFACE}
+_REMOTE = "trust_remote_code"
+_MODEL_KINDS = ("gguf", "transformers", HUGGINGFACE)
+
+
+class TrustNeed(NamedTuple):
+    """A part of an experiment file that needs trust.
+
+    Attributes:
+        place: Where it is, such as "models.small.use".
+        value: What it says, shortened.
+        why: What it could do.
+    """
+
+    place: str
+    value: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.place} = {self.value}: {self.why}"
+
+
+AskTrust = Callable[[Sequence[TrustNeed]], bool]
+"""Whether these parts are trusted; asks on a terminal, for example."""
+
+
+def check_trust(given: Mapping[str, Any], folder: Path, *, trust: bool | AskTrust) -> bool:
+    """Whether an experiment file is trusted; False for one that needs no trust.
+
+    Args:
+        given: The content of the file.
+        folder: Its folder.
+        trust: Whether it is trusted, or a function that says so.
+
+    Raises:
+        UntrustedExperimentError: Parts need trust and are not trusted.
+    """
+    if trust is True:
+        return True
+    needs = trust_needs(given, folder)
+    if not needs:
+        return False
+    if trust is not False and trust(needs):
+        return True
+    raise UntrustedExperimentError(
+        f"the file is not trusted, and these parts need trust:\n{describe_needs(needs)}\nRead the file; if you trust "
+        "its author, pass --trust on the command line or trust=True in Python",
+        needs,
+    )
+
+
+def describe_needs(needs: Sequence[TrustNeed]) -> str:
+    """The parts that need trust, one in a line."""
+    more = [f"  and {len(needs) - _SHOWN:,} more"] if len(needs) > _SHOWN else []
+    return "\n".join([*(f"  {need}" for need in needs[:_SHOWN]), *more])
+
+
+def trust_needs(given: Mapping[str, Any], folder: Path) -> tuple[TrustNeed, ...]:
+    """The parts of an experiment file that need trust, in its order.
+
+    Values of a wrong type are skipped: they are rejected when the experiment is made.
+
+    Args:
+        given: The content of the file.
+        folder: Its folder.
+    """
+    return tuple(need for name, value in given.items() for need in _needs_of(name, value, folder))
+
+
+def _needs_of(name: str, value: Any, folder: Path) -> Iterator[TrustNeed]:
+    if name in _HARMLESS:
+        return
+    if name == "count_tokens":
+        yield from _of_tokenizer(name, value)
+    elif name == "score_embedder":
+        yield from _of_embedder(name, value)
+    elif name in _PARTS and isinstance(value, Mapping):
+        for one, said in value.items():
+            yield from _PARTS[name](f"{name}.{one}", said, folder)
+    elif name not in _PARTS:
+        yield _need(name, value, _SETTING)
+
+
+def _of_model(place: str, given: Any, _: Path) -> Iterator[TrustNeed]:
+    def why(use: str) -> str | None:
+        return _why_named(use, _MODEL_KINDS, CHAT_PROVIDERS)
+
+    yield from _of_named(place, given, why, _MODEL_SETTINGS, {})
+
+
+def _of_embedder(place: str, given: Any, _: Path = Path()) -> Iterator[TrustNeed]:
+    def why(use: str) -> str | None:
+        return _why_named(use, (HUGGINGFACE,), EMBEDDING_PROVIDERS)
+
+    def of_spends(name: str, value: Any) -> Iterator[TrustNeed]:
+        if value is not True:
+            yield _need(name, value, _SPENDS)
+
+    yield from _of_named(place, given, why, _EMBEDDER_SETTINGS, {"tokenizer": _of_tokenizer, "spends": of_spends})
+
+
+def _of_named(
+    place: str,
+    given: Any,
+    why_use: Callable[[str], str | None],
+    harmless: Collection[str],
+    others: Mapping[str, Callable[[str, Any], Iterator[TrustNeed]]],
+) -> Iterator[TrustNeed]:
+    """The needs of a model or an embedder: a name, or a table with `use` and settings."""
+    table = {"use": given} if isinstance(given, str) else given
+    if not isinstance(table, Mapping):
+        return
+    use = table.get("use")
+    reason = why_use(use) if isinstance(use, str) else None
+    if reason is not None:
+        yield _need(place if isinstance(given, str) else f"{place}.use", use, reason)
+    for name, value in table.items():
+        if name == "use" or (reason == _CODE and name not in others):
+            continue  # The other keys of a function are its arguments.
+        if name in others:
+            yield from others[name](f"{place}.{name}", value)
+        elif name == "api_key_env":
+            yield _need(f"{place}.{name}", value, _KEY)
+        elif name == "base_url" and is_own(provider_of(use), value):
+            continue
+        elif name not in harmless or not _is_plain(value):
+            yield _need(f"{place}.{name}", value, _why_setting(name, value))
+
+
+def _why_setting(name: str, value: Any) -> str:
+    if name == _REMOTE or (isinstance(value, Mapping) and _REMOTE in value):
+        return _CODE
+    return _ADDRESS if addresses_of({name: value}) else _SETTING
+
+
+def _why_named(use: str, files: Collection[str], providers: Collection[str]) -> str | None:
+    """Why the name of a model or an embedder needs trust; None where it is one of ours, or a provider's."""
+    kind, colon, _ = use.partition(":")
+    if use == LOCAL or not colon:
+        # LangChain infers the provider from the name of the model; such a name is never imported.
+        return None
+    if kind in files:
+        return _MODEL_FILES
+    if kind in providers and kind not in _NO_PROVIDERS:
+        return _ADDRESS if "://" in use else None
+    return _ADDRESS if kind in providers else _CODE
+
+
+def _of_tokenizer(place: str, given: Any) -> Iterator[TrustNeed]:
+    if isinstance(given, str) and ":" in given and given.partition(":")[0] != TIKTOKEN:
+        yield _need(place, given, _MODEL_FILES if given.startswith(f"{HUGGINGFACE}:") else _CODE)
+
+
+def _of_store(place: str, given: Any, _: Path) -> Iterator[TrustNeed]:
+    use = given.get("use") if isinstance(given, Mapping) else given
+    if isinstance(use, str) and ":" in use:
+        yield _need(place, use, _CODE)
+
+
+def _of_data(place: str, given: Any, folder: Path) -> Iterator[TrustNeed]:
+    if not isinstance(given, Mapping):
+        return
+    for option in ("path", "documents"):
+        path, root = given.get(option), folder.resolve()
+        if isinstance(path, str) and not lies_in(root, root / path):
+            yield _need(f"{place}.{option}", path, _OUTSIDE)
+
+
+_HARMLESS = ("name", "grid", "metrics", "prompts", "prices", "limits", "max_concurrency", "give_up_after")
+_PARTS: Mapping[str, Callable[[str, Any, Path], Iterator[TrustNeed]]] = {
+    "data": _of_data,
+    "models": _of_model,
+    "embedders": _of_embedder,
+    "stores": _of_store,
+}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a setting is a text, a number, or a flat list or table of such."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else (value,)
+    return all(isinstance(one, str | int | float) for one in inner)
+
+
+def _need(place: str, value: Any, why: str) -> TrustNeed:
+    if why == _ADDRESS:
+        # Without a login.
+        shown = ", ".join(map(shown_address, addresses_of({"address": value})))
+    elif isinstance(value, Mapping | list):
+        names = ", ".join(map(str, value)) if isinstance(value, Mapping) else ""
+        shown = f"a table of {names}" if names else f"a {'table' if isinstance(value, Mapping) else 'list'}"
+    else:
+        # Settings may have keys under names that nobody knows.
+        shown = without_keys(repr(value)[:_READ]) if why == _SETTING else repr(value)
+    return TrustNeed(_in_a_line(place), _in_a_line(shown), why)
+
+
+def _in_a_line(text: str) -> str:
+    """A text of the file, shortened, so that it cannot look like other lines of a message."""
+    return printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…").replace("\n", "\\n")
+
+
+def printable(text: str) -> str:
+    """A text of the file with escapes in place of characters that a terminal would obey; lines stay."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)

@@ -1,0 +1,220 @@
+"""Mutated experiment files: each is read and planned, or refused with an error of ours.
+
+Whatever it says, nothing that it names is imported, run, called over the network, or read outside its folder.
+"""
+
+import random
+import resource
+import signal
+import sys
+
+import pytest
+
+from oprag import OpragError
+from oprag.compare.experiment_file import read_experiment
+from oprag.compare.plan import make_plan
+from tests.compare.folders import write_data
+from tests.security.fuzzing import cases
+
+EXPERIMENT = '''\
+name = "all of it"
+metrics = ["token_f1", "evidence_coverage"]
+count_tokens = "words"
+score_embedder = "local"
+max_concurrency = 3
+give_up_after = 7
+[data.book]
+path = "data/questions.jsonl"
+format = "oprag"
+questions = 1
+seed = 5
+[data.other]
+path = "data"
+questions = 1
+[models.quick]
+use = "openai:gpt-5-mini"
+temperature = 0
+max_tokens = 50
+base_url = "https://api.openai.com/v1"
+retries = 4
+[models.small]
+use = "local"
+window = 4096
+[embedders.first]
+use = "local"
+question_prefix = "Find: "
+tokenizer = "local"
+[prompts]
+answer = """
+{context}
+{question}"""
+[prices.quick]
+input = 0.15
+output = 0.60
+[prices.small]
+input = 0
+output = 0
+[limits]
+calls = 10_000
+money = 10.0
+[[grid]]
+method = ["stuff", "closed_book"]
+order = ["source", "random"]
+seed = [1, 2]
+k = 2
+similarity_threshold = ["none", 0.3]
+header = "[{source}]"
+data = "book"
+model = "quick"
+[[grid]]
+method = "context_only"
+store = "index"
+k = 2
+stitch = false
+'''
+NAMES = [
+    *("os:system", "evil:run", "package.inner:f", "subprocess:getoutput", "builtins:exec", "local:system", "evil", ":"),
+    *("huggingface:gpt2", "huggingface:secret", "transformers:gpt2", "gguf:/dev/zero", "tiktoken:none_base", "local"),
+    *("openai:gpt", "litellm:x", "ollama:http://evil.example", "../secret", "/dev/zero", "/etc/passwd", "link", ".env"),
+    *("http://evil.example", "https://api.openai.com@evil.example", "{0.__class__}", "", "none", "x" * 5_000),
+]
+KEYS = [
+    "use",
+    "base_url",
+    "api_key_env",
+    "api_key",
+    "model_kwargs",
+    "trust_remote_code",
+    "path",
+    "documents",
+    "tokenizer",
+]
+TABLES = [
+    "[models.quick]",
+    "[embedders.first]",
+    "[stores.x]",
+    "[score_embedder]",
+    "[data.book]",
+    "[stores]",
+    "[models]",
+]
+VALUES = [
+    *(f'"{name}"' for name in NAMES),
+    *('"\\u0000"', '"\\u202e\\u001b[2J"', "true", "inf", "nan", "-1", "0", "9223372036854775807", "1e308", "07:32:00"),
+    *(
+        "99999999999999999999",
+        "[]",
+        "{}",
+        "[[[[]]]]",
+        '{a = "b"}',
+        "[" * 2_000,
+        "1979-05-27",
+        "[1, 2, 3]",
+        "[0.1, 2.0]",
+    ),
+    *('["a", 1, {b = 2}]', '{use = "os:system"}', "{a = {trust_remote_code = true}}", str([*range(1, 40)])),
+]
+BYTES = [b"\0", b"\n", b'"', b"=", b"[", b"]", b"{", b".", b"\xff", b"\xed\xa0\x80", b"\xe2\x80\xae", b"\x1b", b"'''"]
+DONE = {"os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "socket.connect", "socket.getaddrinfo"}
+SECONDS, MEBIBYTES = 20, 1_024  # of processor time for one file; above what the tests before took
+
+
+def mutated(chance: random.Random) -> bytes:
+    """The experiment with a few lines and bytes changed."""
+    lines = EXPERIMENT.splitlines()
+    for _ in range(chance.randint(0, 3)):
+        place = chance.randrange(len(lines))
+        key = lines[place].partition(" = ")[0]
+        value = chance.choice(VALUES)
+        lines[place : place + 1] = chance.choice(
+            [
+                [f"{key} = {value}"],
+                [f"{key} = {value}"],
+                [f"{key}.{key} = {value}"],
+                [f'"{key}\\u001b" = 1'],
+                [f"[[{key.strip('[]')}]]"],
+                [lines[place], f"{chance.choice(KEYS)} = {value}"],
+                [chance.choice(TABLES), f"{chance.choice(KEYS)} = {value}", lines[place]],
+                [chance.choice(lines)],
+                [],
+            ]
+        )
+    content = bytearray("\n".join(lines).encode())
+    for _ in range(chance.choice([0, 0, 1, 3])):
+        place = chance.randrange(len(content))
+        content[place : place + chance.randint(0, 4)] = chance.choice(BYTES)
+    return bytes(content[: chance.choice([None, None, None, chance.randrange(len(content))])])
+
+
+class Watch:
+    """What Python reports of programs, connections, and files of the secret folder, while it is on."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.seen: list[str] = []
+        # A hook stays for as long as the process.
+        sys.addaudithook(self._note)
+
+    def _note(self, event: str, arguments: tuple[object, ...]) -> None:
+        if self.on and (event in DONE or (event == "open" and "secret" in str(arguments[0]))):
+            self.seen.append(f"{event} {arguments[:1]}")
+
+
+def overdue(*_: object) -> None:
+    raise AssertionError(f"it took more than {SECONDS} s of processor time")
+
+
+def peak() -> float:
+    """The memory that this process has had at most, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with data, beside a secret, where evil modules can be imported."""
+    (tmp_path / "secret").mkdir()
+    for name in ("evil", "package/__init__"):
+        module = tmp_path / f"{name}.py"
+        module.parent.mkdir(exist_ok=True)
+        module.write_text("raise SystemExit('imported')")
+    folder = tmp_path / "sent"
+    write_data(folder / "data")
+    write_data(tmp_path / "secret")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / ".env").write_text("KEY=secret")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_mutated_experiment_files_are_planned_or_refused(folder):
+    watch = Watch()
+    before = signal.signal(signal.SIGPROF, overdue)
+    path = folder / "x.toml"
+    read = planned = 0
+    memory = peak()
+    try:
+        for seed in range(cases()):
+            path.write_bytes(mutated(random.Random(seed)))
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            watch.on = True
+            try:
+                experiment = read_experiment(path)
+                read += 1
+                make_plan(experiment)
+                planned += 1
+            except OpragError as error:
+                message = str(error)
+                assert len(message) < 20_000, seed
+                assert "\x1b" not in message, seed
+                assert "\u202e" not in message, seed
+            finally:
+                watch.on = False
+            assert watch.seen == [], seed
+            assert not {"evil", "package"} & {*sys.modules}, seed
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    assert peak() - memory < MEBIBYTES
+    # Some are still experiments, so that more than the reader of TOML is tried.
+    assert 0 < planned <= read < cases()
