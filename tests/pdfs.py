@@ -24,6 +24,30 @@ def pdf(*pages: str) -> bytes:
             f"<< /Type /Page /Parent 2 0 R {media} {resources} /Contents {5 + 2 * number} 0 R >>".encode(),
             _stream(page),
         ]
+    return _file(objects)
+
+
+def one_page(content: bytes, *objects: bytes, resources: bytes = b"/Font << /F1 3 0 R >>", root: int = 2) -> bytes:
+    """A file of one page with a content stream as it is; `objects` are numbered from 6, `root` is the page tree."""
+    return _file(
+        [
+            f"<< /Type /Catalog /Pages {root} 0 R >>".encode(),
+            b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << %s >> /Contents 5 0 R >>" % resources,
+            stream(content),
+            *objects,
+        ]
+    )
+
+
+def stream(data: bytes, entries: bytes = b"") -> bytes:
+    """A compressed stream, with these entries in its dictionary."""
+    packed = zlib.compress(data, 9)
+    return b"<< /Length %d /Filter /FlateDecode %s >>\nstream\n%s\nendstream" % (len(packed), entries, packed)
+
+
+def _file(objects: list[bytes]) -> bytes:
     out = io.BytesIO()
     out.write(b"%PDF-1.4\n")
     places = []

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import io
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, cast
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-from oprag.errors import InputFileError, MissingExtraError
+from oprag import pdf_child
+from oprag.errors import InputFileError, MissingExtraError, OpragError
+from oprag.limits import limit, variable
 
 __all__ = ["is_pdf", "pdf_pages"]
 
 _MARK = b"%PDF-"
+_MEGABYTE = 1_000_000
+# The system limits processor time on Linux and macOS; elapsed time is then the last resort, on a busy machine.
+_ELAPSED = 10 if os.name == "posix" else 1
 
 
 def is_pdf(name: str, data: bytes) -> bool:
@@ -24,21 +31,32 @@ def is_pdf(name: str, data: bytes) -> bool:
 def pdf_pages(name: str, data: bytes, extra: str) -> list[str]:
     """The text of each page, as far as the file has it as text.
 
+    The file is read in a separate process: a few kilobytes can keep pypdf busy for hours or take all memory, and only
+    a process can be stopped then.
+
     Args:
         name: The name of the file, for messages.
         data: Its bytes.
         extra: The extra of this package that brings what reads them, for a message.
 
     Raises:
-        MissingExtraError: The package `pypdf` is not installed.
-        InputFileError: The file is damaged or encrypted, or has no text in it.
+        MissingExtraError: The package `pypdf` is not installed, or is older than version 7.
+        InputFileError: The file is damaged or encrypted, has no text in it, or passes a limit (`oprag.limits`).
+        OptionError: The environment variable of a limit has an invalid value.
     """
-    try:
-        import pypdf
-    except ImportError as error:
-        raise MissingExtraError("Reading a PDF file", extra) from error
-    with _silence(), _long_arrays(pypdf):
-        pages = _pages(pypdf, name, data)
+    if find_spec("pypdf") is None:
+        raise MissingExtraError("Reading a PDF file", extra)
+    megabytes = len(data) / _MEGABYTE
+    limits = {
+        "pdf_pages": limit("pdf_pages"),
+        "pdf_characters": limit("pdf_characters"),
+        "pdf_seconds": limit("pdf_seconds", 60 * megabytes),
+        "pdf_megabytes": limit("pdf_megabytes", 10 * megabytes),
+    }
+    reply = _reply(data, limits)
+    if "problem" in reply:
+        raise _error(name, reply, limits, extra)
+    pages: list[str] = reply["pages"]
     if not any(page.strip() for page in pages):
         raise InputFileError(
             f"{name} has no text in it: its pages ({len(pages)}) are empty or scanned images; make them text first, "
@@ -48,66 +66,57 @@ def pdf_pages(name: str, data: bytes, extra: str) -> list[str]:
     return pages
 
 
-def _pages(pypdf: Any, name: str, data: bytes) -> list[str]:
-    pages: list[str] = []
+def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
+    """The result of `pdf_child.read`, from a separate process."""
+    if not sys.executable or getattr(sys, "frozen", False):
+        # There is no interpreter to start: the executable is the whole program.
+        return pdf_child.read(data, limits)
+    # Isolated, so that nothing is imported from the current folder, but with the folders of packages of this process.
+    command = [sys.executable, "-I", pdf_child.__file__, json.dumps(limits), json.dumps([*filter(None, sys.path)])]
     try:
-        reader = pypdf.PdfReader(io.BytesIO(data))
-        if reader.is_encrypted:
-            _open(reader, name)
-        pages.extend(page.extract_text() for page in reader.pages)
-    except InputFileError:
-        raise
-    except pypdf.errors.DependencyError as error:
-        raise InputFileError(
-            f"{name} is encrypted with AES, which needs an optional dependency: pip install 'pypdf[crypto]'; or make a "
-            "copy without a password first, for example with qpdf --decrypt",
-            name,
-        ) from error
-    except Exception as error:
-        where = f", page {len(pages) + 1}" if pages else ""
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise InputFileError(
-            f"{name} is no PDF file, or is damaged{where} ({reason}); repair it first, for example with qpdf or "
-            "mutool clean",
-            name,
-        ) from error
-    return pages
-
-
-def _open(reader: Any, name: str) -> None:
-    """Open an encrypted file without a password; one that may only not be printed has none.
-
-    Raises:
-        InputFileError: It has one, or an encryption that the library does not know.
-    """
-    try:
-        opened = bool(reader.decrypt(""))
-    except Exception as error:
-        if type(error).__name__ == "DependencyError":
-            raise
-        opened = False
-    if not opened:
-        raise InputFileError(
-            f"{name} is encrypted; make a copy without a password first, for example with qpdf --decrypt", name
+        child = subprocess.run(  # noqa: S603 - this very interpreter
+            command,
+            input=data,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=min(limits["pdf_seconds"] * _ELAPSED, 1_000_000),
+            check=False,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
+    except subprocess.TimeoutExpired:
+        return {"problem": "pdf_seconds"}
+    except OSError as error:
+        return {"problem": "start", "detail": error.strerror or str(error)}
+    if child.returncode == -getattr(signal, "SIGXCPU", 0):
+        return {"problem": "pdf_seconds"}
+    if child.returncode:
+        return {"problem": "crash", "detail": str(child.returncode)}
+    reply: dict[str, Any] = json.loads(child.stdout.decode("utf-8", "surrogatepass"))
+    return reply
 
 
-def _long_arrays(pypdf: Any) -> AbstractContextManager[Any]:
-    """Let an array have a million elements: reports of companies have lists of more than the library's 100,000."""
-    if not hasattr(pypdf, "apply_configuration"):
-        return nullcontext()
-    return cast("AbstractContextManager[Any]", pypdf.apply_configuration(array_maximum_element_count=1_000_000))
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Keep from the terminal what the library has to say about every oddity of a file."""
-    logger = logging.getLogger("pypdf")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
+def _error(name: str, reply: dict[str, Any], limits: dict[str, int], extra: str) -> OpragError:
+    problem, detail = reply["problem"], reply.get("detail", "")
+    if problem == "missing":
+        return MissingExtraError("Reading a PDF file", extra)
+    if problem in limits:
+        most = f"{limits[problem]:,}"
+        what = {
+            "pdf_pages": f"has {detail} pages, more than {most}",
+            "pdf_characters": f"has more than {most} characters of text",
+            "pdf_seconds": f"takes more than {most} seconds of processor time to read",
+            "pdf_megabytes": f"takes more than {most} MB of memory to read",
+        }[problem]
+        return InputFileError(f"{name} {what}; if you trust the file, raise the limit {variable(problem)}", name)
+    what = {
+        "encrypted": "is encrypted; make a copy without a password first, for example with qpdf --decrypt",
+        "encrypted_with_aes": "is encrypted with AES, which needs an optional dependency: pip install 'pypdf[crypto]'; "
+        "or make a copy without a password first, for example with qpdf --decrypt",
+        "library": f"exceeds a limit of pypdf ({detail}); simplify it first, for example with mutool clean",
+        "start": f"cannot be read: starting {Path(sys.executable).name} failed ({detail})",
+        "crash": f"is damaged or needs too much memory: its reader ended with status {detail}; repair it first, for "
+        "example with qpdf or mutool clean",
+        "damaged": f"is not a PDF file, or is damaged{reply.get('place', '')} ({detail}); repair it first, for example "
+        "with qpdf or mutool clean",
+    }[problem]
+    return InputFileError(f"{name} {what}", name)

@@ -229,7 +229,7 @@ def test_compressed_files_are_found_by_both_names(tmp_path):
         ("latin.txt", "is not UTF-8 text: byte 1 is 0xe9"),
         ("zeros.txt", "has zero bytes in it"),
         ("scan.pdf", "make them text first"),
-        ("broken.pdf", "is no PDF file, or is damaged"),
+        ("broken.pdf", "is not a PDF file, or is damaged"),
         ("../secret.txt", "'../secret.txt' leads out of the folder"),
         ("folder/../../secret.txt", "leads out of the folder"),
         ("link.txt", "'link.txt' leads out of the folder"),

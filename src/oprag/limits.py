@@ -1,0 +1,44 @@
+"""Limits on reading files that somebody else wrote, and the environment variables that raise them."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from oprag.errors import OptionError
+
+__all__ = ["DEFAULTS", "limit", "variable"]
+
+# Ordinary files stay far below. A test compares the table in docs/data_formats.md with this one.
+DEFAULTS: Final = {
+    "pdf_pages": 10_000,
+    "pdf_characters": 20_000_000,
+    "pdf_seconds": 10,
+    "pdf_megabytes": 1_000,
+    "line_megabytes": 50,
+    "unpacked_megabytes": 500,
+}
+
+
+def variable(name: str) -> str:
+    """The environment variable that sets a limit."""
+    return f"OPRAG_MAX_{name.upper()}"
+
+
+def limit(name: str, more: float = 0) -> int:
+    """The value of a limit: its environment variable, or its default.
+
+    Args:
+        name: One of `DEFAULTS`.
+        more: Added to the default, for a large file.
+
+    Raises:
+        OptionError: The variable is not a whole number from 1 to 999,999,999.
+    """
+    given = os.environ.get(variable(name))
+    if given is None:
+        return int(DEFAULTS[name] + more)
+    digits = given.strip().replace("_", "").replace(",", "")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 9 or int(digits) < 1:
+        raise OptionError(f"{variable(name)} must be a whole number from 1 to 999,999,999, got {given!r}", given)
+    return int(digits)
