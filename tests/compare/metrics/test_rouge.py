@@ -1,3 +1,4 @@
+import random
 import re
 from functools import cache
 from importlib import import_module
@@ -22,6 +23,16 @@ answer_lists = st.lists(texts, min_size=1, max_size=3)
 def test_it_is_the_best_of_the_package(prediction, answers, stemmer):
     scores = package.RougeScorer(["rougeL"], use_stemmer=stemmer).score_multi(answers, prediction)
     assert rouge_l(prediction, answers, stemmer=stemmer) == scores["rougeL"].fmeasure
+
+
+def test_long_texts_score_what_the_package_scores(monkeypatch):
+    rng = random.Random(1)
+    for sizes in ((300, 400), (500, 90), (7, 600)):
+        prediction, answer = (" ".join(rng.choices("abcdefgh", k=size)) for size in sizes)
+        expected = package.RougeScorer(["rougeL"]).score(answer, prediction)["rougeL"].fmeasure
+        for block in (1, 7, 64, 8_192):
+            monkeypatch.setattr("oprag.compare.metrics.rouge._BLOCK", block)
+            assert rouge_l(prediction, [answer]) == expected
 
 
 def longest_common(first: tuple[str, ...], second: tuple[str, ...]) -> int:

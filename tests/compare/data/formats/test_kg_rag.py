@@ -77,6 +77,20 @@ def test_the_closing_line_of_sources_can_be_taken_off(tmp_path, docs):
         ask(tmp_path, "*SWAN*", source_line="no")
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Ten.\n \n \tSOURCES(S) : a\nSOURCE: b", "Ten."),
+        ("Ten.\r\n\r\n\x0bSOURCE\n\n:", "Ten."),
+        ("Ten. \nSOURCE a\n", "Ten. \nSOURCE a\n"),
+        ("Ten. SOURCE: a", "Ten. SOURCE: a"),
+    ],
+)
+def test_where_the_closing_line_of_sources_begins(tmp_path, docs, answer, expected):
+    path = write_csv(tmp_path / "q.csv", ("Question", "Answer"), ("How many?", answer))
+    assert only(read_data(path, "kg_rag", source_line=False)).answers == (expected,)
+
+
 def test_bytes_of_other_systems(tmp_path, docs):
     expected = ask(tmp_path, "*SWAN*").questions
     path = tmp_path / "qna_data.csv"

@@ -18,7 +18,7 @@ from oprag.compare.data.records import csv_records, json_value
 __all__ = ["read"]
 
 _SAID = {"Question Type": "question_type", "Source Chunk Type": "source_chunk_type"}
-_LAST_LINE = re.compile(r"\s*^\s*SOURCES?(?:\(S\))?\s*:.*\Z", re.MULTILINE | re.DOTALL)
+_SOURCE_LINE = re.compile(r"^[^\S\n]*SOURCES?(?:\(S\))?\s*:", re.MULTILINE)
 
 
 def read(gathered: Gathered, *, documents: Path | None = None, source_line: bool = True) -> None:
@@ -47,7 +47,7 @@ def read(gathered: Gathered, *, documents: Path | None = None, source_line: bool
             answer = fields.get("Answer")
             if answer is not None:
                 as_text(answer, "Answer")
-                answer = answer if source_line else as_text(_LAST_LINE.sub("", answer), "Answer without its sources")
+                answer = answer if source_line else as_text(_without_sources(answer), "Answer without its sources")
             names = _named(fields.get("Source Docs", ""), library.names)
             gathered.question(
                 id=f"{stem(gathered.path)}-{record.number}",
@@ -56,6 +56,11 @@ def read(gathered: Gathered, *, documents: Path | None = None, source_line: bool
                 answers=[] if answer is None else [answer],
                 about={about: fields[column] for column, about in _SAID.items() if fields.get(column)},
             )
+
+
+def _without_sources(answer: str) -> str:
+    found = _SOURCE_LINE.search(answer)
+    return answer if found is None else answer[: found.start()].rstrip()
 
 
 def _named(given: str, names: Sequence[str]) -> Sequence[str]:
