@@ -7,7 +7,10 @@ from typing import Final
 
 from oprag.errors import OptionError
 
-__all__ = ["DEFAULTS", "limit", "variable"]
+__all__ = ["DEFAULTS", "MEGABYTE", "limit", "variable"]
+
+MEGABYTE: Final = 1_000_000
+"""Bytes."""
 
 # Ordinary files stay far below. A test compares the table in docs/data_formats.md with this one.
 DEFAULTS: Final = {

@@ -13,12 +13,11 @@ from typing import Any
 
 from oprag import pdf_child
 from oprag.errors import InputFileError, MissingExtraError, OpragError
-from oprag.limits import limit, variable
+from oprag.limits import MEGABYTE, limit, variable
 
 __all__ = ["is_pdf", "pdf_pages"]
 
 _MARK = b"%PDF-"
-_MEGABYTE = 1_000_000
 # The system limits processor time on Linux and macOS; elapsed time is then the last resort, on a busy machine.
 _ELAPSED = 10 if os.name == "posix" else 1
 
@@ -46,7 +45,7 @@ def pdf_pages(name: str, data: bytes, extra: str) -> list[str]:
     """
     if find_spec("pypdf") is None:
         raise MissingExtraError("Reading a PDF file", extra)
-    megabytes = len(data) / _MEGABYTE
+    megabytes = len(data) / MEGABYTE
     limits = {
         "pdf_pages": limit("pdf_pages"),
         "pdf_characters": limit("pdf_characters"),
@@ -69,7 +68,7 @@ def pdf_pages(name: str, data: bytes, extra: str) -> list[str]:
 def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
     """The result of `pdf_child.read`, from a separate process."""
     if not sys.executable or getattr(sys, "frozen", False):
-        # There is no interpreter to start: the executable is the whole program.
+        # The executable is the whole program, not an interpreter.
         return pdf_child.read(data, limits)
     # Isolated, so that nothing is imported from the current folder, but with the folders of packages of this process.
     command = [sys.executable, "-I", pdf_child.__file__, json.dumps(limits), json.dumps([*filter(None, sys.path)])]

@@ -1,5 +1,6 @@
 """Choosing a format, its options, and what all formats share."""
 
+import gzip
 import inspect
 from importlib import import_module
 
@@ -127,6 +128,26 @@ def test_damaged_gzip_is_one_sentence(tmp_path, cut):
     path = compressed(write_lines(tmp_path / "q.jsonl", *[{**ROW, "id": number} for number in range(50)]))
     path.write_bytes(path.read_bytes()[:-cut])
     with pytest.raises(InputFileError, match=r"cannot read .*q\.jsonl\.gz: "):
+        read_data(path)
+
+
+def test_a_gzip_file_that_grows_too_much_is_refused(tmp_path, monkeypatch):
+    path = compressed(write_lines(tmp_path / "q.jsonl", *[{**ROW, "id": number} for number in range(20_000)]))
+    monkeypatch.setenv("OPRAG_MAX_UNPACKED_MEGABYTES", "1")
+    message = r"cannot read .*q\.jsonl\.gz: it has more than 1 MB when unpacked; .* OPRAG_MAX_UNPACKED_MEGABYTES"
+    with pytest.raises(InputFileError, match=message):
+        read_data(path)
+    unpacked = write(tmp_path / "q.jsonl", gzip.decompress(path.read_bytes()))
+    assert len(read_data(unpacked).questions) == 20_000
+    monkeypatch.setenv("OPRAG_MAX_UNPACKED_MEGABYTES", "2")
+    assert len(read_data(path).questions) == 20_000
+
+
+def test_a_line_that_is_too_long_is_refused(tmp_path, monkeypatch):
+    path = write_lines(tmp_path / "q.jsonl", ROW, {**ROW, "text": "a" * 1_000_000})
+    monkeypatch.setenv("OPRAG_MAX_LINE_MEGABYTES", "1")
+    message = r"cannot read .*: line 2 has more than 1 MB; if you trust the file, raise the limit OPRAG_MAX_LINE_MEGAB"
+    with pytest.raises(InputFileError, match=message):
         read_data(path)
 
 

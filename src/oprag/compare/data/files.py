@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path, PurePath
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from oprag.compare.data.problems import RecordError
 from oprag.errors import InputFileError
+from oprag.limits import MEGABYTE, limit, variable
 
-__all__ = ["companion", "files_in", "inside", "lies_in", "opened", "read_bytes", "stem"]
+__all__ = ["companion", "files_in", "inside", "lies_in", "lines", "opened", "read_bytes", "stem"]
 
 _GZIP = b"\x1f\x8b"
 
@@ -23,21 +26,67 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     """A file to read bytes from, decompressed where it is gzip, whatever its name.
 
     Raises:
-        InputFileError: It is missing, is a folder, cannot be read, or is damaged gzip.
+        InputFileError: It is missing, is a folder, cannot be read, or is damaged gzip or too large when unpacked.
     """
     try:
         if path.exists() and not path.is_dir() and not path.is_file():
             # Reading a pipe could wait for ever.
             raise InputFileError(f"cannot read {path}: it is neither a file nor a folder", str(path))
         with path.open("rb") as file:
-            compressed = file.peek(2)[:2] == _GZIP
-            with gzip.open(file) if compressed else file as content:
-                yield content  # type: ignore[misc]  # both read bytes
+            if file.peek(2)[:2] != _GZIP:
+                yield file
+                return
+            with gzip.open(file) as unpacked, io.BufferedReader(_Bounded(unpacked, path)) as content:
+                yield content
     except (OSError, EOFError, ValueError, zlib.error) as error:
         if isinstance(error, InputFileError):
             raise
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
         raise InputFileError(f"cannot read {path}: {reason}", str(path)) from error
+
+
+class _Bounded(io.RawIOBase):
+    """What a gzip file holds, up to a limit: a megabyte of it can hold a gigabyte."""
+
+    def __init__(self, unpacked: gzip.GzipFile, path: Path) -> None:
+        self._unpacked = unpacked
+        self._path = path
+        self._left = limit("unpacked_megabytes") * MEGABYTE
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        size = self._unpacked.readinto(buffer)
+        self._left -= size
+        if self._left < 0:
+            raise InputFileError(
+                f"cannot read {self._path}: it has more than {limit('unpacked_megabytes'):,} MB when unpacked; if you "
+                f"trust the file, unpack it first, or raise the limit {variable('unpacked_megabytes')}",
+                str(self._path),
+            )
+        return size
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, decompressed, each with its end.
+
+    Raises:
+        InputFileError: It cannot be read, or a line is too long.
+    """
+    longest = limit("line_megabytes") * MEGABYTE
+    with opened(path) as file:
+        for number in count(1):
+            line = file.readline(longest + 1)
+            if len(line) > longest:
+                raise InputFileError(
+                    f"cannot read {path}: line {number:,} has more than {limit('line_megabytes'):,} MB; if you trust "
+                    f"the file, raise the limit {variable('line_megabytes')}",
+                    str(path),
+                )
+            if not line:
+                return
+            yield line
 
 
 def read_bytes(path: Path) -> bytes:

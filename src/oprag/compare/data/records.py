@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from oprag.compare.data.fields import listed, shown
-from oprag.compare.data.files import opened, read_bytes
+from oprag.compare.data.files import lines, read_bytes
 from oprag.compare.data.problems import Problems, RecordError
+from oprag.limits import MEGABYTE, limit
 
 __all__ = ["Record", "csv_records", "json_lines", "json_records", "json_value"]
 
@@ -167,15 +167,14 @@ def _lines(path: Path, problems: Problems, *, blank: bool = False) -> Iterator[t
 
     An empty line stands for one that is no text, where blank ones are asked for, so that lines are counted right.
     """
-    with opened(path) as file:
-        for number, data in enumerate(file, 1):
-            line = data.removeprefix(_BOM) if number == 1 else data
-            place = f"{path}, line {number}"
-            text = ""
-            with problems.at(place):
-                text = _decoded(line).removesuffix("\n").removesuffix("\r")
-            if blank or text.strip():
-                yield number, place, text
+    for number, data in enumerate(lines(path), 1):
+        line = data.removeprefix(_BOM) if number == 1 else data
+        place = f"{path}, line {number}"
+        text = ""
+        with problems.at(place):
+            text = _decoded(line).removesuffix("\n").removesuffix("\r")
+        if blank or text.strip():
+            yield number, place, text
 
 
 def _header(row: Sequence[str], columns: Sequence[str], optional: Sequence[str]) -> list[str]:
@@ -197,7 +196,7 @@ def _header(row: Sequence[str], columns: Sequence[str], optional: Sequence[str])
 @contextmanager
 def _long_cells() -> Iterator[None]:
     """Let a cell be a whole book, while this reads."""
-    before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    before = csv.field_size_limit(min(limit("line_megabytes") * MEGABYTE, 2**31 - 1))
     try:
         yield
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from oprag.checks import check_bool
@@ -102,10 +103,10 @@ def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
 @cache
 def _default_tokenizer(stemmer: bool) -> Callable[[str], Sequence[str]]:  # noqa: FBT001
     try:
-        from rouge_score.tokenizers import DefaultTokenizer
+        package = import_module("rouge_score.tokenizers")
     except ImportError as error:
         raise MissingExtraError("ROUGE-L", "compare") from error
-    tokenize: Callable[[str], Sequence[str]] = DefaultTokenizer(stemmer).tokenize
+    tokenize: Callable[[str], Sequence[str]] = package.DefaultTokenizer(stemmer).tokenize
     return tokenize
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from oprag.compare.data import files, records
+from oprag.compare.data import files
 from oprag.compare.data.gather import Gathered
 
 
@@ -27,6 +27,5 @@ def _files_are_named(monkeypatch):
         return data
 
     monkeypatch.setattr(files, "opened", opened)
-    monkeypatch.setattr(records, "opened", opened)
     monkeypatch.setattr(Gathered, "__init__", begun)
     monkeypatch.setattr(Gathered, "data_set", made)
