@@ -6,6 +6,8 @@ import time
 import pytest
 
 from oprag.compare.data import read_data
+from oprag.compare.data.plain_html import html_text
+from oprag.compare.exporting import write_csv as export_csv
 from oprag.compare.metrics import rouge_l
 from tests.compare.data.writing import write_csv
 
@@ -26,10 +28,21 @@ def test_white_space_before_a_line_of_sources(tmp_path):
         assert len(read_data(path, "kg_rag", source_line=False).questions) == 1
 
 
-def test_answers_of_twenty_thousand_words():
-    words = [f"w{number}" for number in range(20_000)]
+@pytest.mark.parametrize("unit", ["<p ", "<b a=", "<a href='", "<!--", "<!", "<?", "</p", "&#", "<script>"])
+def test_html_whose_tags_have_no_end(unit):
+    assert html_text(f"<p>Nine cranes.</p>{unit * 30_000}").startswith("Nine cranes.")
+
+
+def test_an_answer_that_is_nearly_a_number(tmp_path):
+    number = f"-{'1' * 100_000}"
+    export_csv(tmp_path / "a.csv", ["answer"], [{"answer": number}, {"answer": f"{number}x"}])
+    assert (tmp_path / "a.csv").read_text() == f"answer\n{number}\n'{number}x\n"
+
+
+def test_answers_of_twelve_thousand_words():
+    words = [f"w{number}" for number in range(12_000)]
     kept = [word for number, word in enumerate(words) if number % 3]
     assert rouge_l(" ".join(kept), [" ".join(words)]) == pytest.approx(2 * len(kept) / (len(kept) + len(words)))
     assert rouge_l(" ".join(reversed(words)), [" ".join(words)]) == pytest.approx(1 / len(words))
-    few = " ".join(random.Random(1).choices("ab", k=20_000))
+    few = " ".join(random.Random(1).choices("ab", k=12_000))
     assert rouge_l(few, [few]) == 1

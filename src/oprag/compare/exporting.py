@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["check_parquet", "data_frame", "write_csv", "write_parquet"]
 
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 _NUMBERS = {int, float, bool, type(None)}
 

@@ -55,7 +55,7 @@ class Library:
             MissingExtraError: It is a PDF file, and what reads it is not installed.
         """
         if name not in self._names:
-            close = difflib.get_close_matches(name, self._names, n=1)
+            close = difflib.get_close_matches(name[:200], self._names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(self._names)}"
             raise RecordError(f"there is no document {name!r} in {self._place}; {hint}")
         return self._gathered.document_once(name, str(self._place), lambda: self._read(name))

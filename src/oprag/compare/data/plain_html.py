@@ -13,6 +13,7 @@ _BREAKS = frozenset(
     html li main nav ol p pre section table tbody td tfoot th thead tr ul
     """.split()  # noqa: SIM905  # a list would be a page long
 )
+_MOST_READ = 10_000_000  # characters
 _UNSEEN = frozenset(("script", "style", "title"))
 _INLINE = ("i", "b", "u", "s", "a", "em", "strong", "span", "sup", "sub", "img", "font", "meta")
 _TAG = re.compile(rf"</?(?:{'|'.join((*_INLINE, *sorted(_BREAKS)))})\b[^<>]*>", re.IGNORECASE)
@@ -28,6 +29,11 @@ def html_text(text: str) -> str:
         return text
     parser = _Text()
     parser.feed(text)
+    # What is left has a tag or comment without an end. Closing reads it again for each "<": hours, for a megabyte.
+    rest = parser.rawdata
+    if rest.count("<") * len(rest) > _MOST_READ:
+        parser.rawdata = ""
+        parser.handle_data(rest)
     parser.close()
     lines = "".join(parser.parts).splitlines()
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in lines)).strip()
