@@ -1,4 +1,4 @@
-"""Limits on reading files that somebody else wrote, and the environment variables that raise them."""
+"""Limits on the work that files by somebody else may cause, and the environment variables that raise them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ DEFAULTS: Final = {
     "pdf_characters": 20_000_000,
     "pdf_seconds": 10,
     "pdf_megabytes": 1_000,
-    "line_megabytes": 50,
+    "line_megabytes": 30,
     "unpacked_megabytes": 500,
+    "grid_combinations": 100_000,
 }
 
 

@@ -13,6 +13,7 @@ from oprag.checks import check_choice, check_count, check_names
 from oprag.compare.axes import axes, plain_value, takes_none
 from oprag.compare.cell import ALONE, CLOSED, CONTROLS, LIKELIHOODS, Cell
 from oprag.errors import ExperimentError, OpragError, OptionError
+from oprag.limits import limit, variable
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
 from oprag.methods.registry import check_needs, method_names
@@ -23,8 +24,6 @@ from oprag.tokens import TokenCounter
 __all__ = ["Cells", "Fixed", "Grid", "as_grids", "cells_of"]
 
 _LARGEST = 10**18 - 1
-_MOST = 1_000_000
-"""Combinations of a grid; more are a slip of the pen, and would take minutes to be counted."""
 
 Grid = Mapping[str, Sequence[Any]]
 """The values of each axis that is named."""
@@ -126,10 +125,11 @@ def cells_of(grids: Sequence[Grid], fixed: Fixed) -> Cells:
     """
     completed = [_completed(grid, fixed) for grid in grids]
     number = sum(prod(map(len, full.values())) for full in completed)
-    if number > _MOST:
+    # More are a slip of the pen, and would take minutes to be counted.
+    if number > (most := limit("grid_combinations")):
         raise ExperimentError(
-            f"the grid has {number:,} combinations, and there can be at most {_MOST:,}; take fewer values, or several "
-            "grids as [[grid]] of what belongs together",
+            f"the grid has {number:,} combinations, and there can be at most {most:,}; take fewer values, or several "
+            f"grids as [[grid]] of what belongs together, or raise {variable('grid_combinations')}",
             number,
         )
     # By their values: hashing the prompts of every cell would take longer than everything else.
