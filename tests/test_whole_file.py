@@ -7,18 +7,20 @@ from pathlib import Path
 import pytest
 
 from oprag.errors import OptionError
-from oprag.whole_file import check_target, replacing
+from oprag.whole_file import FileKind, check_target, replacing
+
+ANY = FileKind("a file", lambda path: True)
 
 
 def test_a_target_that_cannot_or_must_not_be_written_is_refused(tmp_path):
     with pytest.raises(OptionError, match="there is no folder"):
-        check_target(tmp_path / "none" / "t.csv")
+        check_target(tmp_path / "none" / "t.csv", kind=ANY)
     with pytest.raises(OptionError, match="it is a folder"):
-        check_target(tmp_path)
+        check_target(tmp_path, kind=ANY)
     (tmp_path / "link").symlink_to(tmp_path / "r.db")
     with pytest.raises(OptionError, match="written over"):
-        check_target(tmp_path / "link", tmp_path / "x.toml", tmp_path / "r.db")
-    assert check_target(tmp_path / "t.csv", tmp_path / "r.db") == tmp_path / "t.csv"
+        check_target(tmp_path / "link", tmp_path / "x.toml", tmp_path / "r.db", kind=ANY)
+    assert check_target(tmp_path / "t.csv", tmp_path / "r.db", kind=ANY) == tmp_path / "t.csv"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is locked for root")
@@ -28,7 +30,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
     (tmp_path / "link").symlink_to(locked / "t.csv")
     for path in (locked / "t.csv", tmp_path / "link"):
         with pytest.raises(OptionError, match="nothing can be written to the folder"):
-            check_target(path)
+            check_target(path, kind=ANY)
 
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="a link of Unix")

@@ -10,57 +10,81 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from oprag.errors import OptionError
 
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["check_replaced", "check_target", "replacing"]
+__all__ = ["FileKind", "begins_with", "check_target", "replacing"]
 
+# Files that SQLite keeps beside a database and believes.
+_OF_DATABASES = ("-wal", "-shm", "-journal")
 _UNFINISHED = ".oprag-unfinished-"
 _LINKS = 40  # links that lead to links, as Linux has it
 
 
-def check_target(path: str | os.PathLike[str], *others: str | os.PathLike[str]) -> Path:
+class FileKind(NamedTuple):
+    """A kind of file that is written.
+
+    Attributes:
+        noun: What it is called in messages, such as "an HTML file".
+        is_one: Whether a file is of this kind, and so may be replaced.
+    """
+
+    noun: str
+    is_one: Callable[[Path], bool]
+
+
+def check_target(
+    path: str | os.PathLike[str], *others: str | os.PathLike[str], kind: FileKind, advice: str = "name another file"
+) -> Path:
     """Refuse a file that cannot be written, or must not be, before anything is computed for it.
 
     Args:
         path: The file.
         others: Files that it must not be: those that are read.
+        kind: What is written. A file of another kind is not replaced, unless it is empty.
+        advice: What to do about a file of another kind.
 
     Raises:
-        OptionError: Its folder does not exist or cannot be written to, it is a folder, or it is one of the others.
+        OptionError: Its folder does not exist or cannot be written to; or it is a folder, one of the others, a part of
+            a database, a link that another user has put there, or a file of another kind.
     """
     target = Path(path)
     if target.is_dir():
         raise OptionError(f"cannot write {target}: it is a folder; name a file in it", path)
     if not target.parent.is_dir():
         raise OptionError(f"cannot write {target}: there is no folder {target.parent}; make it first", path)
-    if any(target.resolve() == Path(other).resolve() for other in others):
+    try:
+        resolved = _followed(target)
+    except OSError as error:
+        raise OptionError(f"cannot write {target}: {error.strerror}", path) from error
+    if any(resolved == Path(other).resolve() for other in others):
         raise OptionError(f"{target} is read by this command, and would be written over; name another file", path)
+    for ending in _OF_DATABASES:
+        database = resolved.with_name(resolved.name.removesuffix(ending))
+        if database != resolved and (database.exists() or any(database == Path(other).resolve() for other in others)):
+            raise OptionError(f"{target} is a part of the database {database.name}; name another file", path)
     # What is no file, such as a pipe, is written to; behind a link it is the file that is replaced.
-    folder = target.resolve().parent
-    if (target.is_file() or not target.exists()) and not os.access(folder, os.W_OK):
-        raise OptionError(f"cannot write {target}: nothing can be written to the folder {folder}", path)
+    if target.is_file() or not target.exists():
+        if not os.access(resolved.parent, os.W_OK):
+            raise OptionError(f"cannot write {target}: nothing can be written to the folder {resolved.parent}", path)
+        if target.exists() and target.stat().st_size and not kind.is_one(target):
+            raise OptionError(
+                f"{target} already exists and is not {kind.noun}; refusing to overwrite it: {advice}", path
+            )
     return target
 
 
-def check_replaced(target: Path, is_one: Callable[[Path], bool], what: str, advice: str) -> None:
-    """Refuse to replace a file of another kind, of which nobody said that it may be lost; an empty one may be.
-
-    Args:
-        target: The file that is written to; what is no file, such as a pipe, is not replaced.
-        is_one: Whether a file is of the kind that is written.
-        what: What the kind is called.
-        advice: What to do about it.
-
-    Raises:
-        OptionError: There is another file in its place.
-    """
-    if target.is_file() and target.stat().st_size and not is_one(target):
-        raise OptionError(f"{target} is there, and is no {what}, so it is not replaced; {advice}", str(target))
+def begins_with(path: Path, start: bytes) -> bool:
+    """Whether a file can be read and begins with these bytes, whatever the case of letters."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(start)).lower() == start.lower()
+    except OSError:
+        return False
 
 
 @contextmanager

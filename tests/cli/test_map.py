@@ -116,7 +116,7 @@ def test_a_terminal_without_unicode_gets_letters(book):
 
 def test_the_picture_is_written_whole(book, tmp_path):
     path = tmp_path / "map.svg"
-    path.write_text("an older one")
+    output_of(book, "Another question?", "--svg", path)
     output = output_of(book, QUESTION, "--k", 3, "--svg", path)
     assert "kept: 3 chunks" in output
     root = ET.parse(path).getroot()

@@ -107,7 +107,11 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
         data = folder / "data" / name
         before = data.read_bytes()
         refused(report(folder / "r.db", "--experiment", toml, "-o", data), name, code=2)
-        refused(report(folder / "r.db", "-o", data), "is no HTML file, so it is not replaced", code=2)
+        refused(
+            report(folder / "r.db", "-o", data),
+            "exists and is not an HTML file; refusing to overwrite it",
+            code=2,
+        )
         assert data.read_bytes() == before
     (folder / "empty.db").touch()
     refused(report(folder / "empty.db"), "is empty, and so no results file")

@@ -214,10 +214,10 @@ def test_what_would_come_to_nothing(folder, arguments, words):
         ("sweep.db", ["sweep.db is read by this command"]),
         ("./book.txt", ["book.txt is read by this command"]),
         ("asked.jsonl", ["asked.jsonl is read by this command"]),
-        ("notes.toml", ["notes.toml is there, and is no profile"]),
-        ("notes.txt", ["notes.txt is there, and is no profile"]),
-        ("notes.bin", ["notes.bin is there, and is no profile"]),
-        ("theirs.toml", ["theirs.toml is there, and is no profile"]),
+        ("notes.toml", ["notes.toml already exists and is not a profile"]),
+        ("notes.txt", ["notes.txt already exists and is not a profile"]),
+        ("notes.bin", ["notes.bin already exists and is not a profile"]),
+        ("theirs.toml", ["theirs.toml already exists and is not a profile"]),
         ("locked/oprag.toml", ["nothing can be written to the folder"]),
     ],
 )
@@ -247,7 +247,9 @@ def test_documents_of_a_folder_are_no_profile(folder):
     write_data(folder / "data")
     document = folder / "data" / "book0.md"
     before = document.read_bytes()
-    check_refusal(sweep("data", "--budgets", "20", "--profile", document), "is no profile, so it is not", code=2)
+    check_refusal(
+        sweep("data", "--budgets", "20", "--profile", document), "is not a profile; refusing to overwrite", code=2
+    )
     assert document.read_bytes() == before
 
 

@@ -24,7 +24,7 @@ def read_csv(path):
 
 def test_a_row_for_each_setting(tmp_path):
     path = write_experiment(tmp_path, GRID)
-    (tmp_path / "t.csv").write_text("of an earlier run", encoding="utf-8")
+    assert compare(path, "--csv", tmp_path / "t.csv", "--answers").exit_code == 0
     result = compare(path, "--csv", tmp_path / "t.csv", "--json")
     assert result.exit_code == 0, result.output
     cells = json.loads(result.stdout)["cells"]

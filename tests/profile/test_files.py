@@ -156,7 +156,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
 
 def test_what_cannot_be_written_is_told(tmp_path):
     for path in (tmp_path / "no" / "oprag.toml", tmp_path):
-        with pytest.raises(OptionError, match=f"cannot write the profile {re.escape(str(path))}: "):
+        with pytest.raises(OptionError, match=f"cannot write {re.escape(str(path))}: "):
             write_profile(Profile(), path)
     with pytest.raises(OptionError, match=r"expected an oprag\.profile\.Profile, got dict"):
         write_profile({"k": 3}, tmp_path / "oprag.toml")  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from oprag.cli.ask import Model, make_chain, show_answer, show_comparison, strea
 from oprag.cli.compare import compare
 from oprag.cli.demo import QUESTION, show_demo
 from oprag.cli.indexing import LOCAL, Indexing
-from oprag.cli.map import lengths_of, show_map, write_svg
+from oprag.cli.map import MAP, lengths_of, show_map, write_svg
 from oprag.cli.options import TypedOptions, typed_options
 from oprag.cli.profile import ProfilePath, assembly_of, profile_for_answers
 from oprag.cli.reading import read_sources
@@ -94,7 +94,7 @@ def map_(
     with clear_errors():
         check_question(question)
         if svg is not None:
-            check_target(svg, *files)
+            check_target(svg, *files, *([] if profile is None else [profile]), kind=MAP)
         assembly, indexing = assembly_of(options, profile), indexed.value()
         sources = read_sources(files, indexing)
         result = context_of(question, sources, assembly, indexing, beyond=True)

@@ -10,9 +10,13 @@ from oprag.cli.reading import Sources
 from oprag.cli.show import console, safe
 from oprag.document_map import KEPT, DocumentMap, as_svg, strip
 from oprag.errors import OptionError
-from oprag.whole_file import replacing
+from oprag.whole_file import FileKind, begins_with, replacing
 
-__all__ = ["lengths_of", "show_map", "write_svg"]
+__all__ = ["MAP", "lengths_of", "show_map", "write_svg"]
+
+_BEGINNING = b'<svg xmlns="http://www.w3.org/2000/svg" class="oprag-map"'
+MAP = FileKind("a map of oprag", lambda path: begins_with(path, _BEGINNING))
+"""What a map is, as a file."""
 
 # What is kept in half of a cell or more, and in less; then reasons as they come; then what was not retrieved.
 _BLOCKS = ("█", "▄", "▒░▚▪▫◆◇○", "·")

@@ -10,8 +10,8 @@ from oprag.assembly import Assembly
 from oprag.cli.options import TypedOptions
 from oprag.errors import MissingExtraError, OptionError
 from oprag.profile import Profile, read_profile
-from oprag.profile.reading import is_profile
-from oprag.whole_file import check_replaced, check_target
+from oprag.profile.writing import PROFILE
+from oprag.whole_file import check_target
 
 __all__ = ["ProfilePath", "assembly_of", "check_profile_target", "profile_for_answers"]
 
@@ -70,5 +70,4 @@ def check_profile_target(path: str, *others: str) -> None:
     """
     if not path.strip():
         raise OptionError(f"--profile must name a file, or be none for nowhere, got {path!r}", path)
-    target = check_target(path, *others)
-    check_replaced(target, is_profile, "profile", "name another file with --profile, or none")
+    check_target(path, *others, kind=PROFILE, advice="name another file with --profile, or none")

@@ -43,11 +43,11 @@ def report(
 ) -> None:
     """Write what RESULTS holds as one HTML file, which opens offline and loads nothing."""
     with clear_errors():
-        from oprag.compare.html.report import write_report
+        from oprag.compare.html.report import REPORT, write_report
 
         path = Path(results)
         target = Path(output) if output is not None else path.with_suffix(".html")
-        check_target(target, path, *([] if experiment is None else [experiment]))
+        check_target(target, path, *([] if experiment is None else [experiment]), kind=REPORT)
         given: Any = None
         if experiment is not None:
             from oprag.compare.experiment_file import read_experiment

@@ -22,7 +22,7 @@ __all__ = ["TableFiles"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableFiles:
-    """What is to be written, and where to; a file that is there is replaced.
+    """What is to be written, and where to; an earlier table that is there is replaced.
 
     Attributes:
         csv: The CSV file; None for none.
@@ -52,14 +52,15 @@ class TableFiles:
             return
         if plan:
             raise OptionError("--plan runs nothing, so there is no table; leave --csv and --parquet out", named)
-        from oprag.compare.exporting import check_parquet
+        from oprag.compare.exporting import CSV, PARQUET, check_parquet
 
-        for name in named:
-            check_target(name, *read)
-        if len({Path(name).resolve() for name in named}) < len(named):
-            raise OptionError(f"--csv and --parquet must be two files, got {named[0]} for both", named)
         if self.parquet is not None:
             check_parquet()
+        for name, kind in ((self.csv, CSV), (self.parquet, PARQUET)):
+            if name is not None:
+                check_target(name, *read, kind=kind)
+        if len({Path(name).resolve() for name in named}) < len(named):
+            raise OptionError(f"--csv and --parquet must be two files, got {named[0]} for both", named)
 
     def write(
         self, results: Results, table: Sequence[CellSummary], measured: Sequence[MeasuredSetting], path: Path

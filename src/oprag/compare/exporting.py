@@ -14,19 +14,54 @@ from typing import TYPE_CHECKING, Any
 
 from oprag.compare.storable import storable
 from oprag.errors import MissingExtraError, OpragError, OptionError
-from oprag.whole_file import replacing
+from oprag.whole_file import FileKind, begins_with, replacing
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_parquet", "data_frame", "write_csv", "write_parquet"]
+__all__ = ["CSV", "PARQUET", "check_parquet", "data_frame", "write_csv", "write_parquet"]
 
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 _NUMBERS = {int, float, bool, type(None)}
 
+# A row for each setting, or for each answer; beside them there are columns for axes and metrics.
+_OURS = ({"asked", "answered", "failed", "tokens"}, {"question_id", "gold_answers", "status", "tokens"})
+_HEAD = 1 << 16  # bytes in which the names of the columns are
+
 Rows = Iterable[Mapping[str, Any]]
+
+
+def _is_csv(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD).decode(errors="replace")
+        return _is_ours(next(csv.reader(io.StringIO(head)), []))
+    except (OSError, csv.Error):
+        return False
+
+
+def _is_parquet(path: Path) -> bool:
+    if not begins_with(path, b"PAR1"):
+        return False
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return _is_ours(pq.read_schema(path).names)
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _is_ours(columns: Collection[str]) -> bool:
+    return any(names.issubset(columns) for names in _OURS)
+
+
+CSV = FileKind("a CSV table of oprag", _is_csv)
+"""What `write_csv` writes."""
+PARQUET = FileKind("a Parquet table of oprag", _is_parquet)
+"""What `write_parquet` writes."""
 
 
 def check_parquet() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 from oprag.compare.answer_rows import TEXTS, answer_columns, answer_rows
 from oprag.compare.better import NOT_BETTER
 from oprag.compare.curve import ORDERED_AXES
-from oprag.compare.exporting import data_frame, write_csv, write_parquet
+from oprag.compare.exporting import CSV, PARQUET, data_frame, write_csv, write_parquet
 from oprag.compare.frame_text import as_html, as_text
 from oprag.compare.measurements import MeasuredSetting
 from oprag.compare.quantities import Seconds, values_by_question
@@ -23,7 +23,7 @@ from oprag.compare.setting_rows import axis_columns, setting_columns, setting_ro
 from oprag.compare.statistics.given import RESAMPLES
 from oprag.compare.table import CellSummary, metrics_of
 from oprag.errors import OptionError
-from oprag.whole_file import check_target
+from oprag.whole_file import FileKind, check_target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,10 +153,10 @@ class SettingTable(Sequence[Mapping[str, Any]]):
         return data_frame(columns, rows, numbers=self._numbers(columns))
 
     def to_csv(self, path: File, *, answers: bool = False, spreadsheet_safe: bool = True) -> None:
-        """Write a CSV file in UTF-8, with commas; one that is there is replaced, whole or not at all.
+        """Write a CSV file in UTF-8, with commas, whole or not at all.
 
         Args:
-            path: The file.
+            path: The file; one that is there is replaced, if it is such a table.
             answers: Whether there is a row for each answer in place of one for each setting.
             spreadsheet_safe: Whether a text that a spreadsheet would take for a formula (it begins with = + - or @, a
                 tab or a line end) has an apostrophe put before it. Parquet has texts as they are.
@@ -166,13 +166,13 @@ class SettingTable(Sequence[Mapping[str, Any]]):
             ResultsFileError: The file of the results is not there any more, or is damaged.
         """
         columns, rows = self._exported(answers=answers)
-        write_csv(self._target(path), columns, rows, spreadsheet_safe=spreadsheet_safe)
+        write_csv(self._target(path, CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
 
     def to_parquet(self, path: File, *, answers: bool = False) -> None:
-        """Write a Parquet file; one that is there is replaced, whole or not at all.
+        """Write a Parquet file, whole or not at all.
 
         Args:
-            path: The file.
+            path: The file; one that is there is replaced, if it is such a table.
             answers: Whether there is a row for each answer in place of one for each setting.
 
         Raises:
@@ -181,7 +181,7 @@ class SettingTable(Sequence[Mapping[str, Any]]):
             MissingExtraError: pyarrow is not installed.
         """
         columns, rows = self._exported(answers=answers)
-        write_parquet(self._target(path), columns, rows, numbers=self._numbers(columns))
+        write_parquet(self._target(path, PARQUET), columns, rows, numbers=self._numbers(columns))
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
@@ -201,5 +201,5 @@ class SettingTable(Sequence[Mapping[str, Any]]):
         texts = {*TEXTS, *(name for name in self.axis_columns if name not in ORDERED_AXES)}
         return {name for name in columns if name not in texts}
 
-    def _target(self, path: File) -> Path:
-        return check_target(path, self.path)
+    def _target(self, path: File, kind: FileKind) -> Path:
+        return check_target(path, self.path, kind=kind)

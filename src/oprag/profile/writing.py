@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from oprag._version import __version__
 from oprag.errors import OptionError
 from oprag.profile.contents import FILE_NAME, FORMAT, KINDS, NOTHING, Profile
+from oprag.profile.reading import is_profile
 from oprag.profile.toml_text import key_text, value_text
-from oprag.whole_file import replacing
+from oprag.whole_file import FileKind, check_target, replacing
 
-__all__ = ["write_profile"]
+__all__ = ["PROFILE", "write_profile"]
+
+PROFILE = FileKind("a profile", is_profile)
+"""What a profile is."""
 
 _HEAD = f"""\
 # A profile of oprag: options for order-preserving RAG, loaded by X.from_profile("{FILE_NAME}").
@@ -27,17 +30,19 @@ def write_profile(profile: Profile, path: str | os.PathLike[str] = FILE_NAME) ->
 
     Args:
         profile: The profile.
-        path: The file; one that is there is replaced.
+        path: The file; a profile that is there is replaced.
 
     Raises:
-        OptionError: The file cannot be written, or a text in the profile is none that a file can hold.
+        OptionError: The file cannot be written, something else than a profile is there, or a text in the profile is
+            none that a file can hold.
     """
     given: Any = profile
     if not isinstance(given, Profile):
         raise OptionError(f"expected an oprag.profile.Profile, got {type(given).__name__}", profile)
     text = "".join(f"{line}\n" for line in _lines(profile)).encode()
+    target = check_target(path, kind=PROFILE)
     try:
-        with replacing(Path(path)) as file:
+        with replacing(target) as file:
             file.write(text)
     except (OSError, ValueError) as error:
         raise OptionError(

@@ -33,13 +33,15 @@ from oprag.compare.html.texts import texts_of
 from oprag.compare.models import Model
 from oprag.compare.reading import read_results
 from oprag.errors import OptionError
-from oprag.whole_file import check_replaced, check_target, replacing
+from oprag.whole_file import FileKind, begins_with, check_target, replacing
 
-__all__ = ["write_report"]
+__all__ = ["REPORT", "write_report"]
 
 _LARGEST = 4_800_000  # bytes of a report, about
 _STEPS = 4  # without calls of a model
-_PAGE = b"<!doctype html"
+
+REPORT = FileKind("an HTML file", lambda path: begins_with(path, b"<!doctype html"))
+"""What a report is."""
 
 
 def write_report(
@@ -81,11 +83,10 @@ def write_report(
         MissingExtraError: The extra `compare` is not installed, or what the model needs.
     """
     check_installed()
-    output = check_target(output_path, results_path)
-    check_replaced(output, _is_page, "HTML file", "name another file")
+    output = check_target(output_path, results_path, kind=REPORT)
     results = read_results(results_path, experiment)
     texts = texts_of(documents, results.clusters)
-    check_target(output, *files_of(texts.data))
+    check_target(output, *files_of(texts.data), kind=REPORT)
     sorting = opened_model(refusals)
     if sorting is not None and not any(cell.values["method"] == "self_route" for cell in results.cells):
         raise OptionError("there are no answers of self_route, so there are no refusals to sort", refusals)
@@ -98,15 +99,6 @@ def write_report(
     except OSError as error:
         raise OptionError(f"cannot write {output}: {error.strerror or error}", str(output)) from error
     return output
-
-
-def _is_page(path: Path) -> bool:
-    """Whether a file is HTML, such as an older report."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_PAGE)).lower() == _PAGE
-    except OSError:
-        return False
 
 
 def _sections(material: Material, sorting: Model | None, watch: Callable[[int, int], None]) -> Iterator[Section]:
