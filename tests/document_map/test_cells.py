@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.document_map import KEPT, Cell, map_of, strip
+from oprag import Chunk
+from oprag.document_map import KEPT, Cell, DocumentMap, Mark, Row, map_of, strip
 from tests.document_map.helpers import chunk, context_of
 
 
@@ -54,3 +55,11 @@ def test_nothing_that_was_kept_gets_lost(length, width, data):
             assert first - 1 <= end
             assert start <= last + 1
     assert any(cell.state == KEPT for cell in found)
+
+
+def test_a_source_of_any_length_takes_no_memory():
+    length = 10**15
+    places = [(0, length // 5, KEPT), (length // 10, 2 * length, "k"), (length // 2, length // 3, KEPT)]
+    row = Row("book", length, (), tuple(Mark(*place[:2], Chunk("", 0), place[2]) for place in places))
+    assert strip(row, (KEPT, "k"), 5) == [Cell(KEPT, half=True), *[Cell("k", half=True)] * 4]
+    assert DocumentMap((row,), {KEPT: 1, "k": 1}, 0).covered() == {"": 0, KEPT: length // 5, "k": 4 * length // 5}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from oprag.document_map.geometry import KEPT, Row
@@ -31,8 +32,16 @@ def strip(row: Row, states: Sequence[str], width: int) -> list[Cell]:
         states: The states that occur, the most important first.
         width: How many cells.
     """
-    painted = row.painted(states)
-    return [_cell(painted[_border(row, n, width) : _border(row, n, width, 1)], states) for n in range(width)]
+    segments = row.segments(states)
+    starts, ends = [segment.start for segment in segments], [segment.end for segment in segments]
+    cells: list[Cell] = []
+    for number in range(width):
+        begin, end = _border(row, number, width), _border(row, number, width, 1)
+        counts = dict.fromkeys(states, 0)
+        for segment in segments[bisect_right(ends, begin) : bisect_left(starts, end)]:
+            counts[segment.state] += min(end, segment.end) - max(begin, segment.start)
+        cells.append(_cell(counts, end - begin))
+    return cells
 
 
 def _border(row: Row, number: int, width: int, size: int = 0) -> int:
@@ -41,10 +50,9 @@ def _border(row: Row, number: int, width: int, size: int = 0) -> int:
     return max(begin + 1, (number + 1) * row.length // width) if size else begin
 
 
-def _cell(characters: bytes, states: Sequence[str]) -> Cell:
-    counts = {state: characters.count(number) for number, state in enumerate(states, 1)}
+def _cell(counts: Mapping[str, int], length: int) -> Cell:
     kept = counts.get(KEPT, 0)
     state = KEPT if kept else max(counts, key=counts.__getitem__, default="")
     if not counts.get(state):
         return Cell("", half=False)
-    return Cell(state, 2 * counts[state] >= len(characters))
+    return Cell(state, 2 * counts[state] >= length)

@@ -10,7 +10,7 @@ from oprag.chunk import Chunk
 from oprag.context import Context
 from oprag.drop import DropReason
 
-__all__ = ["KEPT", "DocumentMap", "Mark", "Row", "map_of"]
+__all__ = ["KEPT", "DocumentMap", "Mark", "Row", "Segment", "map_of"]
 
 KEPT = "kept"
 
@@ -33,6 +33,20 @@ class Mark(NamedTuple):
     detail: str = ""
 
 
+class Segment(NamedTuple):
+    """A part of a line.
+
+    Attributes:
+        start: Its first character.
+        end: The character after its last one.
+        state: The state of the chunk that stands there.
+    """
+
+    start: int
+    end: int
+    state: str
+
+
 class Row(NamedTuple):
     """One source as a line.
 
@@ -48,17 +62,27 @@ class Row(NamedTuple):
     pages: tuple[int, ...]
     marks: tuple[Mark, ...]
 
-    def painted(self, states: Sequence[str]) -> bytes:
-        """For each character 1 + the number of its state, 0 where nothing was retrieved.
+    def segments(self, states: Sequence[str]) -> list[Segment]:
+        """The parts of the line in which chunks stand, one after another.
 
         Where chunks overlap the first of the states counts.
         """
-        characters = bytearray(self.length)
-        for number, state in reversed(list(enumerate(states, 1))):
+        borders: list[tuple[int, int, int]] = []
+        for number, state in enumerate(states):
             for mark in self.marks:
-                if mark.state == state:
-                    characters[mark.start : mark.end] = bytes([number]) * (mark.end - mark.start)
-        return bytes(characters)
+                start, end = max(0, mark.start), min(self.length, mark.end)
+                if mark.state == state and start < end:
+                    borders += [(start, 1, number), (end, -1, number)]
+        found: list[Segment] = []
+        standing = [0] * len(states)
+        last = 0
+        for place, step, number in sorted(borders):
+            if last < place and any(standing):
+                first = next(state for state, count in enumerate(standing) if count)
+                found.append(Segment(last, place, states[first]))
+            last = place
+            standing[number] += step
+        return found
 
 
 class DocumentMap(NamedTuple):
@@ -86,11 +110,12 @@ class DocumentMap(NamedTuple):
 
     def covered(self) -> dict[str, int]:
         """How many characters have each state; "" for those that were not retrieved."""
-        painted = [row.painted(self.states) for row in self.rows]
-        return {
-            state: sum(characters.count(number) for characters in painted)
-            for number, state in enumerate(("", *self.states))
-        }
+        found = {"": self.length, **dict.fromkeys(self.states, 0)}
+        for row in self.rows:
+            for start, end, state in row.segments(self.states):
+                found[state] += end - start
+                found[""] -= end - start
+        return found
 
 
 def map_of(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> DocumentMap:
