@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test integration nightly benchmarks docs site dist clean
+.PHONY: demo test integration nightly fuzz benchmarks docs site dist clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/oprag demo
@@ -19,8 +19,11 @@ integration: $(VENV)/integration.done
 	# Files stay together: each process has a model server and a database of its own.
 	$(BIN)/pytest -m integration --numprocesses auto --maxprocesses 4 --dist loadfile tests/integration
 
-nightly: $(VENV)/dev.done
+nightly: fuzz
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/test_properties.py
+
+fuzz: $(VENV)/dev.done
+	OPRAG_FUZZ_CASES=10000 $(BIN)/pytest --numprocesses auto --dist loadfile tests/security/test_fuzz_*.py
 
 benchmarks: $(VENV)/integration.done
 	$(BIN)/python -m benchmarks
