@@ -6,8 +6,8 @@ import os
 import sqlite3
 import stat
 import weakref
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,10 @@ from oprag.vectors.fork_safe import ForkSafeLock
 __all__ = ["Database", "Format"]
 
 _PATIENCE = 60.0  # seconds to wait for another process that writes
+_LONGEST = 100_000_000  # bytes of a value or row; SQLite would take a thousand million into memory
+_REMEMBERED = 1_000
+# The states of files whose rows were checked.
+_CHECKED: set[tuple[object, ...]] = set()
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file, and opens
 
 
@@ -31,6 +35,7 @@ class Format(NamedTuple):
         schema: The statements that make its tables, with semicolons between them.
         error: What is raised where it cannot be used.
         advice: What to do about a damaged one.
+        fault_of: Says what is wrong with the rows of a file, None if nothing is; asked before anything reads them.
     """
 
     noun: str
@@ -39,6 +44,7 @@ class Format(NamedTuple):
     schema: str
     error: type[OpragError]
     advice: str
+    fault_of: Callable[[sqlite3.Connection], str | None] = lambda _: None
 
 
 class Database:
@@ -131,10 +137,11 @@ class Database:
             raise self.kind.error(
                 f"cannot {purpose} the {self.kind.noun} {self.path}: {error}{missing}", self.path
             ) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             # The file may be deleted now, and made anew.
             self._end()
-            raise self.damaged(str(error)) from error
+            reason = "it has text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+            raise self.damaged(reason) from error
 
     def _end(self) -> None:
         # That of a parent process is not for a fork to close.
@@ -168,7 +175,10 @@ class Database:
     def _connected(self, target: str, *, uri: bool) -> sqlite3.Connection:
         # Transactions are begun and ended here, not by the sqlite3 module.
         connection = sqlite3.connect(target, timeout=_PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
         try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
             self._prepare(connection)
         except BaseException:
             connection.close()
@@ -203,6 +213,28 @@ class Database:
         made = _made(kind.schema)
         if _definitions(connection, {name for _, name, *_ in made}) != made:
             raise self.damaged("its tables are not those that oprag makes")
+        self._check_rows(connection)
+
+    def _check_rows(self, connection: sqlite3.Connection) -> None:
+        """Refuse rows that nobody can read; once, not at each opening of the file."""
+        state = self._state()
+        if state in _CHECKED:
+            return
+        if fault := self.kind.fault_of(connection):
+            raise self.damaged(fault)
+        if len(_CHECKED) >= _REMEMBERED:
+            _CHECKED.clear()
+        _CHECKED.add(state)
+
+    def _state(self) -> tuple[object, ...]:
+        """What changes with each write to the file."""
+        found: list[object] = [self.kind.application]
+        for path in (self.path, self.path.with_name(f"{self.path.name}-wal")):
+            with suppress(OSError):
+                # An empty log comes and goes with each connection.
+                if (about := path.stat()).st_size:
+                    found += [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns]
+        return tuple(found)
 
 
 def _mode(path: str) -> int | None:

@@ -13,8 +13,11 @@ from oprag.compare.results_file import ResultsFile
 from oprag.compare.schema import RESULTS
 from oprag.database import Database
 from oprag.errors import ExperimentError, ResultsFileError
+from oprag.svg import shortened
 
 __all__ = ["OF_EXPERIMENT", "experiment_row", "opened_database", "rows_of_answers"]
+
+_NAMES, _LONGEST_NAME = 20, 80  # in a message
 
 OF_EXPERIMENT = (
     "JOIN experiment_cells ON experiment_cells.cell = answers.cell AND experiment_cells.experiment = ? "
@@ -44,7 +47,8 @@ def experiment_row(connection: sqlite3.Connection, path: Path, name: str | None)
     found = [row for row in rows if name is None or row[1] == name]
     if len(found) != 1:
         what = f"no experiment {name!r}" if name is not None else "no experiment" if not rows else "several experiments"
-        known = f"; there are: {', '.join(row[1] for row in rows)}" if rows else ""
+        names = [shortened(row[1], _LONGEST_NAME) for row in rows]
+        known = f"; there are: {', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''}" if names else ""
         raise ExperimentError(f"{path} has {what}{known}", name)
     number, name, described = found[0]
     return int(number), str(name), json.loads(described)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oprag.compare.valid_rows import fault_of
 from oprag.database import Format
 from oprag.errors import ResultsFileError
 from oprag.vectors.table import VECTOR_SCHEMA
@@ -113,5 +114,6 @@ RESULTS = Format(
     _SCHEMA,
     ResultsFileError,
     "keep a copy, and start another file; `sqlite3 FILE .recover` saves what can be read",
+    fault_of,
 )
 """What a results file is."""

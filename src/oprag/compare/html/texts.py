@@ -39,7 +39,8 @@ class Texts:
             data: The name of its data set.
             name: The name of the document.
         """
-        return self.data[data].documents.get(name) if question in self.questions else None
+        there = question in self.questions and data in self.data
+        return self.data[data].documents.get(name) if there else None
 
 
 def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Mapping[str, object]) -> Texts:

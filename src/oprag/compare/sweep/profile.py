@@ -43,7 +43,7 @@ def profile_of(
     answered = values["method"] not in (*ALONE, *LIKELIHOODS)
     options = MethodOptions(**_those_of(MethodOptions, values)) if answered else None
     profile = Profile.of(assembly, options, about)
-    counter = results.described["count_tokens"]
+    counter = results.described.get("count_tokens")
     try:
         return replace(profile, assembly={**profile.assembly, "count_tokens": counter})
     except OptionError:

@@ -51,7 +51,8 @@ def _about(material: Material, described: Any) -> Iterator[tuple[str, str]]:
     results, table = material.results, material.table
     yield "Experiment", results.experiment
     yield "Results file", material.path.name
-    yield "Data", ", ".join(f"{name}: {counted(count, 'question')}" for name, count in described["data"].items())
+    asked = described.get("data", {})
+    yield "Data", ", ".join(f"{name}: {counted(count, 'question')}" for name, count in asked.items())
     for name in ("models", "embedders"):
         yield name.capitalize(), ", ".join(_identified(*one) for one in described.get(name, {}).items())
     yield "Cells", f"{len(results.cells):,}, in {counted(len(table), 'setting')}"

@@ -1,0 +1,131 @@
+"""Results files of somebody else: no value in them takes memory or time of its own choosing, or runs statements."""
+
+import shutil
+import sqlite3
+import tracemalloc
+from contextlib import closing
+
+import pytest
+from typer.testing import CliRunner
+
+from oprag.cli.app import app
+from oprag.compare.reading import read_results
+from oprag.errors import ResultsFileError
+from tests.compare.folders import write_experiment
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    path = write_experiment(tmp_path_factory.mktemp("ran"), 'method = "context_only"\nk = [2, 3]')
+    assert oprag("compare", path).exit_code == 0
+    return path.with_suffix(".db")
+
+
+@pytest.fixture
+def theirs(original, tmp_path):
+    shutil.copy(original, tmp_path / "theirs.db")
+    return tmp_path / "theirs.db"
+
+
+def oprag(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+def change(path, statement, *values):
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(statement, values)
+
+
+def test_one_number_takes_no_memory(theirs):
+    change(theirs, 'UPDATE chunks SET "end" = 300000000000')
+    oprag("report", theirs)  # what is loaded once
+    tracemalloc.start()
+    result = oprag("report", theirs)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert result.exit_code == 0
+    assert most < 50_000_000
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ('UPDATE chunks SET "end" = 9223372036854775807', "chunks.end is not an offset"),
+        ("UPDATE chunks SET start = -1", "chunks.start is not a whole number from 0 to 1,000,000,000,000"),
+        ("UPDATE answers SET calls = 'two'", "answers.calls is not a whole number"),
+        ("UPDATE answers SET error = 'none'", "answers.error is not the error of a failed answer"),
+        ("UPDATE answers SET context = 999", "a row of answers refers to a missing row of contexts"),
+        ("DELETE FROM indexes", "a row of contexts refers to a missing row of indexes"),
+        ("DELETE FROM questions", "a question of an experiment is missing"),
+        ("UPDATE scores SET value = 9e999", "scores.value is not a finite number"),
+        ("UPDATE contexts SET kept = '[[0, 0, NaN]]'", "contexts.kept is not JSON of kept chunks"),
+        ("UPDATE contexts SET kept = '[[0, 0]]'", "contexts.kept is not JSON of kept chunks"),
+        ("UPDATE contexts SET dropped = '{\"k\": 1e999}'", "contexts.dropped is not JSON of counts by name"),
+        ("UPDATE questions SET about = replace(hex(zeroblob(5000)), '00', '[')", "questions.about is not JSON"),
+        ("UPDATE questions SET about = '[]'", "questions.about is not JSON of named values"),
+        ("UPDATE questions SET documents = '[\"\\ud800\"]'", "questions.documents is not JSON of texts"),
+        ("UPDATE questions SET answers = '[' || hex(zeroblob(9000000)) || ']'", "questions.answers is not JSON"),
+        ("UPDATE questions SET choices = CAST(x'ff' AS TEXT)", "questions.choices is not JSON of texts"),
+        ("UPDATE questions SET question = x'00'", "questions.question is not text"),
+        ("UPDATE questions SET question = CAST(x'ff' AS TEXT)", "UTF-8"),
+        ('UPDATE experiments SET described = \'{"grid": [{"k": 1}]}\'', "experiments.described is not JSON of"),
+        ("UPDATE cells SET options = '{\"neighbors\": []}'", "cells.options is not JSON of options"),
+        ("UPDATE cells SET k = 'many'", "cells.k is not a whole number"),
+        ("UPDATE embedders SET dimension = 'many'", "embedders.dimension is not a whole number"),
+        ("DROP TABLE scores", "its tables are not those that oprag makes"),
+        ("ALTER TABLE scores RENAME COLUMN value TO score", "its tables are not those that oprag makes"),
+        (
+            "CREATE TRIGGER own AFTER INSERT ON runs BEGIN DELETE FROM answers; END",
+            "its tables are not those that oprag makes",
+        ),
+        ("CREATE INDEX own ON answers (length(zeroblob(90000000)))", "its tables are not those that oprag makes"),
+    ],
+)
+def test_a_row_that_cannot_be_is_told_in_one_line(theirs, tmp_path, statement, words):
+    change(theirs, statement)
+    result = oprag("report", theirs)
+    assert result.exit_code == 1
+    assert words in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    with pytest.raises(ResultsFileError):
+        read_results(theirs)
+
+
+def test_a_view_in_place_of_a_table_is_never_read(theirs):
+    change(theirs, "DROP TABLE chunks")
+    change(theirs, f"CREATE VIEW chunks AS {ENDLESS}")
+    assert "its tables are not those that oprag makes" in oprag("report", theirs).stderr
+
+
+def test_pages_that_are_shared_are_not_read_again_and_again(theirs):
+    with closing(sqlite3.connect(theirs, isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        rows = ((None, 1, row) for row in range(5_000))
+        connection.executemany("INSERT INTO failed_calls VALUES (?, 'k', 'm', 's', 'e', 'm', ?, ?, 'now')", rows)
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'failed_calls'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = bytearray(theirs.read_bytes())
+    start = (root - 1) * size
+    assert content[start] == 5  # a page that refers to others
+    cells = [int.from_bytes(content[at : at + 2]) for at in range(start + 12, start + 18, 2)]
+    # The second child becomes the first one once more.
+    content[start + cells[1] : start + cells[1] + 4] = content[start + cells[0] : start + cells[0] + 4]
+    theirs.write_bytes(content)
+    assert "is damaged (" in oprag("report", theirs).stderr
+
+
+def test_what_users_add_to_their_own_files_stays(theirs):
+    change(theirs, f"CREATE VIEW mine AS {ENDLESS}")
+    change(theirs, "ANALYZE")
+    change(theirs, "DELETE FROM answers WHERE id = 1")
+    change(theirs, "VACUUM")
+    assert oprag("report", theirs).exit_code == 0
+
+
+def test_a_file_that_changes_is_checked_again(theirs):
+    assert oprag("report", theirs).exit_code == 0
+    change(theirs, "UPDATE answers SET calls = 'two'")
+    assert "answers.calls is not a whole number" in oprag("report", theirs).stderr
