@@ -4,16 +4,26 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test integration nightly fuzz benchmarks docs site dist clean
+# The tests start hundreds of Python processes, which would each compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
+# Files stay together: some tests of a file share what one of them has made.
+TESTS := $(BIN)/pytest -m "not integration" --numprocesses auto --dist loadfile
+
+.PHONY: demo check test coverage integration nightly fuzz benchmarks docs site dist clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/oprag demo
 
-test: $(VENV)/dev.done
+check: $(VENV)/dev.done
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not integration" --numprocesses auto --cov --cov-report=term
+
+test: check
+	$(TESTS)
+
+coverage: check
+	$(TESTS) --cov --cov-report=term
 
 integration: $(VENV)/integration.done
 	# Files stay together: each process has a model server and a database of its own.

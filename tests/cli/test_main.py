@@ -36,6 +36,9 @@ def test_the_progress_bar_waits_a_second(monkeypatch):
         assert started
 
 
+BOOK = "Das Maß aller Dinge — 中 — ist der Mensch. 😀"
+
+
 def run_main(folder, *arguments, stdout=subprocess.PIPE, **environment):
     code = f"import sys; sys.argv = ['oprag', *{list(map(str, arguments))!r}]; from oprag.cli import main; main()"
     return subprocess.run(
@@ -48,18 +51,25 @@ def run_main(folder, *arguments, stdout=subprocess.PIPE, **environment):
     )
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_what_an_output_cannot_hold_is_escaped(tmp_path, encoding):
-    (tmp_path / "book.txt").write_text("Das Maß aller Dinge — 中 — ist der Mensch. 😀", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("encoding", "every_options"), [("ascii", [(), ("--explain",), ("--raw",)]), ("cp1252", [(), ("--raw",)])]
+)
+def test_what_an_output_cannot_hold_is_escaped(tmp_path, encoding, every_options):
+    (tmp_path / "book.txt").write_text(BOOK, encoding="utf-8")
     arguments = ("context", "book.txt", "Maß?", "--k", 1)
-    for options in ((), ("--explain",), ("--raw",)):
+    for options in every_options:
         result = run_main(tmp_path, *arguments, *options, PYTHONIOENCODING=encoding)
         assert (result.returncode, result.stderr) == (0, b"")
         # Where ASCII alone is promised, the text as a model would read it is UTF-8 all the same.
         assert (r"\u4e2d" if options != ("--raw",) or encoding != "ascii" else "中").encode() in result.stdout
-    told = run_main(tmp_path, *arguments, "--json", PYTHONIOENCODING=encoding)
+
+
+def test_json_keeps_every_character(tmp_path):
+    (tmp_path / "book.txt").write_text(BOOK, encoding="utf-8")
+    arguments = ("context", "book.txt", "Maß?", "--k", 1, "--json")
+    told = run_main(tmp_path, *arguments, PYTHONIOENCODING="ascii")
     assert "— 中 — ist der Mensch. 😀" in json.loads(told.stdout)["text"]
-    told = run_main(tmp_path, *arguments, "--json", PYTHONIOENCODING="utf-8")
+    told = run_main(tmp_path, *arguments, PYTHONIOENCODING="utf-8")
     assert "😀" in told.stdout.decode()
 
 

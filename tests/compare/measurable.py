@@ -22,6 +22,8 @@ from tests.compare.measuring.working import burn, fill
 from tests.meeting import Meeting
 
 MODULE = "tests.compare.measurable"
+# Each process that measures loads it: a token for each word takes no time to load.
+TOKENIZER = f"huggingface:{Path(__file__).with_name('word_tokenizer.json')}"
 
 
 def note(log: str, **what: Any) -> None:
@@ -113,12 +115,12 @@ def broken_embedder() -> Any:
 
 
 def slow_store(embeddings: Any) -> Any:
-    """A store that takes a second for a search."""
+    """A store that takes half a second for a search."""
     from langchain_core.vectorstores import InMemoryVectorStore
 
     class SlowStore(InMemoryVectorStore):
         def similarity_search_with_score_by_vector(self, *given: Any, **options: Any) -> Any:
-            time.sleep(1)
+            time.sleep(0.5)
             return super().similarity_search_with_score_by_vector(*given, **options)
 
     return SlowStore(embeddings)
@@ -136,7 +138,7 @@ def measurable(
     """An experiment of what is in this module; the settings of the model are `asked`, of the embedder `embeds`."""
     given: dict[str, Any] = {
         "models": {"m": ModelSpec(f"{MODULE}:model", "model", asked or {}, retries=0)},
-        "embedders": {"words": EmbedderSpec(f"{MODULE}:embedder", "words", settings=embeds or {})},
+        "embedders": {"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER, settings=embeds or {})},
         "metrics": ["token_f1"],
         "data": keepers(documents, questions, words=200),
     }

@@ -100,22 +100,22 @@ def test_nothing_is_remembered_from_one_attempt_to_the_next(path, log):
 
 
 def test_a_slow_model_is_slow_in_generation(path):
-    measure_cells(measurable({}, asked={"seconds": 1.0}), path, repeats=2)
+    measure_cells(measurable({}, asked={"seconds": 0.5}), path, repeats=2)
     found = phases(path)
     assert [len(found[phase]) for phase in ("indexing", "retrieval", "generation")] == [1, 2, 2]
-    assert min(found["generation"]) >= 1.0
+    assert min(found["generation"]) >= 0.5
     assert max(found["retrieval"]) < min(found["generation"])
     assert all(percent < 40 for percent in phases(path, "cpu_percent")["generation"])
 
 
 def test_a_slow_question_is_slow_in_retrieval_and_slow_documents_in_indexing(path):
-    measure_cells(measurable({}, embeds={"question_seconds": 1.0, "document_seconds": 2.0}), path, repeats=2)
+    measure_cells(measurable({}, embeds={"question_seconds": 0.5, "document_seconds": 1.0}), path, repeats=2)
     found = phases(path)
-    assert min(found["retrieval"]) >= 1.0
+    assert min(found["retrieval"]) >= 0.5
     assert max(found["generation"]) < min(found["retrieval"])
     (indexing,) = found["indexing"]
     # An index is tried with one question.
-    assert indexing >= 3.0
+    assert indexing >= 1.5
     assert max(found["retrieval"]) < indexing
 
 
@@ -123,7 +123,7 @@ def test_a_slow_store_is_slow_in_retrieval(path):
     small = measurable({"store": "slow"}, stores={"slow": f"{MODULE}:slow_store"})
     measure_cells(small, path, repeats=1)
     found = phases(path)
-    assert min(found["retrieval"]) >= 1.0
+    assert min(found["retrieval"]) >= 0.5
     assert max(found["generation"]) < min(found["retrieval"])
 
 
@@ -263,7 +263,7 @@ def test_a_model_that_is_gone_ends_it(path, log):
 
 @pytest.mark.parametrize(
     ("limits", "least", "most"),
-    [({"calls": 5}, 5, 5), ({"tokens": 1_700}, 2, 7), ({"money": 0.0006}, 2, 6), ({"calls": 0}, 0, 0)],
+    [({"calls": 5}, 5, 5), ({"tokens": 1_700}, 2, 7), ({"money": 0.00055}, 2, 5), ({"calls": 0}, 0, 0)],
 )
 def test_limits_hold_over_runs_and_measuring(limits, least, most, path, log):
     asked = {"log": str(log), "tokens": 100}

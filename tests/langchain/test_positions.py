@@ -283,7 +283,7 @@ def outcome(chunks: list[Document], k: int, places: Sequence[int] | None = None)
     place = {id(chunk): at for chunk, at in zip(chunks, places or range(len(chunks)), strict=True)}
     generator = random.Random(k)
     wrong = silent = 0
-    for _ in range(200):
+    for _ in range(100):
         forget()  # each draw is a process of its own
         retriever = OrderPreservingRetriever(retriever=giving(generator.sample(chunks, k)))
         with warnings.catch_warnings(record=True) as caught:
@@ -306,7 +306,7 @@ def lazy_load(**names: Callable[[int], Any]) -> Iterator[Document]:
 @pytest.mark.parametrize("numbering", [True, False], ids=["ours", "another tool's"])
 @pytest.mark.parametrize("start", [False, True], ids=["no offsets", "offsets"])
 @pytest.mark.parametrize("name", ["from 0", "from 1", "strings", "floats"])
-@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("k", [2, 10])
 def test_pages_that_are_stamped_one_by_one_are_in_the_order_of_the_pages(
     k: int, name: str, start: bool, numbering: bool
 ):
@@ -325,7 +325,7 @@ def test_pages_that_are_stamped_one_by_one_are_in_the_order_of_the_pages(
 
 
 @pytest.mark.parametrize("start", [False, True], ids=["no offsets", "offsets"])
-@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("k", [2, 10])
 def test_pages_that_are_stamped_together_are_in_order(k: int, start: bool):
     splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=40, add_start_index=start)
     chunks = stamp_positions(splitter.split_documents(lazy_load(page=int)))
@@ -351,7 +351,7 @@ def test_sections_that_are_stamped_in_two_batches_are_never_wrong_silently(k: in
 
 
 @pytest.mark.parametrize("start", [False, True], ids=["no offsets", "offsets"])
-@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("k", [2, 10])
 def test_files_under_one_source_that_are_stamped_together_are_in_the_given_order(k: int, start: bool):
     """Page 2 of the second file comes after page 5 of the first."""
     splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=40, add_start_index=start)

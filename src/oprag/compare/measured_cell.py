@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -90,6 +91,8 @@ def measure_cell(part: CellPart) -> Ended:
     measuring = _MeasuringCell(part)
     try:
         measuring.warm_embedder()
+        # Garbage is collected before each phase; what is loaded by now stays, and need not be searched each time.
+        gc.freeze()
         for question, key, attempts in part.questions:
             measuring.measure(Unit(measuring.cell, question, part.key, key), attempts)
     except Stopped as stopped:

@@ -158,9 +158,14 @@ def test_a_value_that_has_come_counts_however_the_process_ends(monkeypatch):
 
 def test_a_process_whose_time_is_over_is_killed_with_its_children(tmp_path):
     pids = tmp_path / "pids"
-    with pytest.raises(MeasuringError, match=r"sleep_beside_a_child was not ready after 15 s and was killed"):
-        # Time enough to begin, also on a machine with other work.
-        in_fresh_process(working.sleep_beside_a_child, str(pids), timeout=15)
+    # On a machine with other work it takes long to begin.
+    for timeout in (2, 8, 32):
+        with pytest.raises(
+            MeasuringError, match=rf"sleep_beside_a_child was not ready after {timeout} s and was killed"
+        ):
+            in_fresh_process(working.sleep_beside_a_child, str(pids), timeout=timeout)
+        if pids.exists() and pids.read_text():
+            break
     assert all(gone(int(pid)) for pid in pids.read_text().split())
 
 
