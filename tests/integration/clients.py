@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.integration.model_server import ENDLESS, LONGEST_REPLY
+from tests.integration.model_server import ENDLESS, KEY, LONGEST_REPLY
 from tests.integration.wire import Wire
 
 PATIENCE = 120  # seconds; without a number LangChain's client waits for ever
@@ -19,7 +19,7 @@ def chat_openai(address: str, wire: Wire, *, endless: bool = False, **options: A
     given = {"temperature": 0, "max_completion_tokens": LONGEST_REPLY, "stream_usage": True, "timeout": PATIENCE}
     return ChatOpenAI(
         base_url=f"{address}/v1",
-        api_key="-",
+        api_key=KEY,
         model="smollm2",
         http_client=wire.client,
         http_async_client=wire.async_client,
@@ -37,7 +37,7 @@ def openai_like(address: str, wire: Wire, *, endless: bool = False, **options: A
         extra |= {"extra_body": {"ignore_eos": True}}
     return OpenAILike(
         api_base=f"{address}/v1",
-        api_key="-",
+        api_key=KEY,
         model="smollm2",
         is_chat_model=True,
         additional_kwargs=extra,

@@ -58,7 +58,7 @@ def model_server():
     """The address of an OpenAI-compatible server with a small chat model."""
     server = serve()
     # It stops when nothing holds it any more.
-    yield server.listening_address
+    yield server.address
     del server
 
 

@@ -10,15 +10,16 @@ from typing import Any
 
 import httpx
 
-from oprag.providers.llama_server import start_llama_server
+from oprag.providers.llama_server import LlamaServer, start_llama_server
 
 SLOTS = 2
 WINDOW = 4_096  # tokens, of each slot
 LONGEST_REPLY = 16  # tokens, where a request names no other number
+KEY = "-"  # what clients send to servers that want no key
 ENDLESS = 2_000  # tokens; nobody waits until they are written
 
 
-def serve(port: int = 0, *, endless: bool = False) -> Any:
+def serve(port: int = 0, *, endless: bool = False) -> LlamaServer:
     """A server that stops when nothing holds it any more; port 0 takes a free one.
 
     An endless one does not stop writing where a reply would end, for clients that cannot ask for that themselves.
@@ -35,6 +36,7 @@ def serve(port: int = 0, *, endless: bool = False) -> Any:
     parameters.n_predict = ENDLESS if endless else LONGEST_REPLY
     parameters.sampling.ignore_eos = endless
     parameters.port = port
+    parameters.api_keys = [KEY]
     parameters.verbosity = -1
     # Two threads wait for each other at every layer: on two cores that others use too, they take ten times as long.
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
@@ -57,7 +59,7 @@ class MortalServer:
     @property
     def working(self) -> int:
         """How many requests it is reading or answering."""
-        slots = httpx.get(f"{self.address}/slots", timeout=60).json()
+        slots = httpx.get(f"{self.address}/slots", headers={"Authorization": f"Bearer {KEY}"}, timeout=60).json()
         return sum(slot["is_processing"] for slot in slots)
 
     def start(self) -> None:
@@ -87,6 +89,6 @@ class MortalServer:
 if __name__ == "__main__":
     _, port, *rest = sys.argv
     server = serve(int(port), endless="endless" in rest)
-    print(server.listening_address, flush=True)  # noqa: T201
+    print(server.address, flush=True)  # noqa: T201
     # Until whoever started it closes the pipe, or ends.
     sys.stdin.read()

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from tests.integration.model_server import LONGEST_REPLY, MortalServer
+from tests.integration.model_server import KEY, LONGEST_REPLY, MortalServer
 
 pytestmark = pytest.mark.integration
 
@@ -113,7 +113,9 @@ def test_json_is_what_the_file_and_the_server_say(book, model_server):
     assert all(written[span["start"] : span["end"]].strip() in read for span in spans)
 
     body = {"messages": maps[0]["messages"], "temperature": 0}
-    reply = httpx.post(f"{model_server}/v1/chat/completions", json=body, timeout=120).json()
+    reply = httpx.post(
+        f"{model_server}/v1/chat/completions", headers={"Authorization": f"Bearer {KEY}"}, json=body, timeout=120
+    ).json()
     assert reply["usage"]["prompt_tokens"] == maps[0]["usage"]["input_tokens"]
 
 

@@ -17,7 +17,7 @@ from tests.integration.asking import (
     check_order,
 )
 from tests.integration.clients import chat_openai
-from tests.integration.model_server import LONGEST_REPLY
+from tests.integration.model_server import KEY, LONGEST_REPLY
 
 pytestmark = pytest.mark.integration
 
@@ -106,7 +106,9 @@ def test_a_request_of_ones_own_is_counted_alike(chain, model_server):
     (call,) = chain("stuff").answer(QUESTION).calls
     messages = [{"role": message.role, "content": message.content} for message in call.prompt.messages]
     body = {"messages": messages, "temperature": 0, "max_completion_tokens": LONGEST_REPLY}
-    reply = httpx.post(f"{model_server}/v1/chat/completions", json=body, timeout=120).json()
+    reply = httpx.post(
+        f"{model_server}/v1/chat/completions", headers={"Authorization": f"Bearer {KEY}"}, json=body, timeout=120
+    ).json()
     assert reply["usage"]["prompt_tokens"] == call.usage.input_tokens
     assert reply["choices"][0]["finish_reason"] == call.completion.finish_reason
 

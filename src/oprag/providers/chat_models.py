@@ -69,7 +69,7 @@ def check_local_settings(settings: Mapping[str, Any]) -> None:
     for fixed in ("base_url", "openai_api_base", "model", "model_name", "api_key", "openai_api_key"):
         if fixed in settings:
             raise OptionError(f"{fixed} goes with PROVIDER:MODEL, and not with {LOCAL}", settings[fixed])
-    _complete(partial(local_client, "http://127.0.0.1"), LOCAL, settings, {})
+    _complete(partial(local_client, "http://127.0.0.1", "-"), LOCAL, settings, {})
 
 
 def _complete(make: Any, name: str, settings: dict[str, Any] | Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:

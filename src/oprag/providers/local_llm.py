@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from oprag.errors import MissingExtraError, OpragError
-from oprag.providers.llama_server import start_llama_server
+from oprag.providers.llama_server import LlamaServer, start_llama_server
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
@@ -38,6 +38,8 @@ LOCAL_SETTINGS = {
     "max_tokens": 120,
     "stream_usage": True,
 }
+# Seconds; the client's own default is to wait without end. It is no part of what identifies the model.
+_TIMEOUT = 600.0
 
 
 def local_model(**settings: Any) -> ChatOpenAI:
@@ -54,15 +56,16 @@ def local_model(**settings: Any) -> ChatOpenAI:
     except ImportError as error:
         raise MissingLocalModelError from error
     with _LOCK:
-        address = _server(xllamacpp).listening_address
-    return local_client(address, **settings)
+        server = _server(xllamacpp)
+    return local_client(server.address, server.key, **settings)
 
 
-def local_client(address: str, **settings: Any) -> ChatOpenAI:
+def local_client(address: str, key: str, **settings: Any) -> ChatOpenAI:
     """A client of the packaged model.
 
     Args:
         address: That of its server.
+        key: The API key of its server.
         settings: What LangChain's `ChatOpenAI` takes, in place of what stands here.
 
     Raises:
@@ -75,7 +78,8 @@ def local_client(address: str, **settings: Any) -> ChatOpenAI:
     if "max_completion_tokens" in settings:
         # Another name for the same.
         settings["max_tokens"] = settings.pop("max_completion_tokens")
-    return ChatOpenAI(base_url=f"{address}/v1", api_key="-", model="smollm2", **{**LOCAL_SETTINGS, **settings})
+    given = {"timeout": _TIMEOUT, **LOCAL_SETTINGS, **settings}
+    return ChatOpenAI(base_url=f"{address}/v1", api_key=key, model="smollm2", **given)
 
 
 def check_local_model() -> None:
@@ -94,7 +98,7 @@ _LOCK = Lock()
 
 
 @cache
-def _server(xllamacpp: Any) -> Any:
+def _server(xllamacpp: Any) -> LlamaServer:
     """The server; it stops when nothing holds it any more."""
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(_model_file())

@@ -77,7 +77,7 @@ class GgufServer:
             self._server = start_llama_server(parameters)
         except RuntimeError as error:
             raise ModelError(f"{path} cannot be loaded as a GGUF model: {error}", path) from error
-        self._host = self._server.listening_address.removeprefix("http://")
+        self._host = self._server.address.removeprefix("http://")
         self._path = path
         self.window: int = self._send("GET", "/props")["default_generation_settings"]["n_ctx"]
 
@@ -93,8 +93,9 @@ class GgufServer:
 
     def _send(self, method: str, route: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         connection = http.client.HTTPConnection(self._host)
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._server.key}"}
         try:
-            connection.request(method, route, json.dumps(body), {"Content-Type": "application/json"})
+            connection.request(method, route, json.dumps(body), headers)
             reply: dict[str, Any] = json.loads(connection.getresponse().read())
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise ModelError(f"the server of {self._path.name} does not answer: {error}", self._path) from error

