@@ -73,7 +73,13 @@ GRIDS = {
 @pytest.mark.parametrize("name", GRIDS)
 def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
     model = RecordingModel()
-    small = experiment(model, grid=GRIDS[name], stores={"mine": empty_store}, metrics=("token_f1", "inverted_pairs"))
+    small = experiment(
+        model,
+        grid=GRIDS[name],
+        data=keepers(documents=2, questions=2),
+        stores={"mine": empty_store},
+        metrics=("token_f1", "inverted_pairs"),
+    )
     report = run(small, tmp_path / "results.db")
     assert report.complete, text_of(report)
     # Equal work is done once.
