@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Files stay together: some tests of a file share what one of them has made.
 TESTS := $(BIN)/pytest -m "not integration" --numprocesses auto --dist loadfile
 
-.PHONY: demo check test coverage integration nightly fuzz benchmarks docs site dist clean
+.PHONY: demo check test coverage integration floors nightly fuzz benchmarks docs site dist clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/oprag demo
@@ -29,7 +29,11 @@ integration: $(VENV)/integration.done
 	# Files stay together: each process has a model server and a database of its own.
 	$(BIN)/pytest -m integration --numprocesses auto --maxprocesses 4 --dist loadfile tests/integration
 
-nightly: fuzz
+floors: | $(BIN)/python
+	$(PIP) install uv
+	.ci/floors
+
+nightly: $(VENV)/dev.done fuzz floors
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/test_properties.py
 
 fuzz: $(VENV)/dev.done
