@@ -100,5 +100,5 @@ def _encoded(texts: Sequence[str], model: str, pooling: Pooling, device: str) ->
 def _loaded(model: str, device: str) -> tuple[Any, Any]:
     from transformers import AutoModel, AutoTokenizer
 
-    network: Any = AutoModel.from_pretrained(model)
-    return AutoTokenizer.from_pretrained(model), network.to(device).eval()
+    network: Any = AutoModel.from_pretrained(model, trust_remote_code=False)
+    return AutoTokenizer.from_pretrained(model, trust_remote_code=False), network.to(device).eval()

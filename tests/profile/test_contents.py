@@ -162,7 +162,7 @@ def test_a_counter_is_what_experiments_mean_by_its_name():
 def test_a_counter_that_is_given_otherwise_is_not_loaded():
     profile = Profile(assembly={"count_tokens": "huggingface:/no/such/folder/tokenizer.json", "k": 3})
     assert profile.as_assembly(count_tokens=len) == Assembly(k=3, count_tokens=len)
-    with pytest.raises(OptionError, match=r"count_tokens: the tokenizer .* cannot be loaded"):
+    with pytest.raises(OptionError, match=r"count_tokens: the tokenizer .* is not a local folder or file"):
         profile.as_assembly()
 
 

@@ -44,7 +44,7 @@ def counter_name(given: Any) -> str:
 
 
 def counter_named(name: str) -> TokenCounter:
-    """The token counter of a profile, loaded.
+    """The token counter of a profile, loaded from what is on this machine; code of a model is never run.
 
     Raises:
         OptionError: It cannot be loaded.
@@ -55,6 +55,6 @@ def counter_named(name: str) -> TokenCounter:
     from oprag.providers.tokenizing import counter_of
 
     try:
-        return counter_of(name)
+        return counter_of(name, local_files_only=True)
     except ExperimentError as error:
         raise OptionError(f"count_tokens: {error}", name) from error

@@ -88,7 +88,9 @@ class HuggingFaceEmbedder:
     def _embeddings(self) -> Any:
         from langchain_huggingface import HuggingFaceEmbeddings
 
-        return HuggingFaceEmbeddings(model_name=self._model, **self._settings)
+        # Code that comes with a model is run only where the settings say so.
+        model_kwargs = {"trust_remote_code": False, **self._settings.get("model_kwargs", {})}
+        return HuggingFaceEmbeddings(model_name=self._model, **{**self._settings, "model_kwargs": model_kwargs})
 
 
 def _hash_of(folder: Path) -> str:

@@ -131,8 +131,10 @@ def _load(model: str, dtype: str, revision: str | None) -> tuple[Any, Any]:
     except ImportError as error:
         raise MissingExtraError("A likelihood by a model of Hugging Face", "huggingface") from error
     try:
-        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, revision=revision)
-        return loaded, AutoTokenizer.from_pretrained(model, revision=revision)
+        # Without a word about code of the model, transformers asks on the terminal whether to run it.
+        given: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, **given)
+        return loaded, AutoTokenizer.from_pretrained(model, **given)
     except (OSError, ValueError, KeyError) as error:
         raise ModelError(f"{model} cannot be loaded as a causal language model: {error}", model) from error
 

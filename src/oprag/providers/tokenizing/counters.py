@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from oprag.errors import ExperimentError
@@ -37,6 +38,7 @@ class Counter:
     name: str
     identity: str
     _count: Callable[[str], Any] = field(repr=False, compare=False)
+    _local_files_only: bool = field(default=False, repr=False, compare=False)
 
     def __call__(self, text: str) -> int:
         """The tokens of a text.
@@ -50,10 +52,10 @@ class Counter:
         """A counter that has a name goes to another process by it, and counts there with what it means there."""
         if self.identity.startswith("function "):
             return super().__reduce__()
-        return counter_of, (self.name,)
+        return partial(counter_of, local_files_only=self._local_files_only), (self.name,)
 
 
-def counter_of(given: Any = "approximate", name: str | None = None) -> Counter:
+def counter_of(given: Any = "approximate", name: str | None = None, *, local_files_only: bool = False) -> Counter:
     """A token counter.
 
     Args:
@@ -62,6 +64,7 @@ def counter_of(given: Any = "approximate", name: str | None = None) -> Counter:
             `tokenizer.json`, or the name of a model in the hub), MODULE:FUNCTION; a function of a text, with a name;
             or a `Counter`, which stays as it is.
         name: What a function is called; counts of one name must come from one function.
+        local_files_only: Reject names of the hub.
 
     Raises:
         ExperimentError: There is no such counter, or a function has no name.
@@ -78,7 +81,7 @@ def counter_of(given: Any = "approximate", name: str | None = None) -> Counter:
     if isinstance(given, str):
         if name is not None:
             raise ExperimentError(f"the counter {given!r} has its name already, got {name!r}", name)
-        return _named(given)
+        return _named(given, local_files_only=local_files_only)
     if not callable(given) or isinstance(given, type):
         raise ExperimentError(f"a token counter must be one of {', '.join(COUNTERS)}, got {given!r}", given)
     if name is None or not name.strip():
@@ -86,13 +89,13 @@ def counter_of(given: Any = "approximate", name: str | None = None) -> Counter:
     return Counter(name, f"function {name}", given)
 
 
-def _named(name: str) -> Counter:
+def _named(name: str, *, local_files_only: bool) -> Counter:
     if name in _BUILT_IN:
         return Counter(name, name, _BUILT_IN[name])
     kind, _, which = name.partition(":")
     if name == LOCAL or (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()):
-        tokenizer = tokenizer_of(name)
-        return Counter(name, tokenizer.identity, tokenizer.count)
+        tokenizer = tokenizer_of(name, local_files_only=local_files_only)
+        return Counter(name, tokenizer.identity, tokenizer.count, local_files_only)
     if not which:
         raise ExperimentError(f"a token counter must be one of {', '.join(COUNTERS)}, got {name!r}", name)
     return Counter(name, f"named {name}", required_function(name))

@@ -44,12 +44,13 @@ class NamedTokenizer:
 
 
 @cache
-def tokenizer_of(name: str) -> NamedTokenizer:
-    """A tokenizer, loaded once.
+def tokenizer_of(name: str, *, local_files_only: bool = False) -> NamedTokenizer:
+    """A tokenizer, loaded once; code that comes with one is never run.
 
     Args:
         name: "local", that of the packaged embedder; "huggingface:PATH", a folder or a file `tokenizer.json`, or the
             name of a model in the hub; or "tiktoken:ENCODING", such as "tiktoken:o200k_base".
+        local_files_only: Reject names of the hub: the path of "huggingface:PATH" must exist.
 
     Raises:
         ExperimentError: There is no such tokenizer, or it cannot be loaded.
@@ -62,21 +63,30 @@ def tokenizer_of(name: str) -> NamedTokenizer:
         embedder = local_embedder()
         return NamedTokenizer(f"{LOCAL}({embedder.name})", embedder.tokenizer)
     if kind == HUGGINGFACE and which.strip():
-        return _of_hugging_face(which)
+        return _of_hugging_face(which, local_files_only=local_files_only)
     if kind == TIKTOKEN and which.strip():
         return _of_tiktoken(which)
     raise ExperimentError(f"a tokenizer must be {LOCAL}, {HUGGINGFACE}:PATH or {TIKTOKEN}:ENCODING, got {name!r}", name)
 
 
-def _of_hugging_face(which: str) -> NamedTokenizer:
+def _of_hugging_face(which: str, *, local_files_only: bool) -> NamedTokenizer:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise MissingExtraError(f"The tokenizer {which!r}", "local") from error
     path = Path(which).expanduser()
     file = path / _FILE if path.is_dir() else path
+    if local_files_only and not (path.is_dir() or file.is_file()):
+        raise ExperimentError(
+            f"the tokenizer {which!r} is not a local folder or file, and names of the hub are not fetched here; "
+            "download it and give its folder",
+            which,
+        )
     try:
-        loaded = Tokenizer.from_file(str(file)) if file.is_file() else _by_transformers(which)
+        if file.is_file():
+            loaded = Tokenizer.from_file(str(file))
+        else:
+            loaded = _by_transformers(str(path) if path.is_dir() else which, local_files_only=local_files_only)
     except MissingExtraError:
         raise
     except Exception as error:
@@ -90,13 +100,15 @@ def _of_hugging_face(which: str) -> NamedTokenizer:
     return NamedTokenizer(f"{HUGGINGFACE} {digest}", tokenizer)
 
 
-def _by_transformers(which: str) -> Any:
+def _by_transformers(which: str, *, local_files_only: bool) -> Any:
     """A tokenizer that has to be fetched, or that is kept in an older form."""
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise MissingExtraError(f"The tokenizer {which!r}", HUGGINGFACE) from error
-    return AutoTokenizer.from_pretrained(which).backend_tokenizer
+    # Without a word about code of the model, transformers asks on the terminal whether to run it.
+    tokenizer = AutoTokenizer.from_pretrained(which, trust_remote_code=False, local_files_only=local_files_only)
+    return tokenizer.backend_tokenizer
 
 
 def _of_tiktoken(which: str) -> NamedTokenizer:

@@ -1,0 +1,131 @@
+"""Mutated profiles: each is read, or refused with an error of ours, and nothing is imported or opened because of it."""
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from oprag import OpragError
+from oprag.profile import read_profile
+from oprag.providers.tokenizing import counter_of
+from tests.security.fuzzing import cases
+
+PROFILE = '''\
+# Every kind of value that a profile can have.
+format = 1
+written_by = "oprag 0.1.0"
+
+[about]
+found_by = "oprag compare contracts.toml"
+questions = 120
+when = 2026-11-21T10:00:00Z
+shares = [0.25, 1e-3]
+
+[assembly]
+k = 32
+fetch_k = 64
+token_budget = "none"
+count_tokens = "words"
+order = "source"
+source_key = ["file", "name"]
+similarity_threshold = 0.25
+separator = "\\n\\n"
+header = "[{source}]"
+stitch = true
+
+[method]
+method = "refine"
+passage_tokens = 512
+answer_threshold = -0.5
+
+[method.prompts]
+answer = """
+{context}
+
+{question}"""
+'''
+COUNTERS = ["os:system", "evil:run", "huggingface:gpt2", "huggingface:/dev/zero", "huggingface:.", "tiktoken:none_base"]
+VALUES = [
+    *(f'"{one}"' for one in COUNTERS),
+    *('""', '"none"', '"{"', '"{0.__class__}"', '"\\u0000"', '"\\u202e\\u001b[2J"', "true", "inf", "nan", "-1", "0"),
+    *("9223372036854775807", "99999999999999999999", "1e308", "[]", "{}", "[[[[]]]]", '{a = "b"}', "07:32:00"),
+    *("[" * 2_000, "1979-05-27", '"' + "x" * 5_000 + '"', '["a", 1, {b = 2}]', "0x10"),
+]
+BYTES = [b"\0", b"\n", b'"', b"=", b"[", b"]", b"{", b".", b"\xff", b"\xed\xa0\x80", b"\xe2\x80\xae", b"\x1b", b"'''"]
+
+
+def mutated(chance: random.Random) -> bytes:
+    """The profile with a few lines and bytes changed."""
+    lines = PROFILE.splitlines()
+    for _ in range(chance.randint(0, 3)):
+        place = chance.randrange(len(lines))
+        key = lines[place].partition(" = ")[0]
+        lines[place] = chance.choice(
+            [
+                f"{key} = {chance.choice(VALUES)}",
+                f"{key}.{key} = {chance.choice(VALUES)}",
+                f'"{key}\\u001b" = 1',
+                f"[[{key.strip('[]')}]]",
+                f"[assembly.{key.strip('[]')}]",
+                chance.choice(lines),
+                "",
+            ]
+        )
+    if chance.random() < 0.3:
+        lines.insert(12, f"count_tokens = {chance.choice(VALUES)}")
+    content = bytearray("\n".join(lines).encode())
+    for _ in range(chance.choice([0, 0, 1, 3])):
+        place = chance.randrange(len(content))
+        content[place : place + chance.randint(0, 4)] = chance.choice(BYTES)
+    return bytes(content[: chance.choice([None, None, None, chance.randrange(len(content))])])
+
+
+@contextmanager
+def imports() -> Iterator[set[str]]:
+    """The names of modules that are asked for, and are not there yet."""
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            asked.add(name.partition(".")[0])
+
+    asked: set[str] = set()
+    sys.meta_path.insert(0, Finder)
+    try:
+        yield asked
+    finally:
+        sys.meta_path.remove(Finder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded():
+    # What well-behaved profiles may import, so that anything else is seen.
+    for name in ("words", "tiktoken:none_base"):
+        with suppress(OpragError):
+            counter_of(name)
+
+
+def test_mutated_profiles_are_read_or_refused(tmp_path, monkeypatch):
+    (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "oprag.toml"
+    read = 0
+    for seed in range(cases()):
+        path.write_bytes(mutated(random.Random(seed)))
+        with imports() as asked:
+            try:
+                profile = read_profile(path)
+                profile.as_method_options()
+                profile.as_assembly()
+                read += 1
+            except OpragError as error:
+                message = str(error)
+                assert len(message) < 10_000, seed
+                assert "\x1b" not in message, seed
+                assert "\u202e" not in message, seed
+        assert asked <= {*sys.stdlib_module_names, "oprag", "tokenizers", "transformers"}, seed
+    # Some are still profiles, so that more than the reader of TOML is tried.
+    assert 0 < read < cases()
