@@ -11,6 +11,7 @@ from _pytest.mark import ParameterSet
 
 from oprag import PAPER, Assembly, OptionError, approximate_tokens, build_context
 from oprag.assembly import HEADER_FIELDS, as_assembly
+from oprag.masking import describe
 from tests.helpers import hit
 
 OBJECT = object()
@@ -70,7 +71,7 @@ def test_a_value_that_an_option_cannot_have_is_refused_and_carried(name, value):
         Assembly(**{name: value})
     assert caught.value.value is value
     assert isinstance(caught.value, ValueError)
-    assert repr(value) in str(caught.value)
+    assert describe(value) in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [np.float64(5), np.int64(-5), np.bool_(True), np.array([5])], ids=repr)

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from oprag import Assembly, Chunk, OptionError, build_context
+from oprag.masking import describe
 from oprag.render import header_of, render
 from oprag.stitch import Passage
 from tests.helpers import cut, hit, prose
@@ -87,7 +88,7 @@ def test_a_header_function_must_give_a_string(above):
     with pytest.raises(OptionError, match="a header function must give a string") as caught:
         rendered([hit("text", 0)], header=header)
     assert caught.value.value is header
-    assert repr(above) in str(caught.value)
+    assert describe(above) in str(caught.value)
 
 
 def test_no_header_is_no_line():

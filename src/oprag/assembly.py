@@ -19,6 +19,7 @@ from oprag.checks import (
 )
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.position import PositionKey
 from oprag.source import SourceKey
 from oprag.stitch import Passage
@@ -140,11 +141,11 @@ class Assembly:
                 )
         if not callable(self.count_tokens):
             raise OptionError(
-                f"count_tokens must be a function of a text, got {self.count_tokens!r}", self.count_tokens
+                f"count_tokens must be a function of a text, got {describe(self.count_tokens)}", self.count_tokens
             )
         check_choice("order", self.order, get_args(Order))
         if type(self.seed) is not int:
-            raise OptionError(f"seed must be a whole number, got {self.seed!r}", self.seed)
+            raise OptionError(f"seed must be a whole number, got {describe(self.seed)}", self.seed)
         if not callable(self.source_order):
             check_choice("source_order", self.source_order, get_args(SourceOrderName), " or a function")
         check_choice("missing_position", self.missing_position, get_args(MissingPosition))
@@ -204,14 +205,14 @@ def check_key(name: str, value: Any) -> None:
         return
     if isinstance(value, tuple) and value and all(isinstance(part, str) and part for part in value):
         return
-    raise OptionError(f"{name} must be a metadata key, a tuple of them or a function, got {value!r}", value)
+    raise OptionError(f"{name} must be a metadata key, a tuple of them or a function, got {describe(value)}", value)
 
 
 def _check_header(header: Any) -> None:
     if header is None or callable(header):
         return
     if not isinstance(header, str):
-        raise OptionError(f"header must be a string, a function or None, got {header!r}", header)
+        raise OptionError(f"header must be a string, a function or None, got {describe(header)}", header)
     # No attributes, conversions or widths: a template may come from a profile that somebody else wrote.
     try:
         plain = all(
@@ -222,7 +223,7 @@ def _check_header(header: Any) -> None:
         plain = False
     if not plain:
         expected = ", ".join(f"{{{field}}}" for field in HEADER_FIELDS)
-        raise OptionError(f"header may hold {expected} (write {{{{ for a brace), got {header!r}", header)
+        raise OptionError(f"header may hold {expected} (write {{{{ for a brace), got {describe(header)}", header)
 
 
 PAPER = Assembly(k=128, separator="")

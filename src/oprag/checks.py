@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = [
     "check_bool",
@@ -74,7 +75,7 @@ def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1)
     if (value is None and optional) or (type(value) is int and value >= least):
         return
     raise OptionError(
-        f"{name} must be a whole number from {least}{', or None' if optional else ''}, got {value!r}", value
+        f"{name} must be a whole number from {least}{', or None' if optional else ''}, got {describe(value)}", value
     )
 
 
@@ -89,7 +90,9 @@ def check_cosine(name: str, value: Any, *, optional: bool = True) -> None:
         type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1
     ):
         return
-    raise OptionError(f"{name} must be a cosine, from -1 to 1{', or None' if optional else ''}, got {value!r}", value)
+    raise OptionError(
+        f"{name} must be a cosine, from -1 to 1{', or None' if optional else ''}, got {describe(value)}", value
+    )
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str], also: str = "") -> None:
@@ -100,7 +103,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str], also: str = "") 
     """
     choices = tuple(choices)
     if not isinstance(value, str) or value not in choices:
-        raise OptionError(f"{name} must be one of {', '.join(choices)}{also}, got {value!r}", value)
+        raise OptionError(f"{name} must be one of {', '.join(choices)}{also}, got {describe(value)}", value)
 
 
 def check_bool(name: str, value: Any) -> None:
@@ -110,7 +113,7 @@ def check_bool(name: str, value: Any) -> None:
         OptionError: It is something else.
     """
     if type(value) is not bool:
-        raise OptionError(f"{name} must be True or False, got {value!r}", value)
+        raise OptionError(f"{name} must be True or False, got {describe(value)}", value)
 
 
 def check_text(name: str, value: Any, *, optional: bool = False) -> None:
@@ -120,7 +123,7 @@ def check_text(name: str, value: Any, *, optional: bool = False) -> None:
         OptionError: It is none, nor None where that is allowed.
     """
     if not isinstance(value, str) and not (optional and value is None):
-        raise OptionError(f"{name} must be a string{' or None' if optional else ''}, got {value!r}", value)
+        raise OptionError(f"{name} must be a string{' or None' if optional else ''}, got {describe(value)}", value)
 
 
 def check_names(options: Mapping[str, Any], names: Collection[str], near_misses: Mapping[str, str] = _NONE) -> None:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oprag.errors import ChunkError
+from oprag.masking import describe, listed
 from oprag.rung import Position
 
 if TYPE_CHECKING:
@@ -135,13 +136,15 @@ class Chunk:
         if type(text) is not str and not isinstance(text, str):
             raise ChunkError(f"the text of a chunk must be a string, got {type(text).__name__}", text)
         if type(rank) is not int or rank < 0:
-            raise ChunkError(f"the rank of a chunk must be a whole number from 0, got {rank!r}", rank)
+            raise ChunkError(f"the rank of a chunk must be a whole number from 0, got {describe(rank)}", rank)
         if score is not None and type(score) is not float:
             _check_score(score)
         if span is not None and type(span) is not Span:
             _check_span(span)
         if position is not None and type(position) is not Position:
-            raise ChunkError(f"the position of a chunk must be an oprag.Position or None, got {position!r}", position)
+            raise ChunkError(
+                f"the position of a chunk must be an oprag.Position or None, got {describe(position)}", position
+            )
         if type(metadata) is not dict and not isinstance(metadata, Mapping):
             raise ChunkError(f"the metadata of a chunk must be a mapping, got {type(metadata).__name__}", metadata)
 
@@ -152,13 +155,13 @@ class Chunk:
 
     def keys_text(self) -> str:
         """The metadata keys, for messages."""
-        return ", ".join(map(str, self.metadata)) or "none"
+        return listed(self.metadata)
 
     def label(self) -> str:
         """Which chunk this is, for messages."""
         seen = (self.source, self.metadata.get("source"), self.metadata.get("file_name"), self.document_id)
         source = next((name for name in seen if name is not None), None)
-        return f"rank {self.rank}, source {source!r}" + ("" if self.id is None else f", id {self.id!r}")
+        return f"rank {self.rank}, source {describe(source)}" + ("" if self.id is None else f", id {describe(self.id)}")
 
 
 def changed(chunk: Chunk, **fields: Any) -> Chunk:
@@ -193,12 +196,12 @@ def counted(number: int, noun: str) -> str:
 
 def _check_score(score: Any) -> None:
     if not isinstance(score, Real) or isinstance(score, bool):
-        raise ChunkError(f"the score of a chunk must be a number or None, got {score!r}", score)
+        raise ChunkError(f"the score of a chunk must be a number or None, got {describe(score)}", score)
 
 
 def _check_span(span: Any) -> None:
     if not isinstance(span, Span):
-        raise ChunkError(f"the span of a chunk must be an oprag.Span or None, got {span!r}", span)
+        raise ChunkError(f"the span of a chunk must be an oprag.Span or None, got {describe(span)}", span)
 
 
 def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:

@@ -34,10 +34,12 @@
     └── SerializationWarning                options that were functions could not be loaded
 
 `except OpragError` catches all of them. Each error also is the builtin that fits, and carries the value that it is
-about as `value`.
+about as `value`. Messages hold no keys, and nothing that a terminal obeys.
 """
 
 from typing import Any
+
+from oprag.masking import clean
 
 __all__ = [
     "BudgetError",
@@ -82,7 +84,7 @@ class OpragError(Exception):
     """
 
     def __init__(self, message: str, value: Any = None) -> None:
-        super().__init__(message)
+        super().__init__(clean(message))
         self.value = value
 
 
@@ -194,6 +196,9 @@ class MissingExtraError(OpragError, ImportError):
 
 class OpragWarning(UserWarning):
     """Anything that oprag warns about."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(clean(message))
 
 
 class PositionWarning(OpragWarning):

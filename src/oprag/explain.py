@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from oprag.chunk import Chunk, counted
+from oprag.masking import without_keys
 from oprag.position import PAGE_FIELDS, page_of
 from oprag.rung import Rung
 from oprag.svg import escaped, shortened
@@ -67,7 +68,7 @@ def explain(context: Context) -> str:
             [*heads, "reason", "detail"],
             [[*(column.cell(drop.chunk) for column in columns), drop.reason, drop.detail] for drop in context.dropped],
         )
-    return "\n".join(lines)
+    return without_keys("\n".join(lines))
 
 
 def context_html(context: Context) -> str:
@@ -91,7 +92,7 @@ def _place_of(passage: Passage) -> tuple[str, str, str]:
     page = page_of(passage.chunks[0])
     offsets = f"{passage.spans[0].start:,}–{passage.spans[-1].end:,}" if passage.spans else ""
     return (
-        shortened(passage.source or "(unknown)", _NAME_IN_HTML),
+        shortened(without_keys(passage.source or "(unknown)"), _NAME_IN_HTML),
         "" if page is None else shortened(str(page), _NAME_IN_HTML),
         offsets,
     )

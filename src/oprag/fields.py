@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validat
 from oprag.assembly import NEAR_MISSES, Assembly, Header, MissingPosition, Order, SourceOrder, as_assembly
 from oprag.checks import check_names, descriptions, with_plain_numbers
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.position import PositionKey
 from oprag.source import SourceKey
 from oprag.tokens import TokenCounter, approximate_tokens
@@ -179,7 +180,7 @@ class AssemblyFields(OptionFields):
             OptionError: An option is invalid.
         """
         if type(self.annotate) is not bool:
-            raise OptionError(f"annotate must be True or False, got {self.annotate!r}", self.annotate)
+            raise OptionError(f"annotate must be True or False, got {describe(self.annotate)}", self.annotate)
         return as_assembly(None, {name: getattr(self, name) for name in OPTIONS} | changes)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, MissingSourceError
+from oprag.masking import describe
 from oprag.offsets import stated_span
 from oprag.source import SourceKey, source_of, text_of, warn_about_key
 
@@ -114,7 +115,7 @@ def _text_of(source: str, source_texts: Mapping[Any, str] | Callable[[str], str]
         text = text_of(source_texts, source)
     if not isinstance(text, str):
         got = "" if text is None else f", got {type(text).__name__}"
-        raise MissingSourceError(f"the text of the source {source!r} was not given{got}", source)
+        raise MissingSourceError(f"the text of the source {describe(source)} was not given{got}", source)
     return text
 
 

@@ -1,30 +1,92 @@
-"""Errors without secrets: clients of models repeat in their errors what they have sent."""
+"""Messages without keys, control characters, or the repr of foreign objects.
+
+Clients of models repeat in their errors what they sent, keys and logins included. Errors, warnings, notes, names and
+addresses are masked wherever they are raised, printed or stored. Content is not: questions, documents, prompts, replies
+and answers are kept as they are, since answers are checked against replies.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import html
+import json
 import os
 import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from numbers import Number
+from pathlib import PurePath
+from types import FunctionType
+from typing import Any, NamedTuple
+from urllib.parse import quote, quote_plus, unquote
 
-__all__ = ["masked_error", "without_keys"]
+__all__ = ["OBEYED", "clean", "describe", "listed", "masked_error", "safe", "without_keys"]
 
 _MASK = "***"
-_SECRET_NAME = re.compile(r".*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|AUTH)", re.IGNORECASE)
-_SHORTEST = 12  # characters of a value in the environment that is taken for a secret; shorter ones may be words
+_LONGEST_VALUE = 200  # characters of a value in a message
+_LONGEST_LIST = 10
+_LONGEST_NUMBER = 1_000  # bits; Python refuses to write numbers of some thousand digits
+# What a terminal obeys or cannot encode: control characters, changes of direction, and halves of surrogate pairs.
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_MAX_PASSES = 4  # masking one secret can reveal that its neighbour is a secret, too
 
-_KEYS = (
-    # Keys that providers make, such as sk-…, hf_… and AIza….
-    re.compile(r"\b(?:sk|pk|rk|gsk|hf|xai|pplx|ghp|github_pat|r8|nvapi|lsv2|pcsk)[-_][\w-]{16,}|\bAIza[\w-]{30,}"),
-    # Who logs in at an address.
-    re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
-    # Headers, and the query of an address.
-    re.compile(r"(?<=\bbearer )[\w.~+/=-]{8,}", re.IGNORECASE),
-    re.compile(r"(?<=[?&]key=)[^&\s'\"]+", re.IGNORECASE),
-    re.compile(
-        r"(?P<name>\b(?:x-)?(?:api|access|secret|auth|subscription)[-_]?(?:key|token)['\"]?\s*[=:]\s*['\"]?)"
-        r"[\w.~+/=-]{8,}",
-        re.IGNORECASE,
-    ),
-)
+
+def clean(text: str) -> str:
+    """Mask keys and replace control characters."""
+    return safe(without_keys(text))
+
+
+def safe(text: str) -> str:
+    """Replace each character that a terminal would obey, as in escape sequences, by a mark.
+
+    Windows line ends become plain ones.
+    """
+    return OBEYED.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def describe(value: Any) -> str:
+    """A value as a message shows it: plain data as it is, anything else by the name of its type.
+
+    The repr of a foreign object may contain its key, be huge, or raise.
+    """
+    if isinstance(value, PurePath):
+        value = str(value)
+    elif type(value).__module__ == "numpy" and isinstance(value, Number):
+        value = value.item()  # type: ignore[attr-defined]
+    if isinstance(value, list | tuple) and len(value) <= _LONGEST_LIST and all(map(_is_plain, value)):
+        listed = ", ".join(map(_written, value))
+        text = f"[{listed}]" if isinstance(value, list) else f"({listed}{',' * (len(value) == 1)})"
+    elif _is_plain(value):
+        text = _written(value)
+    elif isinstance(value, type | FunctionType):
+        text = f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
+    else:
+        text = type(value).__name__
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, int):
+        return value.bit_length() <= _LONGEST_NUMBER
+    return value is None or isinstance(value, str | float)
+
+
+def _written(value: Any) -> str:
+    """Plain data as Python writes it; members of enumerations as their value."""
+    if isinstance(value, str):
+        # Masked before it is cut, since a part of a key would not be recognized.
+        start = str(value[: 10 * _LONGEST_VALUE])
+        return str.__repr__(without_keys(start))
+    if isinstance(value, bool | None):
+        return str(value)
+    return int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names in a row for a message, such as keys of metadata, cut where they are long."""
+    row = ", ".join(name if isinstance(name, str) and name.isprintable() else describe(name) for name in names)
+    return (row if len(row) <= _LONGEST_VALUE else f"{row[:_LONGEST_VALUE]}…") or "none"
 
 
 def masked_error(error: BaseException | None) -> str:
@@ -33,11 +95,283 @@ def masked_error(error: BaseException | None) -> str:
 
 
 def without_keys(text: str) -> str:
-    """A text with keys and passwords masked: those in the environment, by their names, and what looks like one."""
-    # The longest first, as one may be the beginning of another.
-    for name, value in sorted(os.environ.items(), key=lambda one: -len(one[1])):
-        if len(value) >= _SHORTEST and value in text and _SECRET_NAME.fullmatch(name):
-            text = text.replace(value, _MASK)
-    for pattern in _KEYS:
-        text = pattern.sub(lambda found: found.groupdict().get("name", "") + _MASK, text)
+    """Mask keys, passwords and logins; masking twice changes nothing more.
+
+    These are masked: secrets of the environment, plain or escaped; values next to a name such as `api_key`; credentials
+    in headers and addresses; and keys in the format of a known provider. Takes time linear in the length of the text.
+    """
+    for _ in range(_MAX_PASSES):
+        masked = _without_known(text)
+        for pattern, replace in _patterns():
+            masked = pattern.sub(replace, masked)
+        if masked == text:
+            break
+        text = masked
     return text
+
+
+# Secrets in the environment.
+
+_SECRET_NAME = re.compile(
+    r"(.*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTH|COOKIE)S?|(.+_)?(PAT|PASS)|.+_(PWD|SAS))"
+    r"(_?ID|_?[0-9]+)?",
+    re.IGNORECASE,
+)
+# Names with such a word elsewhere; addresses have such names, too.
+_SECRET_INSIDE = re.compile(
+    r".*(SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|(API|ACCESS|AUTH|PRIVATE)_?(KEY|TOKEN)).*|(KEY|TOKEN)_.*",
+    re.IGNORECASE,
+)
+# Names of nothing but secrets.
+_PASSWORD_NAME = re.compile(r"(.*(SECRET|PASSWORD|PASSWD|PASSPHRASE)S?|(.+_)?(PAT|PASS)|.+_PWD)", re.IGNORECASE)
+_ALWAYS = 12  # minimum length of secrets that are masked inside of words, too
+_SHORTEST, _SHORTEST_WORD = 5, 6
+_DISTINCT = 4  # minimum number of different characters: lines of dashes and runs of zeros are not secrets
+_PLAIN = re.compile(r"[0-9]+|(?:[A-Z]?[a-z]+|[A-Z]+)(?:[ _-](?:[A-Z]?[a-z]+|[A-Z]+))*")
+# Words of ordinary messages, even if somebody uses them as a password.
+_ORDINARY = frozenset(
+    {
+        *("access", "active", "cached", "changed", "client", "closed"),
+        *("connection", "database", "default", "disabled", "enabled", "example"),
+        *("failed", "ignored", "invalid", "localhost", "missing", "nothing"),
+        *("password", "postgres", "private", "public", "refused", "required"),
+        *("retrieval", "secret", "server", "service", "setting", "string"),
+        *("timeout", "unknown", "username"),
+    }
+)
+_LIST = re.compile(r"[^\s,;\"'{}-][^\s,;\"'{}]*+(?:[\s,;]++[^\s,;\"'{}]*+)+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}+")
+
+
+class _Known(NamedTuple):
+    """A secret of the environment.
+
+    Attributes:
+        value: The secret.
+        anywhere: Whether it is masked within words, too.
+    """
+
+    value: str
+    anywhere: bool
+
+
+def _without_known(text: str) -> str:
+    """A text without the secrets of the environment."""
+    known = set(_known_secrets())
+    there = {
+        (form, one.anywhere)
+        for one in known
+        for form in _forms(one.value)
+        # Most texts hold none, and this is much faster than a pattern.
+        if form in text
+    }
+    if there:
+        # The longest first, as one may be the beginning of another.
+        ways = (
+            re.escape(form) if anywhere else rf"(?<![A-Za-z0-9]){re.escape(form)}(?![A-Za-z0-9])"
+            for form, anywhere in sorted(there, key=lambda one: (-len(one[0]), one))
+        )
+        text = re.sub("|".join(ways), _MASK, text)
+    values = [one.value.encode("utf-8", "surrogateescape") for one in known]
+    return _BASE64.sub(lambda found: _MASK if _holds(found[0], values) else found[0], text) if values else text
+
+
+def _known_secrets() -> Iterator[_Known]:
+    for name in list(os.environ):
+        # Another thread may remove one meanwhile.
+        value = os.environ.get(name, "")
+        if _SECRET_NAME.fullmatch(name) or (_SECRET_INSIDE.fullmatch(name) and "://" not in value):
+            strict = _PASSWORD_NAME.fullmatch(name) is not None
+            yield from _known(value.strip(), strict)
+            # A name may hold several.
+            for part in re.split(r"[\s,;]+", value) if _LIST.fullmatch(value) else ():
+                yield from _known(part, strict)
+        if "=" in value:
+            for found in _assigned().finditer(value):
+                yield from _known(found["value"] or found["quoted"], strict=True)
+        if "://" in value and "@" in value:
+            for found in _login().finditer(value):
+                user, colon, password = found["login"].partition(":")
+                for part in (password or user, found["login"]) if colon else (user,):
+                    yield from _known(part, strict=bool(colon))
+                    yield from _known(unquote(part), strict=bool(colon))
+
+
+def _known(value: str, strict: bool) -> Iterator[_Known]:  # noqa: FBT001
+    """A value as a secret, unless it could be a word or number of any text."""
+    if len(value) < _SHORTEST or len(set(value)) < _DISTINCT or value.lower() in _ORDINARY:
+        return
+    # The path of a key file is not a secret, and messages about the file need it.
+    if value.startswith(("/", "~", ".")) and os.path.exists(os.path.expanduser(value)):  # noqa: PTH110, PTH111
+        return
+    if len(value) < _ALWAYS and _PLAIN.fullmatch(value) and not (strict and len(value) >= _SHORTEST_WORD):
+        return
+    yield _Known(value, len(value) >= _ALWAYS)
+
+
+@cache
+def _forms(value: str) -> frozenset[str]:
+    """A secret as it is, and as JSON, Python, addresses and pages write it."""
+    ways: tuple[Callable[[str], str], ...] = (
+        str,
+        lambda one: json.dumps(one)[1:-1],
+        lambda one: json.dumps(one, ensure_ascii=False)[1:-1],
+        lambda one: repr(one)[1:-1],
+        lambda one: ascii(one)[1:-1],
+        lambda one: quote(one, safe="", errors="surrogateescape"),
+        lambda one: quote(one, errors="surrogateescape"),
+        lambda one: quote_plus(one, errors="surrogateescape"),
+        html.escape,
+    )
+    forms = {way(value) for way in ways}
+    forms |= {json.dumps(form)[1:-1] for form in forms}
+    return frozenset(forms | {re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), form) for form in forms})
+
+
+def _holds(run: str, values: Iterable[bytes]) -> bool:
+    decoded = _decoded(run)
+    return any(value in decoded for value in values)
+
+
+def _decoded(run: str) -> bytes:
+    """Decode Base64 of either alphabet, padded or not; empty if invalid."""
+    plain = run.replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(plain[: len(plain) - (len(plain) % 4 == 1)] + "=" * (-len(plain) % 4 % 3))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+# What looks like a secret. Every pattern takes linear time: it starts only at the beginning of a run of characters,
+# reads a bounded piece, or matches whatever it has read.
+
+_IN_URL = r"(?::|%3A)(?:\\?/|%2F){2}"
+# Not within a word; the letters of an escape before it do not count.
+_BEGIN = r"(?:(?<![A-Za-z0-9])|(?<=\\[abfnrtv])|(?<=%[0-9A-Fa-f]{2})|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4}))"
+
+# Keys that providers make, by how they begin.
+_PREFIXES = (
+    r"(?:sk|pk|rk|gsk|csk|hf|api_org|xai|pplx|r8|nvapi|lsv2|pcsk|jina|tvly|llx|tgp_v1|esecret)[-_]"
+    r"|gh[opsur]_|github_pat_|gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat|ffct)-|xox[a-z](?:\.xox[a-z])?-|xapp-|xwfp-"
+    r"|do[opr]_v1_|npm_|pypi-|dckr_(?:pat|oat)_|shp(?:at|ss|ca|pa|tka)_|sq0[a-z]{3}-|rubygems_|lin_(?:api|oauth)_|ntn_"
+    r"|figd_|sntry[su]_|gl(?:sa|c)_|NRAK-|PMAK-|pul-|whsec_|ph[cx]_|sb_secret_|ATATT3|ATCTT3|ATBB|GOCSPX-"
+    r"|AIza|ya29\.|hv[sbr]\.|dapi|1//0|AGE-SECRET-KEY-1|LTAI"
+)
+# Beginnings that other names have, too.
+_COMMON_PREFIXES = r"(?:pa|al|co|fw|fpk|fc|rnd|sbp|key|secret|ls_)[-_]|sl\.|EAA"
+_SCHEMES = "basic|bearer|token|apikey|api-key|digest|negotiate|key"
+_SECRETS = (
+    r"(?:api|access|account|auth|subscription|private|client|shared[-_ ]?access|signing|encryption|master|bearer"
+    r"|refresh|session|security|service|personal[-_ ]?access|oauth|id|jwt|bot|webhook|deploy|admin|user"
+    r"|secret[-_ ]?access|secret|hf|csrf|xsrf)[-_ ]?(?:key|token|secret)s?(?:[-_ ]?id)?"
+    r"|pass(?:word|wd|phrase|wort)?|pwd|secret|credentials?|authorization"
+)
+_IN_QUERY = r"key|token|secret|password|passwd|pwd|pass|pat|auth|credentials?|sig|signature|accesskeyid|jwt|session"
+_MASKED_HEADER = re.compile(rf"(?:{_SCHEMES})\s+\*\*\*", re.IGNORECASE)
+_NO_SECRET = frozenset({"none", "null", "true", "false", "nil", "undefined", "str", "string", "secretstr", _MASK})
+
+
+@cache
+def _login() -> re.Pattern[str]:
+    """The login in an address, with or without a password, whose slashes may be unescaped."""
+    return re.compile(
+        rf"(?<=[A-Za-z0-9])(?P<before>{_IN_URL})"
+        r"(?P<login>(?:[^/\\\s@'\"<>%]|%(?!40|2F))++(?=@|%40)(?:(?:@|%40)(?:[^/\\\s@'\"<>%]|%(?!40|2F))++(?=@|%40)){0,4}"
+        r"|[^/\\\s@:'\"<>]{0,99}:(?![0-9]{1,5}/)[^\s@'\"<>]{1,200}(?=@))",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _assigned() -> re.Pattern[str]:
+    """A value next to the name of a secret, quoted or bare."""
+    return re.compile(
+        rf"(?<![A-Za-z])(?P<before>(?:{_SECRETS}|(?P<token>token|auth))"
+        r"(?:\\?['\"])?(?: (?:provided|given|used|is|was))?\s{0,3}"
+        r"(?:=>?|:|%3D|(?<=['\"]),(?=\s{0,3}b?['\"])(?(token)(?!)))(?P<space>\s{0,3}))"
+        r"(?:(?P<open>b?\\?['\"])(?P<quoted>[^'\"\\\n]++)|(?P<value>[^\s,;&'\"<>(){}\[\]\\]++))",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]:
+    """Each pattern and what replaces it; what says more about a secret than its name does comes first."""
+    header = r"\\?['\"]?\s{0,3}[:=,]\s{0,3}(?:b?\\?['\"])?"
+    gap = r"(?:\s{1,3}|%20|\+)"
+    # An address without its scheme; others have a colon and an at sign, such as mailto:ada@example.org.
+    bare_login = (
+        r"(?i)(?<![\w.:/+-])(?!(?:mailto|xmpp|sips?|acct|data|urn|pkg):)[\w.+%-]{1,64}:[^\s/@:'\"<>]{3,128}"
+        r"(?=@(?:localhost|[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.[a-z]{2,24}|[0-9.]{7,15})\b)"
+    )
+    simple = (
+        r"(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)",
+        rf"(?i)(?P<before>[?&;](?:[\w.-]{{0,40}}?[-_.])?(?:api|access)?(?:{_IN_QUERY})=)[^&\s'\"#;<>\\]++",
+        rf"(?i)(?P<before>cookie{header}[^'\"\n=]{{1,99}}=)[^'\"\n]++",
+        rf"(?i)(?P<before>authorization{header}(?:(?:{_SCHEMES})\s{{1,3}}))[^\s,'\"\\]++",
+        rf"(?i)(?P<before>(?<![A-Za-z])bearer{gap})(?!(?:auth|token|credential|scheme|realm)[a-z]*\b)[\w.~+/=-]{{8,}}+",
+        r"(?<![\w-])(?<!\.)eyJ[\w-]{5,}+\.[\w-]{5,}+(?:\.[\w-]*+){0,3}",
+        rf"{_BEGIN}(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{{16}}(?![A-Za-z0-9])",
+        rf"{_BEGIN}SG\.[\w-]{{10,}}+\.[\w-]{{10,}}+",
+        rf"{_BEGIN}[0-9]{{8,10}}:AA[\w-]{{30,}}+",
+        r"(?i)(?P<before>(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks)/)[\w/-]{8,}+",
+        bare_login,
+    )
+    basic = rf"(?i)(?P<before>(?<![A-Za-z])basic{gap})(?P<value>[\w+/-]{{4,}}+)(?:=|%3D){{0,2}}"
+    prefixed = rf"{_BEGIN}(?:{_PREFIXES}|(?P<common>{_COMMON_PREFIXES}))(?P<value>[\w.-]{{12,}}+)"
+    return (
+        (_login(), _after_name),
+        *((re.compile(pattern), _after_name) for pattern in simple),
+        (re.compile(basic), _basic),
+        (re.compile(prefixed), _prefixed),
+        (_assigned(), _beside_name),
+    )
+
+
+def _after_name(found: re.Match[str]) -> str:
+    """Everything but what names the secret is masked."""
+    return found.groupdict().get("before", "") + _MASK
+
+
+def _beside_name(found: re.Match[str]) -> str:
+    """Mask the value next to the name of a secret, unless it is prose."""
+    quoted, value = found["quoted"], found["value"]
+    if (quoted or value).lower() in _NO_SECRET:
+        return found[0]
+    if quoted is not None:
+        stays = _MASKED_HEADER.fullmatch(quoted) or _is_prose(quoted)
+        return found[0] if stays else f"{found['before']}{found['open']}{_MASK}"
+    if found["space"] or found["before"].endswith(":"):
+        rest = found.string[found.end() : found.end() + 4]
+        ends = not rest.strip() or rest.lstrip(" ")[:1] in (",", ";", "}", "]", ")", "\n", "'", '"')
+        if found["token"] or (not ends and len(value) < _ALWAYS and _PLAIN.fullmatch(value.rstrip("."))):
+            return found[0]
+    return f"{found['before']}{_MASK}" + ("." if value.endswith(".") else "")
+
+
+def _is_prose(quoted: str) -> bool:
+    return quoted.count(" ") >= 2 and all(part.strip(".,:;!?").isalpha() for part in quoted.split())
+
+
+def _basic(found: re.Match[str]) -> str:
+    """Mask Base64 after `Basic` if it decodes to user and password; otherwise the word is an adjective."""
+    return found["before"] + _MASK if b":" in _decoded(found["value"]) else found[0]
+
+
+def _prefixed(found: re.Match[str]) -> str:
+    """A key is masked; a name that begins like one and goes on in words is not, such as `sk-learn-estimators`."""
+    ended = found["value"].rstrip(".")
+    dots = found["value"][len(ended) :]
+    is_key = _is_long_and_mixed if found["common"] else _is_random
+    return _MASK + dots if any(map(is_key, re.split("[._-]", ended))) else found[0]
+
+
+def _is_random(part: str) -> bool:
+    has_digit = any(character.isdigit() for character in part)
+    has_letter = any(character.isalpha() for character in part)
+    inner_capital = part[1:] != part[1:].lower() and part != part.upper()
+    return len(part) >= 16 or (len(part) >= 8 and has_letter and (has_digit or inner_capital))
+
+
+def _is_long_and_mixed(part: str) -> bool:
+    return len(part) >= 16 and not part.isalpha() and not part.isdigit()

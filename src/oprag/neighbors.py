@@ -10,6 +10,7 @@ from oprag.assembly import Assembly
 from oprag.chunk import Chunk, changed
 from oprag.drop import Drop
 from oprag.errors import ChunkError, OptionError, PositionWarning
+from oprag.masking import describe
 from oprag.place import SourceReport, place, report_sources
 from oprag.rung import Rung
 from oprag.warn import warn
@@ -193,7 +194,8 @@ def _nearest(anchor: Chunk, around: Sequence[Chunk], number: int) -> Iterator[Ch
     for chunk in around:
         if chunk.source != anchor.source:
             raise ChunkError(
-                f"the neighbours of a chunk ({anchor.label()}) must be of its source, got one of {chunk.source!r}",
+                f"the neighbours of a chunk ({anchor.label()}) must be of its source, got one of "
+                f"{describe(chunk.source)}",
                 chunk,
             )
     if not _has_a_place(anchor):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from oprag.assembly import Assembly, Header
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.position import page_of
 from oprag.stitch import Passage
 
@@ -71,7 +72,7 @@ def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
     if callable(header):
         above = header(passage)
         if not isinstance(above, str):
-            raise OptionError(f"a header function must give a string, got {above!r}", header)
+            raise OptionError(f"a header function must give a string, got {describe(above)}", header)
         return above
     first, last = (passage.spans[0], passage.spans[-1]) if passage.spans else (None, None)
     page = page_of(passage.chunks[0])

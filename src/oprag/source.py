@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk
 from oprag.errors import PositionWarning, SourceWarning
+from oprag.masking import describe, listed
 from oprag.values import ordinal, whole
 from oprag.warn import warn
 
@@ -163,8 +164,8 @@ def warn_about_key(option: str, key: Any, chunks: Sequence[Chunk]) -> bool:
     meant = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
     instead = "the source is read from the usual keys instead" if by_source else "so no position is known"
     warn(
-        f"{option}={key!r}: none of the {len(chunks)} chunks has the metadata key {', '.join(map(repr, missing))}, "
-        f"{instead}{meant} (metadata keys seen: {keys_seen(chunks)})",
+        f"{option}={describe(key)}: none of the {len(chunks)} chunks has the metadata key "
+        f"{', '.join(map(describe, missing))}, {instead}{meant} (metadata keys seen: {keys_seen(chunks)})",
         SourceWarning if by_source else PositionWarning,
         cause=f"{option}={key!r}",
     )
@@ -173,8 +174,8 @@ def warn_about_key(option: str, key: Any, chunks: Sequence[Chunk]) -> bool:
 
 def keys_seen(chunks: Iterable[Chunk]) -> str:
     """The metadata keys of these chunks, for messages."""
-    keys = sorted({str(key) for chunk in chunks for key in chunk.metadata})
-    return ", ".join(keys[:20]) or "none"
+    keys = dict.fromkeys(key for chunk in chunks for key in chunk.metadata)
+    return listed(sorted(keys, key=str)[:20])
 
 
 def first_name(metadata: Mapping[str, Any], keys: str | tuple[str, ...]) -> str | None:

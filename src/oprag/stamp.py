@@ -9,6 +9,7 @@ from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.errors import MissingSourceError, OptionError, PositionWarning
+from oprag.masking import describe
 from oprag.source import SourceKey, source_name, source_of, warn_about_key
 from oprag.values import ordinal
 from oprag.warn import warn
@@ -109,5 +110,5 @@ def given_source(source: Any) -> str | None:
         return None
     name = source_name(source) if isinstance(source, str | os.PathLike) else None
     if name is None:
-        raise OptionError(f"source must be a non-empty string, a path or None, got {source!r}", source)
+        raise OptionError(f"source must be a non-empty string, a path or None, got {describe(source)}", source)
     return name

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from numbers import Real
 
 from oprag.errors import TokenizerError
+from oprag.masking import describe
 
 __all__ = ["TokenCounter", "approximate_tokens", "count"]
 
@@ -37,4 +38,4 @@ def count(text: str, count_tokens: TokenCounter) -> int:
         return tokens
     if isinstance(tokens, Real) and not isinstance(tokens, bool) and math.isfinite(tokens) and tokens >= 0:
         return math.ceil(tokens)
-    raise TokenizerError(f"count_tokens must give a number of tokens from 0, got {tokens!r}", tokens)
+    raise TokenizerError(f"count_tokens must give a number of tokens from 0, got {describe(tokens)}", tokens)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from oprag import OptionError, PromptError
+from oprag.masking import describe
 from oprag.methods import MethodOptions, Prompts
 from oprag.methods.options import as_options
 
@@ -56,7 +57,7 @@ def test_wrong_values_are_refused(name, value):
     with pytest.raises(OptionError, match=f"^{name} must be") as caught:
         MethodOptions(**{name: value})
     assert caught.value.value is value
-    assert repr(value) in str(caught.value)
+    assert describe(value) in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from rich.table import Table
 from oprag.assembly import OP_RAG_16K, Assembly
 from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.reading import Sources, whole_texts
-from oprag.cli.show import characters_of, console, error_console, safe
+from oprag.cli.show import characters_of, console, error_console
 from oprag.cli.working import index_sources
 from oprag.errors import MissingExtraError, OptionError
+from oprag.masking import safe
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
 from oprag.methods.options import MethodOptions

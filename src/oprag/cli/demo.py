@@ -11,9 +11,10 @@ from oprag.build import build_context
 from oprag.chunk import Chunk
 from oprag.cli.ask import show_answer, stream_answer
 from oprag.cli.indexing import Indexing
-from oprag.cli.show import console, place_of, safe
+from oprag.cli.show import console, place_of
 from oprag.cli.working import index_sources
 from oprag.errors import MissingExtraError
+from oprag.masking import safe
 from oprag.providers.embedders import local_embedder
 from oprag.providers.local_llm import LOCAL_NAME, local_model
 from oprag.retrieval.index import DocumentIndex

@@ -7,9 +7,10 @@ from pathlib import Path
 from rich.text import Text
 
 from oprag.cli.reading import Sources
-from oprag.cli.show import console, safe
+from oprag.cli.show import console
 from oprag.document_map import KEPT, DocumentMap, as_svg, strip
 from oprag.errors import OptionError
+from oprag.masking import safe
 from oprag.whole_file import FileKind, begins_with, replacing
 
 __all__ = ["MAP", "lengths_of", "show_map", "write_svg"]

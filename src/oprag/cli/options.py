@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.tokens import approximate_tokens
 
 __all__ = ["TypedOptions", "typed_options"]
@@ -148,6 +149,6 @@ def _counter(typed: str) -> Callable[[str], int]:
         counter = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise OptionError(
-            f'count_tokens must be "approximate", "local" or MODULE:FUNCTION, got {typed!r} ({error})', typed
+            f'count_tokens must be "approximate", "local" or MODULE:FUNCTION, got {describe(typed)} ({error})', typed
         ) from error
     return counter  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ import typer
 from oprag.assembly import Assembly
 from oprag.cli.options import TypedOptions
 from oprag.errors import MissingExtraError, OptionError
+from oprag.masking import describe
 from oprag.profile import Profile, read_profile
 from oprag.profile.writing import PROFILE
 from oprag.whole_file import check_target
@@ -69,5 +70,5 @@ def check_profile_target(path: str, *others: str) -> None:
         OptionError: It has no name, cannot be written, is one of the others, or is no profile.
     """
     if not path.strip():
-        raise OptionError(f"--profile must name a file, or be none for nowhere, got {path!r}", path)
+        raise OptionError(f"--profile must name a file, or be none for nowhere, got {describe(path)}", path)
     check_target(path, *others, kind=PROFILE, advice="name another file with --profile, or none")

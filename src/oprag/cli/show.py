@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 from rich.console import Console
@@ -10,9 +9,10 @@ from rich.text import Text
 
 from oprag.chunk import Span
 from oprag.context import Context
+from oprag.masking import safe
 from oprag.stitch import Passage
 
-__all__ = ["characters_of", "console", "error_console", "money", "place_of", "safe", "show_context"]
+__all__ = ["characters_of", "console", "error_console", "money", "place_of", "show_context"]
 
 
 def console() -> Console:
@@ -61,15 +61,3 @@ def characters_of(first: Span, last: Span | None = None) -> str:
 def money(amount: float) -> str:
     """An amount in whatever currency, with two digits that say something."""
     return f"{amount:,.2f}" if amount >= 0.1 or not amount else f"{amount:.2g}"
-
-
-def safe(text: str) -> str:
-    """The text without what a terminal would obey: a document may hold escape sequences.
-
-    Control characters, halves of surrogate pairs and what turns the direction of writing around are shown as a mark;
-    line ends of Windows become line ends.
-    """
-    return _OBEYED.sub("\ufffd", text.replace("\r\n", "\n"))
-
-
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from oprag.cli.show import console, safe
+from oprag.cli.show import console
 from oprag.compare.measurements import MeasuredSetting
 from oprag.compare.pairs import CellDifference
 from oprag.compare.scoring import of_answers
@@ -18,6 +18,7 @@ from oprag.compare.setting import HasValues, varying_axes
 from oprag.compare.statistics import Summary
 from oprag.compare.statistics.difference import FEW_UNITS
 from oprag.compare.table import MANY, CellSummary, faults
+from oprag.masking import safe
 
 __all__ = ["show_differences", "show_measured", "show_table"]
 

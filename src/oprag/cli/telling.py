@@ -12,9 +12,9 @@ from typing import Any
 
 import typer
 
-from oprag.cli.show import error_console, safe
+from oprag.cli.show import error_console
 from oprag.errors import OpragError, OpragWarning, OptionError
-from oprag.masking import without_keys
+from oprag.masking import OBEYED, clean
 
 __all__ = ["clear_errors", "echo_json", "tell"]
 
@@ -42,11 +42,12 @@ def clear_errors() -> Iterator[None]:
 
 
 def echo_json(value: Any) -> None:
-    """Print a value as JSON; escaped where standard output does not take every character."""
+    """Print a value as JSON; escaped is what a terminal obeys, or what standard output does not take."""
     everything = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    typer.echo(json.dumps(value, ensure_ascii=not everything, indent=2))
+    text = json.dumps(value, ensure_ascii=not everything, indent=2)
+    typer.echo(OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def tell(message: str, style: str = "") -> None:
     """Print a message on standard error; keys that an error repeats are masked."""
-    error_console().print(safe(without_keys(message)), style=style, markup=False, highlight=False, soft_wrap=True)
+    error_console().print(clean(message), style=style, markup=False, highlight=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from oprag.compare.results_access import opened_database
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import AVERAGED, settings_of
 from oprag.compare.table import metrics_of
+from oprag.masking import without_keys
 
 __all__ = ["TEXTS", "answer_columns", "answer_rows"]
 
@@ -96,6 +97,7 @@ def _read(connection: sqlite3.Connection, cell: CellAnswers) -> list[tuple[int, 
         row = dict(zip(names, values, strict=True))
         row["gold_answers"] = json.loads(row["gold_answers"])
         row["documents"] = json.loads(row["documents"])
+        row["message"] = row["message"] and without_keys(row["message"])
         row["notes"] = json.loads(row["notes"])
         row["estimated"] = bool(row["estimated"])
         found.append((answer, question, row))

@@ -162,7 +162,7 @@ def write_answers(connection: sqlite3.Connection, answers: Sequence[AnswerRecord
             "text": storable(answer.text),
             "error": answer.error,
             "message": answer.message and without_keys(storable(answer.message)),
-            "notes": _json(answer.notes),
+            "notes": _json([without_keys(note) for note in answer.notes]),
             "route": answer.route,
             "calls": len(answer.calls),
             "input_tokens": usage.input_tokens,

@@ -18,6 +18,7 @@ from oprag.compare.records import FailedCall, Reply
 from oprag.compare.storable import storable
 from oprag.compare.workers import Workers
 from oprag.errors import ModelError
+from oprag.masking import describe
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Prompt
 from oprag.tokens import TokenCounter, count
@@ -215,20 +216,22 @@ def _checked(given: Any) -> Completion:
         ModelError: It is no completion, or its text is no string, or its tokens are no numbers from 0.
     """
     if not isinstance(given, Completion):
-        raise ModelError(f"a model must give a Completion, got {given!r}", given)
+        raise ModelError(f"a model must give a Completion, got {describe(given)}", given)
     told: Any = given.seconds
     # As where it tells no time.
     seconds = told if isinstance(told, int | float) and 0 <= told < math.inf else 0.0
     if given.error is not None:
         return replace(given, seconds=seconds)
     if not isinstance(given.text, str):
-        raise ModelError(f"the text of a reply must be a string, got {given.text!r}", given)
+        raise ModelError(f"the text of a reply must be a string, got {describe(given.text)}", given)
     usage, reason = given.usage, given.finish_reason
     if usage is not None:
         try:
             usage = _counted(*usage)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ModelError(f"the usage of a reply must have numbers of tokens, got {usage!r}", given) from error
+            raise ModelError(
+                f"the usage of a reply must have numbers of tokens, got {describe(usage)}", given
+            ) from error
     reason = None if reason is None else storable(str(reason))
     return replace(given, text=storable(str(given.text)), usage=usage, finish_reason=reason, seconds=seconds)
 

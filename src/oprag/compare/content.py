@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from oprag.masking import describe
 from oprag.methods.message import Prompt
 
 __all__ = ["address", "digest", "document_address", "prompt_address"]
@@ -63,4 +64,4 @@ def _plain(value: Any) -> Any:
         return {"type": type(value).__name__} | {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{value!r} has no address")
+    raise TypeError(f"{describe(value)} has no address")

@@ -17,6 +17,7 @@ from oprag.compare.scoring import METRICS, check_metrics
 from oprag.compare.storable import storable
 from oprag.compare.stores import STORE_NAMES
 from oprag.errors import ExperimentError, OptionError
+from oprag.masking import describe
 from oprag.methods.prompts import as_prompts
 from oprag.providers import LOCAL
 from oprag.providers.tokenizing import counter_of
@@ -154,12 +155,14 @@ def _function_name(name: str, store: Any) -> str:
 
 def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not name.strip() or storable(name) != name:
-        raise ExperimentError(f"an experiment must have a name, got {name!r}", name)
+        raise ExperimentError(f"an experiment must have a name, got {describe(name)}", name)
 
 
 def _check_data(data: Any) -> None:
     if not isinstance(data, Mapping) or not data or not all(isinstance(one, DataSet) for one in data.values()):
-        raise ExperimentError(f"data must map names to data sets, as read_data() reads them, got {data!r}", data)
+        raise ExperimentError(
+            f"data must map names to data sets, as read_data() reads them, got {describe(data)}", data
+        )
     for name, data_set in data.items():
         check_data_set(name, data_set)
 

@@ -10,6 +10,7 @@ from oprag.compare.frame_table import SettingTable
 from oprag.compare.quantities import COSTS, SECONDS, check_cost, usual_cost
 from oprag.compare.setting import check_axis
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["better_metric", "check_measured", "check_one_data_set", "pivoted", "scored_rows"]
 
@@ -52,7 +53,7 @@ def pivoted(table: SettingTable, rows: str, columns: str, metric: str | None) ->
     check_axis(rows)
     check_axis(columns)
     if rows == columns:
-        raise OptionError(f"rows and columns must be two axes, got {rows!r} for both", columns)
+        raise OptionError(f"rows and columns must be two axes, got {describe(rows)} for both", columns)
     metric = table.metric if metric is None else metric
     if metric not in COSTS and metric not in table.metrics:
         raise OptionError(f"there is no metric {metric!r}; there are {', '.join((*table.metrics, *COSTS))}", metric)

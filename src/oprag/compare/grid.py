@@ -14,6 +14,7 @@ from oprag.compare.axes import axes, plain_value, takes_none
 from oprag.compare.cell import ALONE, CLOSED, CONTROLS, LIKELIHOODS, Cell
 from oprag.errors import ExperimentError, OpragError, OptionError
 from oprag.limits import limit, variable
+from oprag.masking import describe
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
 from oprag.methods.registry import check_needs, method_names
@@ -75,7 +76,7 @@ def as_grids(given: Any) -> tuple[Grid, ...]:
     """
     grids = [given] if isinstance(given, Mapping) else given
     if not isinstance(grids, list | tuple) or not grids or not all(isinstance(grid, Mapping) for grid in grids):
-        raise ExperimentError(f"a grid must map axes to values, got {given!r}", given)
+        raise ExperimentError(f"a grid must map axes to values, got {describe(given)}", given)
     return tuple(_as_grid(grid) for grid in grids)
 
 
@@ -106,7 +107,9 @@ def _with_type(value: Any) -> tuple[type, Any]:
         ExperimentError: It is a list or a table, or a number that is longer than a results file can hold.
     """
     if isinstance(value, list | dict | set):
-        raise ExperimentError(f"a value of an axis must be a text, a number or true or false, got {value!r}", value)
+        raise ExperimentError(
+            f"a value of an axis must be a text, a number or true or false, got {describe(value)}", value
+        )
     if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
         raise ExperimentError(f"a value of an axis must have at most 18 digits, got {value}", value)
     return type(value), value
@@ -168,7 +171,9 @@ def _completed(grid: Grid, fixed: Fixed) -> dict[str, Sequence[Any]]:
         for value in grid.get(name, ()):
             if value not in names:
                 known = ", ".join(str(one) for one in names if one is not None) or "none"
-                raise ExperimentError(f"there is no {name} {value!r} in this experiment; there are: {known}", value)
+                raise ExperimentError(
+                    f"there is no {name} {describe(value)} in this experiment; there are: {known}", value
+                )
     defaults = {
         "data": fixed.data,
         "embedder": fixed.embedders[:1],
@@ -193,7 +198,7 @@ def _check_each(full: Mapping[str, Sequence[Any]], fixed: Fixed) -> None:
             except OpragError as error:
                 none = '; None is written "none"' if takes_none(axes()[name]) else ""
                 raise ExperimentError(
-                    f"the axis {name!r} cannot have the value {value!r}: {error}{none}", value
+                    f"the axis {name!r} cannot have the value {describe(value)}: {error}{none}", value
                 ) from error
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from oprag.checks import check_count, check_names
 from oprag.compare.answer_tables import Spent
 from oprag.errors import ExperimentError, OptionError
+from oprag.masking import describe
 from oprag.methods.completion import Usage
 
 __all__ = ["LimitReached", "Limits", "Meter", "Price", "as_limits", "as_price"]
@@ -38,7 +39,9 @@ class Price:
         for field in fields(self):
             value: Any = getattr(self, field.name)
             if not (value is None and field.name == "cached") and not _is_amount(value):
-                raise ExperimentError(f"the price of {field.name} must be a number from 0, got {value!r}", value)
+                raise ExperimentError(
+                    f"the price of {field.name} must be a number from 0, got {describe(value)}", value
+                )
 
     def of(self, usage: Usage) -> float:
         """What these tokens cost."""
@@ -73,7 +76,7 @@ class Limits:
         except OptionError as error:
             raise ExperimentError(f"a limit of {error}", error.value) from error
         if self.money is not None and not _is_amount(self.money):
-            raise ExperimentError(f"the limit of money must be a number from 0, got {self.money!r}", self.money)
+            raise ExperimentError(f"the limit of money must be a number from 0, got {describe(self.money)}", self.money)
 
 
 class LimitReached(str):
@@ -143,7 +146,7 @@ def as_limits(given: Any) -> Limits:
 
 def _made(kind: Any, given: Any, what: str, needed: tuple[str, ...]) -> Any:
     if not isinstance(given, Mapping):
-        raise ExperimentError(f"{what} must be a table, got {given!r}", given)
+        raise ExperimentError(f"{what} must be a table, got {describe(given)}", given)
     try:
         check_names(given, [field.name for field in fields(kind)])
     except OptionError as error:

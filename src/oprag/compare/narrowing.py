@@ -10,6 +10,7 @@ from oprag.compare.reading import Results
 from oprag.compare.setting import check_axis, settings_of
 from oprag.compare.table import CellSummary
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["narrowed"]
 
@@ -34,7 +35,7 @@ def narrowed(
         known = list(dict.fromkeys(setting.values.get(axis) for setting, _ in everything))
         for one in wanted:
             if not any(_same(other, one) for other in known):
-                raise OptionError(f"no setting has {axis}={one!r}; there are {known}", value)
+                raise OptionError(f"no setting has {axis}={describe(one)}; there are {known}", value)
         kept = [row for row in kept if any(_same(row[0].values.get(axis), one) for one in wanted)]
     if not kept:
         raise OptionError(f"no setting has all of {dict(values)}", values)

@@ -22,6 +22,7 @@ from oprag.compare.scoring import COSINE, RULES, Scorable, needs_gold, scorable
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.work import Unit
 from oprag.errors import ExperimentError, ModelError, OptionError
+from oprag.masking import describe
 from oprag.methods.completion import Completion
 from oprag.methods.message import Prompt
 from oprag.methods.prompts import STEPS, Prompts
@@ -49,7 +50,9 @@ class Opened:
     def __post_init__(self) -> None:
         given: Any = self.experiment
         if not isinstance(given, Experiment):
-            raise OptionError(f"experiment must be an Experiment, as read_experiment() reads it, got {given!r}", given)
+            raise OptionError(
+                f"experiment must be an Experiment, as read_experiment() reads it, got {describe(given)}", given
+            )
 
     @cached_property
     def cells(self) -> Cells:

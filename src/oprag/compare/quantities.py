@@ -13,6 +13,7 @@ from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import HasValues, Setting, asks_model
 from oprag.compare.table import OF_MODELS, TAKEN
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["COSTS", "SECONDS", "Seconds", "check_cost", "read_seconds", "usual_cost", "values_by_question"]
 
@@ -33,7 +34,7 @@ def check_cost(name: str) -> None:
         OptionError: It is none.
     """
     if name not in COSTS:
-        raise OptionError(f"cost must be one of {', '.join(COSTS)}, got {name!r}", name)
+        raise OptionError(f"cost must be one of {', '.join(COSTS)}, got {describe(name)}", name)
 
 
 def usual_cost(scored: Iterable[HasValues]) -> str:

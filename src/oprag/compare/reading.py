@@ -15,6 +15,7 @@ from oprag.compare.results_access import OF_EXPERIMENT, experiment_row, opened_d
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.schema import CELL_COLUMNS
 from oprag.compare.sequence import hashable, place_of, values_of
+from oprag.masking import without_keys
 
 __all__ = [
     "CellAnswers",
@@ -175,7 +176,7 @@ def merged_failures(rows: Iterable[tuple[str, str | None, int]]) -> list[Failure
     messages: dict[str, str] = {}
     for error, message, count in rows:
         counts[error] += count
-        messages.setdefault(error, message or "")
+        messages.setdefault(error, without_keys(message or ""))
     return [Failure(error, messages[error], count) for error, count in counts.most_common()]
 
 

@@ -24,6 +24,7 @@ from oprag.compare.metrics.choices import REVISIONS
 from oprag.context import Context
 from oprag.embed import Embedder
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = [
     "COSINE",
@@ -235,10 +236,10 @@ def check_metrics(names: Sequence[str]) -> tuple[str, ...]:
         OptionError: A name is unknown, or none is given.
     """
     if isinstance(names, str) or not names:
-        raise OptionError(f"metrics must be a list of names, got {names!r}", names)
+        raise OptionError(f"metrics must be a list of names, got {describe(names)}", names)
     unknown = [name for name in names if name not in METRICS]
     if unknown:
-        raise OptionError(f"there is no metric {unknown[0]!r}; there are {', '.join(METRICS)}", unknown[0])
+        raise OptionError(f"there is no metric {describe(unknown[0])}; there are {', '.join(METRICS)}", unknown[0])
     return tuple(dict.fromkeys(names))
 
 

@@ -16,6 +16,7 @@ from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Par
 from oprag.langchain.documents import documents_of
 from oprag.langchain.messages import history_of
 from oprag.langchain.model_window import window_of
+from oprag.masking import listed
 from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
 from oprag.methods.drive import Shown, adrive, aprepare, drive, prepare
@@ -53,7 +54,7 @@ def question_in(given: Any, key: str) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise QueryError(f"the input must be a question or a mapping with {key!r}, got {type(given).__name__}", given)
     if key not in given:
-        raise QueryError(f"the input has no {key!r}; it has {', '.join(map(str, given)) or 'nothing'}", given)
+        raise QueryError(f"the input has no {key!r}; it has {listed(given)}", given)
     return dict(given)
 
 

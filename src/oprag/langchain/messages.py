@@ -12,6 +12,7 @@ from langchain_core.prompts import BasePromptTemplate
 from pydantic import BaseModel
 
 from oprag.errors import PromptError, QueryError
+from oprag.masking import describe
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Message, Prompt, Role, as_text
 from oprag.methods.prompts import ALIASES, HELPERS
@@ -158,7 +159,9 @@ def history_of(history: Any) -> tuple[Message, ...]:
     if history is None or history == "":
         return ()
     if isinstance(history, str) or not isinstance(history, Iterable):
-        raise QueryError(f"chat_history must be a list of messages or of pairs of texts, got {history!r}", history)
+        raise QueryError(
+            f"chat_history must be a list of messages or of pairs of texts, got {describe(history)}", history
+        )
     return tuple(message for turn in history for message in _turn(turn))
 
 
@@ -179,7 +182,7 @@ def _turn(turn: Any) -> tuple[Message, ...]:
         if role := _ROLES.get(first):
             return (Message(role, second),)
         return Message("user", first), Message("assistant", second)
-    raise QueryError(f"chat_history must be a list of messages or of pairs of texts, got {turn!r} in it", turn)
+    raise QueryError(f"chat_history must be a list of messages or of pairs of texts, got {describe(turn)} in it", turn)
 
 
 def completion_of(reply: Any, seconds: float) -> Completion:

@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["Found", "SearchType", "asearch", "has_own", "search", "unzipped", "with_candidates"]
 
@@ -64,7 +65,7 @@ def _clear_refusal(store: VectorStore, search_type: SearchType) -> Iterator[None
     except NotImplementedError as error:
         name = type(store).__name__
         raise OptionError(
-            f"{name} has no search_type={search_type!r}; use another one or another store", store
+            f"{name} has no search_type={describe(search_type)}; use another one or another store", store
         ) from error
 
 

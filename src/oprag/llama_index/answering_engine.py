@@ -30,6 +30,7 @@ from oprag.llama_index.near_misses import ENGINE
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.response import Responding
 from oprag.llama_index.retriever import OrderPreservingRetriever
+from oprag.masking import describe
 from oprag.method_fields import READ_SOURCE, MethodFields
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import STEPS, as_prompts
@@ -101,7 +102,8 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
         for postprocessor in self.node_postprocessors:
             if not isinstance(postprocessor, BaseNodePostprocessor):
                 raise OptionError(
-                    f"node_postprocessors must be LlamaIndex node postprocessors, got {postprocessor!r}", postprocessor
+                    f"node_postprocessors must be LlamaIndex node postprocessors, got {describe(postprocessor)}",
+                    postprocessor,
                 )
             postprocessor.callback_manager = self.callback_manager
         check_bool("streaming", self.streaming)

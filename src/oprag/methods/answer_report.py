@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from oprag.explain import context_html
-from oprag.masking import masked_error
+from oprag.masking import masked_error, without_keys
 from oprag.report import passage_to_dict
 from oprag.svg import escaped, shortened
 from oprag.table import printable, table
@@ -38,7 +38,7 @@ def _lines(answer: Answer) -> Iterator[str]:
     spent = f"{len(answer.calls)} call{plural}, {_tokens(answer.usage)}, {answer.seconds:.2f} s"
     yield f"method {answer.method}{route}: {spent}"
     for note in answer.notes:
-        yield f"note: {_line(note)}"
+        yield f"note: {_line(without_keys(note))}"
     if answer.calls:
         yield from ["", "calls"]
         yield from table(

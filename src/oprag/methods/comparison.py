@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.methods.answer import Answer
 from oprag.svg import escaped, shortened
 from oprag.table import printable, table
@@ -25,7 +26,7 @@ def check_methods(methods: Any) -> None:
         OptionError: It is a single string, or empty.
     """
     if isinstance(methods, str) or not methods:
-        raise OptionError(f"methods must be a list of methods, got {methods!r}", methods)
+        raise OptionError(f"methods must be a list of methods, got {describe(methods)}", methods)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from oprag.context import Context
+from oprag.masking import describe
 from oprag.methods.message import Prompt
 from oprag.methods.window import Room, within
 
@@ -133,4 +134,4 @@ Body = Generator[Effect, Any, "Result"]
 
 def _check(name: str, values: Any, kind: type) -> None:
     if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
-        raise TypeError(f"{name} must be a tuple of {kind.__name__}, got {values!r}")
+        raise TypeError(f"{name} must be a tuple of {kind.__name__}, got {describe(values)}")

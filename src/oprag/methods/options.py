@@ -20,6 +20,7 @@ from oprag.checks import (
     with_plain_numbers,
 )
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.methods.prompts import Prompts, as_prompts
 
 __all__ = ["COLLAPSE_TOKENS", "MethodOptions", "OnError", "Overflow", "RankBy", "as_options"]
@@ -83,7 +84,7 @@ class MethodOptions:
         for name in ("method", "inner_method"):
             value = getattr(self, name)
             if not isinstance(value, str) or not value:
-                raise OptionError(f"{name} must be the name of a method, got {value!r}", value)
+                raise OptionError(f"{name} must be the name of a method, got {describe(value)}", value)
         object.__setattr__(self, "prompts", as_prompts(self.prompts))
         for name in ("passage_tokens", "variants", "max_concurrency"):
             check_count(name, getattr(self, name), optional=False)

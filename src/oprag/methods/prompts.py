@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from oprag.errors import OptionError, PromptError
+from oprag.masking import describe
 from oprag.methods.template import Template, TextTemplate
 
 __all__ = ["ALIASES", "HELPERS", "OUR_PROMPTS", "STEPS", "Prompts", "as_prompts"]
@@ -130,9 +131,9 @@ class Prompts:
             value = getattr(self, field.name)
             if field.name not in _NEEDED:
                 if not isinstance(value, str):
-                    raise PromptError(f"{field.name} must be a string, got {value!r}", value)
+                    raise PromptError(f"{field.name} must be a string, got {describe(value)}", value)
             elif not isinstance(value, Template):
-                raise PromptError(f"the {field.name} prompt must be a prompt template, got {value!r}", value)
+                raise PromptError(f"the {field.name} prompt must be a prompt template, got {describe(value)}", value)
             else:
                 _check_fields(field.name, value)
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
 
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.methods.effects import Body
 from oprag.methods.options import MethodOptions
 from oprag.methods.task import Task
@@ -87,9 +88,9 @@ def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (),
     """
     given: Any = name
     if not isinstance(given, str) or not given:
-        raise OptionError(f"the name of a method must be a string, got {name!r}", name)
+        raise OptionError(f"the name of a method must be a string, got {describe(name)}", name)
     if not callable(method):
-        raise OptionError(f"a method must be a generator function of a Task, got {method!r}", method)
+        raise OptionError(f"a method must be a generator function of a Task, got {describe(method)}", method)
     if name in _OURS or (name in _registered and not _is_again(_registered[name].run, method)):
         raise OptionError(f"there already is a method {name!r}", name)
     unknown = set(needs) - set(get_args(Need))

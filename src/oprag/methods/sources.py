@@ -14,6 +14,7 @@ from typing import Any
 
 from oprag.checks import check_count, requires
 from oprag.errors import InputFileError, OptionError, SourceReadError
+from oprag.masking import describe
 from oprag.source import text_of
 
 __all__ = ["ReadSource", "SourceFolder", "SourceReader", "as_reader", "read_with"]
@@ -63,7 +64,7 @@ class SourceFolder:
         # Resolved now, since a program may change its working directory later.
         self._folder = Path(folder).resolve()
         if not str(folder) or not self._folder.is_dir():
-            raise OptionError(f"read_source must be an existing folder, got {str(folder)!r}", folder)
+            raise OptionError(f"read_source must be an existing folder, got {describe(str(folder))}", folder)
         self._endings = () if isinstance(endings, str) else tuple(str(one).lower() for one in endings)
         if not self._endings or not all(one.startswith(".") for one in self._endings):
             raise OptionError('endings must be a list such as [".txt", ".md"]', endings)

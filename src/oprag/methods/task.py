@@ -11,6 +11,7 @@ from typing import Any
 from oprag.assembly import Assembly
 from oprag.context import Context
 from oprag.errors import BudgetError, PromptError, QueryError
+from oprag.masking import describe
 from oprag.methods.effects import Retrieve
 from oprag.methods.message import Message, Prompt
 from oprag.methods.options import COLLAPSE_TOKENS, MethodOptions
@@ -65,7 +66,7 @@ class Task:
             choices = tuple(choices)
             object.__setattr__(self, "choices", choices)
         if not isinstance(choices, tuple) or not all(isinstance(choice, str) for choice in choices):
-            raise QueryError(f"choices must be strings, got {choices!r}", choices)
+            raise QueryError(f"choices must be strings, got {describe(choices)}", choices)
         if len(choices) > len(ascii_uppercase):
             raise QueryError(f"there can be at most {len(ascii_uppercase)} choices, got {len(choices)}", choices)
         object.__setattr__(self, "assembly", self.options.numbered(self.assembly))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from oprag.masking import describe
 from oprag.methods.effects import Body, Effect, Embed, Generate, ReadSources, Request, Retrieve, Together
 from oprag.methods.result import Result
 
@@ -25,7 +26,7 @@ def flattened(body: Body) -> Flat:
                 result: Result = stop.value
                 return result
             if not isinstance(effect, Effect):
-                raise TypeError(f"a method must yield effects, such as Generate, got {effect!r}")
+                raise TypeError(f"a method must yield effects, such as Generate, got {describe(effect)}")
             reply = (yield from _side_by_side(effect.bodies)) if isinstance(effect, Together) else (yield effect)
     finally:
         body.close()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from oprag.chunk import Chunk, Span
 from oprag.context import Context
 from oprag.errors import SourceReadError, SourceTooLongError
+from oprag.masking import describe
 from oprag.methods.effects import ReadSources
 from oprag.methods.task import Task
 from oprag.stitch import Passage
@@ -110,4 +111,4 @@ def _shortened(text: str, length: int, overflow: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return f"source {names[0]!r}" if len(names) == 1 else f"{len(names)} sources"
+    return f"source {describe(names[0])}" if len(names) == 1 else f"{len(names)} sources"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import reprlib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields
+from oprag.masking import describe
 from oprag.methods.options import MethodOptions
 from oprag.profile.contents import Profile
 from oprag.profile.reading import read_profile
@@ -109,4 +109,4 @@ def _refuse_method(profile: Profile, name: str, kind: str) -> None:
 
 
 def _shown(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={reprlib.repr(value)}" for name, value in options.items())
+    return ", ".join(f"{name}={describe(value)}" for name, value in options.items())

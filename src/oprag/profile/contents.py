@@ -11,6 +11,7 @@ from typing import Any
 from oprag.assembly import OP_RAG_16K, Assembly, as_assembly
 from oprag.checks import check_names, plain
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.methods.options import MethodOptions, as_options
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.methods.template import TextTemplate
@@ -64,7 +65,9 @@ class Profile:
     def __post_init__(self) -> None:
         for table in (*KINDS, "about"):
             if not isinstance(getattr(self, table), Mapping):
-                raise OptionError(f"{table} must be a mapping, got {getattr(self, table)!r}", getattr(self, table))
+                raise OptionError(
+                    f"{table} must be a mapping, got {describe(getattr(self, table))}", getattr(self, table)
+                )
         for table in KINDS:
             object.__setattr__(self, table, _options(table, dict(getattr(self, table))))
         object.__setattr__(self, "about", {name: _note(name, value) for name, value in self.about.items()})
@@ -189,7 +192,7 @@ def _texts(prompts: Any) -> dict[str, str]:
 
 def _note(name: Any, value: Any) -> Any:
     if not isinstance(name, str):
-        raise OptionError(f"the names in about must be texts, got {name!r}", name)
+        raise OptionError(f"the names in about must be texts, got {describe(name)}", name)
     if isinstance(value, list | tuple):
         return [_note(name, one) for one in value]
     if isinstance(value, time | datetime) and not _is_of_toml(value):

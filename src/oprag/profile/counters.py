@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oprag.errors import ExperimentError, OptionError
+from oprag.masking import describe
 from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = ["counter_name", "counter_named"]
@@ -39,7 +40,8 @@ def counter_name(given: Any) -> str:
         function = bool(colon) and not like
     why = "; a profile holds no functions, so leave it out, and give count_tokens= beside the profile"
     raise OptionError(
-        f"count_tokens must be one of {', '.join(known)} in a profile, got {name!r}{why if function else ''}", given
+        f"count_tokens must be one of {', '.join(known)} in a profile, got {describe(name)}{why if function else ''}",
+        given,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from oprag._version import __version__
 from oprag.checks import check_names
 from oprag.errors import InputFileError, OpragError, OptionError, PromptError
+from oprag.masking import describe
 from oprag.profile.contents import FILE_NAME, FORMAT, KINDS, NOTHING, Profile
 from oprag.toml_file import read_toml
 
@@ -34,7 +35,7 @@ def read_profile(path: str | os.PathLike[str] = FILE_NAME) -> Profile:
     """
     given: Any = path
     if not isinstance(given, str | os.PathLike):
-        raise OptionError(f"expected the path of a profile, got {given!r}", path)
+        raise OptionError(f"expected the path of a profile, got {describe(given)}", path)
     place = Path(path)
     tables = read_toml(place, "profile")
     _check_format(tables, place.name)
@@ -78,7 +79,8 @@ def _check_format(tables: Mapping[str, Any], name: str) -> None:
         newer = type(given) is int and given > FORMAT
         what = "a newer oprag wrote it, so upgrade: pip install -U oprag" if newer else "write it anew"
         raise OptionError(
-            f"{name}: oprag {__version__} reads format = {FORMAT} of profiles, got {given!r}{_writer(tables)}; {what}",
+            f"{name}: oprag {__version__} reads format = {FORMAT} of profiles, got "
+            f"{describe(given)}{_writer(tables)}; {what}",
             given,
         )
 
@@ -91,10 +93,10 @@ def _check_keys(tables: Mapping[str, Any]) -> None:
     check_names(tables, _KEYS)
     writer = tables.get("written_by", "")
     if not isinstance(writer, str):
-        raise OptionError(f"written_by must be a text, got {writer!r}", writer)
+        raise OptionError(f"written_by must be a text, got {describe(writer)}", writer)
     for table in _TABLES:
         if not isinstance(tables.get(table, {}), dict):
-            raise OptionError(f"{table} must be a table, [{table}], got {tables[table]!r}", tables[table])
+            raise OptionError(f"{table} must be a table, [{table}], got {describe(tables[table])}", tables[table])
 
 
 @contextmanager

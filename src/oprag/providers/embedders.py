@@ -9,6 +9,7 @@ from typing import Any
 from oprag.embed import Embedder
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, OptionError
 from oprag.local import LocalEmbedder
+from oprag.masking import describe
 from oprag.providers import LOCAL
 from oprag.providers.reason import reason
 from oprag.retrieval.question_vectors import QuestionVectors
@@ -96,7 +97,7 @@ class ProviderEmbedder:
 def _load(name: str, feature: str, settings: Mapping[str, Any]) -> Any:
     provider, _, model = name.partition(":")
     if not provider.strip() or not model.strip():
-        raise OptionError(f"embeddings must be {LOCAL} or PROVIDER:MODEL, got {name!r}", name)
+        raise OptionError(f"embeddings must be {LOCAL} or PROVIDER:MODEL, got {describe(name)}", name)
     try:
         from langchain.embeddings import init_embeddings
 

@@ -15,6 +15,7 @@ from oprag.around import neighbors_among
 from oprag.chunk import Chunk, counted, quoted
 from oprag.embed import Embedder, as_vectors
 from oprag.errors import ChunkError, EmbeddingError, IndexFileError, OptionError, QueryError
+from oprag.masking import describe
 from oprag.neighbors import NeighborReader
 from oprag.question import check_question
 from oprag.retrieval.embed_batches import Progress, embed_in_batches
@@ -198,7 +199,7 @@ class DocumentIndex:
             One list of chunks for each question.
         """
         if type(k) is not int or k < 1:
-            raise OptionError(f"k must be a whole number from 1, got {k!r}", k)
+            raise OptionError(f"k must be a whole number from 1, got {describe(k)}", k)
         if isinstance(questions, str):
             raise QueryError("expected a list of questions, got one; search() takes that", questions)
         asked = list(questions)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from oprag.embed import Embedder
 from oprag.errors import EmbeddingError, IndexFileError
+from oprag.masking import describe
 from oprag.whole_file import replacing
 
 __all__ = ["Contents", "read_index", "write_index"]
@@ -92,7 +93,7 @@ def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Content
         raise IndexFileError(f"{path} is damaged: its texts, metadata and vectors differ in number", path)
     given = None if embedder is None else embedder.name
     if made_with != given:
-        raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {given!r}", embedder)
+        raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {describe(given)}", embedder)
     return Contents(*lists, vectors)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from oprag.errors import ChunkError, OptionError, TokenizerError
+from oprag.masking import describe
 from oprag.values import whole
 
 __all__ = ["OffsetTokenizer", "TokenWindow", "split_tokens"]
@@ -78,9 +79,11 @@ def check_split(text: Any, size: Any, overlap: Any) -> None:
         ChunkError: `text` is no string.
     """
     if type(size) is not int or size < 1:
-        raise OptionError(f"size must be a whole number of tokens from 1, got {size!r}", size)
+        raise OptionError(f"size must be a whole number of tokens from 1, got {describe(size)}", size)
     if type(overlap) is not int or not 0 <= overlap < size:
-        raise OptionError(f"overlap must be a whole number from 0 and less than size={size}, got {overlap!r}", overlap)
+        raise OptionError(
+            f"overlap must be a whole number from 0 and less than size={size}, got {describe(overlap)}", overlap
+        )
     if not isinstance(text, str):
         raise ChunkError(f"the text to split must be a string, got {type(text).__name__}", text)
 
@@ -132,7 +135,7 @@ def _starts(text: str, offsets: Iterable[Any]) -> list[int]:
             if whole(start) is None or whole(end) is None or not before <= start <= end <= len(text):
                 raise TokenizerError(
                     f"token offsets must run forward inside the text of {len(text)} characters, got "
-                    f"({start!r}, {end!r}) behind {before}",
+                    f"({describe(start)}, {describe(end)}) behind {before}",
                     (start, end),
                 )
             starts.append(int(start))

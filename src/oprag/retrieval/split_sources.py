@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from oprag.checks import check_choice
 from oprag.errors import ChunkError, MissingSourceError
+from oprag.masking import describe
 from oprag.retrieval.recursive import split_recursive
 from oprag.retrieval.split import TokenWindow, split_tokens
 from oprag.source import source_name
@@ -80,7 +81,7 @@ def pieces_of(sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split:
     for name, content in sources.items():
         source = source_name(name)
         if source is None:
-            raise MissingSourceError(f"a source must be named by a non-empty string, got {name!r}", name)
+            raise MissingSourceError(f"a source must be named by a non-empty string, got {describe(name)}", name)
         paged = isinstance(content, list | tuple)
         number = 0
         for page, text in enumerate(content if paged else [content], 1):

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from oprag.checks import check_text
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.settings import digest_of, plain
 
 __all__ = ["MODEL_NAMES", "NO_NAMES", "Identity", "NamedEmbedder", "identity_of", "named"]
@@ -259,7 +260,7 @@ def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str | None], A
         check_text("name", name)
     if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):
         if name not in (None, embeddings.name):
-            raise OptionError(f"this embedder has the name {embeddings.name!r} already, got {name!r}", name)
+            raise OptionError(f"this embedder has the name {embeddings.name!r} already, got {describe(name)}", name)
         return embeddings
     if wrap is None:
         raise OptionError(f"embeddings must be {expected}, got {type(embeddings).__name__}", embeddings)

@@ -15,6 +15,7 @@ from oprag.assembly import Assembly
 from oprag.chunk import Chunk, fill
 from oprag.errors import EmbeddingError, OpragError
 from oprag.given import Given
+from oprag.masking import describe
 from oprag.steps import Step, Steps
 from oprag.vectors.once import embedded_once
 from oprag.vectors.rows import Known, check_rows, name_of, rows_of
@@ -97,8 +98,8 @@ def _in_store(chunks: Sequence[Chunk], store: StoreReader, text_of: Callable[[Ch
         raise EmbeddingError(f"the adapter of {origin} must give a mapping of keys to oprag Records", records)
     if strange := set(records).difference(keys):
         raise EmbeddingError(
-            f"{origin} was asked for the vectors of {len(keys)} chunks and gave one of {min(strange)!r}, which is not "
-            "among them; is it another collection?",
+            f"{origin} was asked for the vectors of {len(keys)} chunks and gave one of {describe(min(strange))}, which "
+            "is not among them; is it another collection?",
             min(strange),
         )
     # A chunk whose text was changed behind the search needs a vector of its own.

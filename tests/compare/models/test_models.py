@@ -14,6 +14,7 @@ from llama_index.core.llms import MockLLM
 from oprag import ExperimentError, OptionError
 from oprag.compare.models import Model, ModelSpec, as_model
 from oprag.errors import MissingExtraError
+from oprag.masking import describe
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Message, Prompt
 from tests.cli import provider
@@ -57,7 +58,7 @@ class TestKinds:
     @pytest.mark.parametrize("reply", [None, 3, b"bytes", ["text"]])
     def test_a_function_that_gives_something_else(self, reply):
         completion = as_model(lambda _: reply, "odd").complete(PROMPT)
-        assert repr(reply) in str(completion.error)
+        assert describe(reply) in str(completion.error)
 
     def test_an_interrupt_goes_through(self):
         def interrupted(prompt):

@@ -11,6 +11,7 @@ from oprag.compare.charts.palette import paint
 from oprag.compare.charts.scale import number
 from oprag.compare.charts.texts import SMALL, clipped, text_width, wrapped
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.svg import escaped, pixels
 
 __all__ = ["heat_map"]
@@ -121,7 +122,7 @@ def _checked(
         )
     return [
         [
-            None if value is None else number(value, f"row {rows[y]!r} and column {columns[x]!r}")
+            None if value is None else number(value, f"row {describe(rows[y])} and column {describe(columns[x])}")
             for x, value in enumerate(row)
         ]
         for y, row in enumerate(values)
@@ -134,7 +135,9 @@ def _shown(show: str, value: float | None) -> str:
     try:
         return show.format(value).replace("-", "−")
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise OptionError(f"show must be a format for one number, such as '{{:.2f}}', got {show!r}", show) from error
+        raise OptionError(
+            f"show must be a format for one number, such as '{{:.2f}}', got {describe(show)}", show
+        ) from error
 
 
 def _opacity(value: float, low: float, high: float) -> float:

@@ -14,6 +14,7 @@ from oprag.compare.charts.plot import Plot, draw_numbers_below
 from oprag.compare.charts.scale import Axis, across, number, upwards
 from oprag.compare.charts.texts import SMALL, text_width, wrapped
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.svg import pixels
 
 __all__ = ["histogram"]
@@ -84,7 +85,7 @@ def histogram(
 def _rising(edges: Sequence[float]) -> list[float]:
     borders = [number(edge, f"edge {place}") for place, edge in enumerate(edges)]
     if len(borders) < 2 or any(one >= other for one, other in pairwise(borders)):
-        raise OptionError(f"edges must be two numbers or more in rising sequence, got {list(edges)!r}", edges)
+        raise OptionError(f"edges must be two numbers or more in rising sequence, got {describe(list(edges))}", edges)
     return borders
 
 
@@ -94,7 +95,7 @@ def _checked(name: str, counts: Sequence[int], bins: int) -> list[int]:
         raise OptionError(f"counts of {name!r} must be one for each of the {bins} bins, got {len(counts)}", counts)
     for count in counts:
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
-            raise OptionError(f"counts of {name!r} must be whole numbers from 0, got {count!r}", count)
+            raise OptionError(f"counts of {name!r} must be whole numbers from 0, got {describe(count)}", count)
     return [int(count) for count in counts]
 
 

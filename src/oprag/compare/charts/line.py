@@ -13,6 +13,7 @@ from oprag.compare.charts.palette import MOST_NAMED, OTHERS, Look, look, marker
 from oprag.compare.charts.plot import Plot, draw_plot, span_of
 from oprag.compare.charts.scale import Axis, number
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.svg import pixels
 
 __all__ = ["Line", "LinePoint", "line_chart"]
@@ -118,7 +119,9 @@ def _checked(line: Line) -> Line:
             for name, value in (("y", point.y), ("low", point.low), ("high", point.high))
         )
         if (low is None) is not (high is None) or (low is not None and high is not None and low > high):
-            raise OptionError(f"the interval of {where} must go from low to high, got {low!r} and {high!r}", point)
+            raise OptionError(
+                f"the interval of {where} must go from low to high, got {describe(low)} and {describe(high)}", point
+            )
         # Without a value there is nothing that the interval could be of.
         ends = (low, high) if up is not None else (None, None)
         points.append(LinePoint(number(point.x, f"x of {where}"), up, *ends, bool(point.mark)))

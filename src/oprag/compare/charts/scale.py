@@ -13,6 +13,7 @@ from oprag.compare.charts.texts import SMALL, text_width
 from oprag.compare.charts.ticks import Tick, linear_ticks, logarithmic_ticks
 from oprag.compare.statistics.given import finite
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["Axis", "Scale", "across", "number", "upwards"]
 
@@ -54,9 +55,11 @@ class Axis:
         for name in ("least", "most"):
             value = getattr(self, name)
             if value is not None and number(value, f"{name} of the axis {self.title!r}") <= 0 and self.logarithmic:
-                raise OptionError(f"{name} of a logarithmic axis must be above 0, got {value!r}", value)
+                raise OptionError(f"{name} of a logarithmic axis must be above 0, got {describe(value)}", value)
         if self.least is not None and self.most is not None and self.least >= self.most:
-            raise OptionError(f"least must be below most, got {self.least!r} and {self.most!r}", self.least)
+            raise OptionError(
+                f"least must be below most, got {describe(self.least)} and {describe(self.most)}", self.least
+            )
 
     @property
     def label(self) -> str:
@@ -113,7 +116,9 @@ def number(value: float, where: str) -> float:
     """
     given = finite(value, where)
     if abs(given) > _LARGEST:
-        raise OptionError(f"the value of {where} must lie between −1e300 and 1e300 to be drawn, got {value!r}", value)
+        raise OptionError(
+            f"the value of {where} must lie between −1e300 and 1e300 to be drawn, got {describe(value)}", value
+        )
     return given
 
 
@@ -169,7 +174,7 @@ def _extent(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
     low, high = min(there), max(there)
     if axis.logarithmic and low <= 0:
         raise OptionError(
-            f"the axis {axis.title!r} is logarithmic, so every value on it must be above 0, got {low!r}; "
+            f"the axis {axis.title!r} is logarithmic, so every value on it must be above 0, got {describe(low)}; "
             "leave such values out, or use a linear axis",
             low,
         )

@@ -14,6 +14,7 @@ from oprag.compare.charts.plot import Plot, draw_plot, span_of
 from oprag.compare.charts.scale import Axis, number
 from oprag.compare.charts.texts import SMALL, wrapped
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.svg import pixels
 
 __all__ = ["Dot", "scatter_chart"]
@@ -114,7 +115,8 @@ def _on_front(front: Sequence[int], dots: Sequence[Dot]) -> list[Dot]:
     for place in front:
         if isinstance(place, bool) or not isinstance(place, Integral) or not 0 <= place < len(dots):
             raise OptionError(
-                f"front must name dots by their place, whole numbers from 0 to {len(dots) - 1}, got {place!r}", place
+                f"front must name dots by their place, whole numbers from 0 to {len(dots) - 1}, got {describe(place)}",
+                place,
             )
     return sorted((dots[int(place)] for place in dict.fromkeys(front)), key=lambda dot: (dot.x, dot.y))
 

@@ -9,6 +9,7 @@ from typing import Any
 from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.storable import storable
 from oprag.errors import ExperimentError
+from oprag.masking import describe
 
 __all__ = ["check_data_set"]
 
@@ -25,15 +26,17 @@ def check_data_set(name: str, data_set: DataSet) -> None:
             is not there, or twice, or has answers, choices or evidence that cannot be; or a document is no text, or has
             a name that cannot be written.
     """
-    what = f"the data set {name!r}"
+    what = f"the data set {describe(name)}"
     if not data_set.questions:
         raise ExperimentError(f"{what} has no questions", data_set)
     documents: Mapping[Any, Any] = data_set.documents
     for document, text in documents.items():
         if not isinstance(document, str) or not document.strip() or storable(document) != document:
-            raise ExperimentError(f"{what}: {document!r} is no name of a document; give it another one", document)
+            raise ExperimentError(
+                f"{what}: {describe(document)} is no name of a document; give it another one", document
+            )
         if not _is_text(text):
-            raise ExperimentError(f"{what}: the document {document!r} must be a text, or a list of pages", text)
+            raise ExperimentError(f"{what}: the document {describe(document)} must be a text, or a list of pages", text)
     ids: set[str] = set()
     lengths = {document: len(whole_text(text)) for document, text in documents.items()}
     for question in data_set.questions:
@@ -41,7 +44,7 @@ def check_data_set(name: str, data_set: DataSet) -> None:
         if problem is None and question.id in ids:
             problem = "another one has the same id"
         if problem is not None:
-            raise ExperimentError(f"{what}: the question {question.id!r}: {problem}", question)
+            raise ExperimentError(f"{what}: the question {describe(question.id)}: {problem}", question)
         ids.add(question.id)
 
 
@@ -49,16 +52,16 @@ def _problems(question: Question, lengths: Mapping[str, int]) -> Iterator[str]:
     """What is wrong with a question; with the length of each document."""
     text: Any = question.text
     if not isinstance(text, str) or not text.strip():
-        yield f"its text must not be empty, got {text!r}"
+        yield f"its text must not be empty, got {describe(text)}"
     missing = [document for document in question.documents if document not in lengths]
     if missing:
-        yield f"there is no document {missing[0]!r}"
+        yield f"there is no document {describe(missing[0])}"
     if len(set(question.documents)) < len(question.documents):
         yield "it names a document twice"
     for what in ("answers", "choices"):
         texts: Any = getattr(question, what)
         if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-            yield f"its {what} must be a list of texts, got {texts!r}"
+            yield f"its {what} must be a list of texts, got {describe(texts)}"
     if len(question.choices) > len(ascii_uppercase):
         yield f"there can be at most {len(ascii_uppercase)} choices, got {len(question.choices)}"
     right = question.right_choice
@@ -71,7 +74,7 @@ def _misplaced(question: Question, lengths: Mapping[str, int]) -> Iterator[str]:
     """What is wrong with the evidence of a question."""
     for document, start, end in question.evidence:
         if document not in question.documents:
-            yield f"it has evidence in {document!r}, which is none of its documents"
+            yield f"it has evidence in {describe(document)}, which is none of its documents"
         elif not 0 <= start < end <= lengths[document]:
             length = lengths[document]
             yield f"its evidence must lie in {document!r}, which has {length:,} characters; got {start} to {end}"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from oprag.checks import check_count
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["DataSet", "Evidence", "Question", "fields_text", "files_of", "page_starts", "whole_text"]
 
@@ -107,7 +108,7 @@ class DataSet:
         """
         check_count("count", count)
         if type(seed) is not int:
-            raise OptionError(f"seed must be a whole number, got {seed!r}", seed)
+            raise OptionError(f"seed must be a whole number, got {describe(seed)}", seed)
         if count is None or count >= len(self.questions):
             return self
         drawn = sorted(random.Random(seed).sample(range(len(self.questions)), count))

@@ -6,13 +6,14 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from oprag.compare.data.fields import identifier, listed, optional_text, text
+from oprag.compare.data.fields import identifier, optional_text, text
 from oprag.compare.data.files import files_in, read_bytes
 from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import json_lines
 from oprag.errors import DataError
 from oprag.file_text import file_text
+from oprag.masking import listed
 from oprag.pdf import is_pdf, pdf_pages
 
 __all__ = ["ENDINGS", "Library", "document_file", "folder_library", "lines_library"]

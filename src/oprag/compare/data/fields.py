@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from reprlib import Repr
 from string import ascii_uppercase
 from typing import Any
 
 from oprag.compare.data.problems import RecordError
+from oprag.masking import listed
 
 __all__ = [
     "about",
@@ -19,7 +20,6 @@ __all__ = [
     "given",
     "identifier",
     "letter_place",
-    "listed",
     "optional_text",
     "optional_texts",
     "shown",
@@ -50,12 +50,6 @@ def given(fields: Fields, field: str) -> Any:
     if field not in fields:
         raise RecordError(f"the field {field!r} is missing; the fields are {listed(fields)}")
     return fields[field]
-
-
-def listed(names: Iterable[Any]) -> str:
-    """Names in a row, cut where they are long."""
-    row = ", ".join(map(str, names)) or "none"
-    return row if len(row) <= 200 else row[:200] + "…"
 
 
 def as_text(value: Any, what: str, *, blank: bool = False) -> str:

@@ -13,6 +13,7 @@ from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.files import stem
 from oprag.compare.data.gather import Gathered
 from oprag.errors import InputFileError, OptionError
+from oprag.masking import describe
 
 __all__ = ["format_names", "format_options", "read_data"]
 
@@ -100,7 +101,7 @@ def _reader(format: str) -> Any:  # noqa: A002
 
 def _path(option: str, path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
-        raise OptionError(f"{option} must be the path of a file or folder, got {path!r}", path)
+        raise OptionError(f"{option} must be the path of a file or folder, got {describe(path)}", path)
     return Path(path)
 
 

@@ -89,7 +89,7 @@ class HuggingFaceEmbedder:
         from langchain_huggingface import HuggingFaceEmbeddings
 
         # Code that comes with a model is run only where the settings say so.
-        model_kwargs = {"trust_remote_code": False, **self._settings.get("model_kwargs", {})}
+        model_kwargs = {"trust_remote_code": False, **(self._settings.get("model_kwargs") or {})}
         return HuggingFaceEmbeddings(model_name=self._model, **{**self._settings, "model_kwargs": model_kwargs})
 
 

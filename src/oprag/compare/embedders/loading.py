@@ -10,6 +10,7 @@ from oprag.compare.embedders.spending import runs_here
 from oprag.compare.kinds import descends
 from oprag.compare.models.identity import plain_settings
 from oprag.errors import ExperimentError
+from oprag.masking import describe
 from oprag.providers import EMBEDDING_PROVIDERS, LOCAL
 from oprag.providers.addresses import addresses_of, is_here, provider_of, with_key
 from oprag.providers.functions import function_named, made_by
@@ -92,7 +93,7 @@ def _of_object(given: Any, name: str | None, settings: Mapping[str, Any], maker:
         from oprag.local import LocalEmbedder
 
         if not isinstance(getattr(given, "name", None), str):
-            raise ExperimentError(f"an oprag.Embedder must have a name, its identity; got {given!r}", given)
+            raise ExperimentError(f"an oprag.Embedder must have a name, its identity; got {describe(given)}", given)
         return LoadedEmbedder(given, spends=False, tokenizer=LOCAL if isinstance(given, LocalEmbedder) else "")
     wrap: Callable[..., Any]
     if descends(given, "llama_index", "BaseEmbedding"):
@@ -118,6 +119,6 @@ def _of_object(given: Any, name: str | None, settings: Mapping[str, Any], maker:
 def _no_embedder(given: Any) -> ExperimentError:
     return ExperimentError(
         f"an embedder must be {LOCAL}, PROVIDER:MODEL, {HUGGINGFACE}:PATH, MODULE:FUNCTION, an oprag.Embedder, or "
-        f"embeddings of LangChain or LlamaIndex, got {given!r}",
+        f"embeddings of LangChain or LlamaIndex, got {describe(given)}",
         given,
     )

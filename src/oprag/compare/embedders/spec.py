@@ -12,6 +12,7 @@ from oprag.checks import check_bool, check_text
 from oprag.compare.embedders.loading import is_paid_provider, load_embedder
 from oprag.compare.models.identity import plain_settings
 from oprag.errors import ExperimentError, OptionError
+from oprag.masking import describe
 from oprag.providers import EMBEDDING_PROVIDERS, LOCAL
 from oprag.providers.addresses import addresses_of, provider_of
 from oprag.providers.functions import no_function
@@ -224,7 +225,7 @@ def as_compare_embedder(given: Any = LOCAL, name: str | None = None, **settings:
     """
     if isinstance(given, ExperimentEmbedder | EmbedderSpec):
         if name is not None or settings:
-            raise ExperimentError(f"this embedder has its name and its settings already: {given!r}", given)
+            raise ExperimentError(f"this embedder has its name and its settings already: {describe(given)}", given)
         return given.open() if isinstance(given, EmbedderSpec) else given
     names = ("question_prefix", "document_prefix", "tokenizer", "spends", "api_key_env")
     own = {option: settings.pop(option) for option in names if option in settings}

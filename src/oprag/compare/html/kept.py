@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from oprag.masking import without_keys
+
 __all__ = ["AnswerText", "Asked", "ContextRow", "Kept", "Place"]
 
 
@@ -106,7 +108,7 @@ class Kept:
             "JOIN questions ON questions.id = answers.question",
             [longest, longest],
         ):
-            failed = None if error is None else f"{error}: {message or ''}"
+            failed = None if error is None else without_keys(f"{error}: {message or ''}")
             more = max(0, (length or 0) - longest)
             found[question][cell] = AnswerText(text or "", more, failed, json.loads(notes), route, context)
         return found

@@ -23,6 +23,7 @@ from oprag.compare.sequence import values_of
 from oprag.compare.setting import Setting, settings_of, varying_axes
 from oprag.compare.table import CellSummary, cell_table, metrics_of
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["COSTS", "Material", "metric_of"]
 
@@ -54,7 +55,7 @@ def metric_of(results: Results, wanted: str | None) -> str | None:
         check_metric(wanted, results)
         if wanted not in there:
             raise OptionError(
-                f"no answer has a score of {wanted!r}; there are scores of {', '.join(there) or 'none'}", wanted
+                f"no answer has a score of {describe(wanted)}; there are scores of {', '.join(there) or 'none'}", wanted
             )
         return wanted
     return next(iter(there), None)

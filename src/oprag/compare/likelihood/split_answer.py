@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from oprag.errors import LikelihoodError, OptionError
+from oprag.masking import describe
 
 __all__ = ["SplitAnswer", "begun", "common_beginning", "split_answer"]
 
@@ -50,7 +51,7 @@ def split_answer(prompt: Any, answer: Any, tokenize: Callable[[str], list[int]],
     border = common_beginning(tokenize(prompt), whole)
     given, scored = whole[:border], whole[border:]
     if not scored:
-        raise LikelihoodError(f"the tokenizer gives the answer no token of its own: {answer!r}", answer)
+        raise LikelihoodError(f"the tokenizer gives the answer no token of its own: {describe(answer)}", answer)
     if not given:
         raise LikelihoodError(
             "there is no token before the answer that its likelihood could depend on; give a longer prompt", prompt

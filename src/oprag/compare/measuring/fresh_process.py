@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from oprag.compare.measuring.fresh_child import SIZE_BYTES, Raised, end_descendants
 from oprag.errors import MeasuringError, MissingExtraError, OptionError
+from oprag.masking import describe
 
 __all__ = ["check_installed", "in_fresh_process"]
 
@@ -62,7 +63,7 @@ def in_fresh_process(
     name = getattr(function, "__qualname__", repr(function))
     work = _pickled(function, argument, name)
     if timeout is not None and not (isinstance(timeout, Real) and type(timeout) is not bool and timeout > 0):
-        raise OptionError(f"timeout must be a number of seconds over 0, or None, got {timeout!r}", timeout)
+        raise OptionError(f"timeout must be a number of seconds over 0, or None, got {describe(timeout)}", timeout)
     fresh = _FreshProcess(_with(environment), timeout)
     try:
         reply = fresh.ask(work)
@@ -196,5 +197,5 @@ def _with(environment: Mapping[str, str] | None) -> dict[str, str]:
     variables: Mapping[Any, Any] = environment or {}
     for name, value in variables.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise OptionError(f"environment must hold strings, got {name!r}: {value!r}", environment)
+            raise OptionError(f"environment must hold strings, got {describe(name)}: {describe(value)}", environment)
     return {**os.environ, **variables}

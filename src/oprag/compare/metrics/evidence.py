@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from operator import index
 
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["evidence_coverage"]
 
@@ -46,10 +47,12 @@ def _merged(name: str, spans: Iterable[tuple[str, int, int]]) -> dict[str, list[
             document, start, end = span
             start, end = index(start), index(end)
         except (TypeError, ValueError) as error:
-            message = f"{name} must be triples (document, start, end) with whole numbers as offsets, got {span!r}"
+            message = (
+                f"{name} must be triples (document, start, end) with whole numbers as offsets, got {describe(span)}"
+            )
             raise OptionError(message, span) from error
         if not 0 <= start <= end:
-            raise OptionError(f"{name} must have offsets with 0 <= start <= end, got {span!r}", span)
+            raise OptionError(f"{name} must have offsets with 0 <= start <= end, got {describe(span)}", span)
         of_document[document].append((start, end))
     merged: dict[str, list[tuple[int, int]]] = {}
     for document, pairs in of_document.items():

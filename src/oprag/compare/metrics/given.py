@@ -7,6 +7,7 @@ from typing import Any
 
 from oprag.checks import check_text
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["check_answers", "check_texts"]
 
@@ -30,7 +31,7 @@ def check_answers(name: str, answers: Any) -> None:
         OptionError: It is a single string, empty, no sequence, or holds something else.
     """
     if isinstance(answers, str) or not isinstance(answers, Sequence):
-        raise OptionError(f"{name} must be a list or tuple of strings, got {answers!r}", answers)
+        raise OptionError(f"{name} must be a list or tuple of strings, got {describe(answers)}", answers)
     if not answers:
         raise OptionError(f"{name} must hold at least one string, got none; leave out a question without any", answers)
     for answer in answers:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["inverted_pairs"]
 
@@ -39,17 +40,19 @@ def inverted_pairs(positions: Sequence[tuple[str, Any]]) -> float | None:
         try:
             source, position = entry
         except (TypeError, ValueError) as error:
-            raise OptionError(f"positions must be pairs (source, position), got {entry!r}", entry) from error
+            raise OptionError(f"positions must be pairs (source, position), got {describe(entry)}", entry) from error
         if position is not None:
             of_source[source].append(position)
     inverted = pairs = 0
     for source, order in of_source.items():
         try:
             if any(position != position for position in order):  # noqa: PLR0124 (NaN differs from itself)
-                raise OptionError(f"positions must have an order, got NaN in the source {source!r}", order)
+                raise OptionError(f"positions must have an order, got NaN in the source {describe(source)}", order)
             in_sequence, against = _sorted(order)
         except TypeError as error:
-            raise OptionError(f"positions of one source must be comparable, in {source!r}: {error}", order) from error
+            raise OptionError(
+                f"positions of one source must be comparable, in {describe(source)}: {error}", order
+            ) from error
         inverted += against
         pairs += _pairs(len(order)) - sum(_pairs(len(list(ties))) for _, ties in groupby(in_sequence))
     return inverted / pairs if pairs else None

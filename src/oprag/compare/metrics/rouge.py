@@ -10,6 +10,7 @@ from typing import Any
 from oprag.checks import check_bool
 from oprag.compare.metrics.given import check_texts
 from oprag.errors import MissingExtraError, OptionError, TokenizerError
+from oprag.masking import describe
 
 __all__ = ["rouge_l"]
 
@@ -112,12 +113,14 @@ def _default_tokenizer(stemmer: bool) -> Callable[[str], Sequence[str]]:  # noqa
 
 def _checked(tokenizer: Callable[[str], Any]) -> Callable[[str], Sequence[str]]:
     if not callable(tokenizer):
-        raise OptionError(f"tokenizer must be a function that gives the tokens of a text, got {tokenizer!r}", tokenizer)
+        raise OptionError(
+            f"tokenizer must be a function that gives the tokens of a text, got {describe(tokenizer)}", tokenizer
+        )
 
     def tokenize(text: str) -> Sequence[str]:
         tokens = tokenizer(text)
         if not isinstance(tokens, Sequence) or not all(isinstance(token, str) for token in tokens):
-            raise TokenizerError(f"the tokenizer must give a list of strings, got {tokens!r}", tokens)
+            raise TokenizerError(f"the tokenizer must give a list of strings, got {describe(tokens)}", tokens)
         return tokens
 
     return tokenize
@@ -130,7 +133,7 @@ def _refuse_unreadable(answers: Sequence[str]) -> None:
     for answer in answers:
         if any(map(str.isalnum, answer)):
             raise OptionError(
-                f"the default tokenizer reads a to z and 0 to 9 alone and finds nothing in the answer {answer!r}; "
-                "give a tokenizer for its language (list takes each character as a token)",
+                f"the default tokenizer reads a to z and 0 to 9 alone and finds nothing in the answer "
+                f"{describe(answer)}; give a tokenizer for its language (list takes each character as a token)",
                 answer,
             )

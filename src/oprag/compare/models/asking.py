@@ -11,6 +11,7 @@ from typing import Any
 from oprag.compare.kinds import descends
 from oprag.compare.models.identity import parts_of
 from oprag.errors import ExperimentError, ModelError
+from oprag.masking import describe
 from oprag.methods.completion import Completion
 from oprag.methods.message import Prompt
 
@@ -45,7 +46,7 @@ def asking(model: Any) -> Ask:
         return partial(_called, model)
     raise ExperimentError(
         "a model must be local, PROVIDER:MODEL, MODULE:FUNCTION, a model of LangChain or LlamaIndex, or a function of "
-        f"the text of a prompt, got {model!r}",
+        f"the text of a prompt, got {describe(model)}",
         model,
     )
 
@@ -81,7 +82,7 @@ def _called(function: Callable[[str], Any], prompt: Prompt) -> Completion:
     seconds = time.perf_counter() - started
     if isinstance(reply, str):
         return Completion(str(reply), seconds=seconds)
-    message = f"a function that is a model must give a string or a Completion, got {reply!r}"
+    message = f"a function that is a model must give a string or a Completion, got {describe(reply)}"
     return Completion(error=ModelError(message, reply), seconds=seconds)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from oprag.compare.likelihood import LikelihoodModel
 from oprag.errors import ExperimentError, ModelError, OptionError
+from oprag.masking import describe
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Prompt
 
@@ -46,7 +47,7 @@ def load_likelihood_model(given: Any, settings: Mapping[str, Any]) -> Likelihood
     try:
         return GgufLikelihood(path, **settings) if kind == "gguf" else HuggingFaceLikelihood(path, **settings)
     except (TypeError, OptionError, ModelError) as error:
-        raise ExperimentError(f"cannot use the model {given!r}: {error}", given) from error
+        raise ExperimentError(f"cannot use the model {describe(given)}: {error}", given) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,5 +97,7 @@ def _checked(figure: Any) -> float:
         number = math.nan
     # A model that computes in single precision may be certain of a little more than 1.
     if not math.isfinite(number) or number > _ROUNDING:
-        raise ModelError(f"the likelihood of an answer must be a number of nats up to 0, got {figure!r}", figure)
+        raise ModelError(
+            f"the likelihood of an answer must be a number of nats up to 0, got {describe(figure)}", figure
+        )
     return min(0.0, number)

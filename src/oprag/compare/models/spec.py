@@ -13,6 +13,7 @@ from oprag.compare.models.identity import model_name_of, naming_part, plain_sett
 from oprag.compare.models.likelihoods import AskedForLikelihoods, gives_likelihoods, load_likelihood_model
 from oprag.compare.models.retrying import RETRIES, Retrying
 from oprag.errors import ExperimentError, OptionError
+from oprag.masking import describe
 from oprag.methods.completion import Completion
 from oprag.methods.message import Prompt
 from oprag.providers import CHAT_PROVIDERS, LOCAL
@@ -266,7 +267,7 @@ def as_model(given: Any, name: str | None = None, *, stop: Event | None = None, 
     """
     if isinstance(given, Model | ModelSpec) and not isinstance(given, type):
         if name is not None or settings:
-            raise ExperimentError(f"this model has its name and its settings already: {given!r}", given)
+            raise ExperimentError(f"this model has its name and its settings already: {describe(given)}", given)
         return given.open(stop) if isinstance(given, ModelSpec) else given
     own = {option: settings.pop(option) for option in ("retries", "window", "api_key_env") if option in settings}
     return ModelSpec(given, name, settings, **own).open(stop)

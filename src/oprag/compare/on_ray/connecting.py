@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from oprag.errors import ExperimentError, MissingExtraError
+from oprag.masking import describe
 
 __all__ = ["check_address", "connected", "load_ray"]
 
@@ -49,7 +50,7 @@ def check_address(address: str | None) -> None:
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal():
         raise ExperimentError(
-            f"the address of a Ray cluster must be local, auto or HOST:PORT, got {address!r}", address
+            f"the address of a Ray cluster must be local, auto or HOST:PORT, got {describe(address)}", address
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()

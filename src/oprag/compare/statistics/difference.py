@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from oprag.compare.statistics.given import RESAMPLES, check_resampling, finite
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["FEW_UNITS", "Difference", "paired_difference"]
 
@@ -103,11 +104,13 @@ def paired_difference(
     check_resampling(confidence, resamples, seed)
     for side, scores in (("first", first), ("second", second)):
         for key, value in scores.items():
-            finite(value, f"{key!r} in {side}")
+            finite(value, f"{describe(key)} in {side}")
     both = [key for key in first if key in second]
     unpaired = len(first) + len(second) - 2 * len(both)
     if clusters is not None and (missing := [key for key in both if key not in clusters]):
-        raise OptionError(f"clusters must name the cluster of each question, got none for {missing[0]!r}", missing)
+        raise OptionError(
+            f"clusters must name the cluster of each question, got none for {describe(missing[0])}", missing
+        )
     if not both:
         return Difference(
             n=0,

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from oprag.compare.statistics.given import finite
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["holm"]
 
@@ -35,7 +36,7 @@ def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
     """
     for key, value in p_values.items():
         if not 0 <= finite(value, repr(key)) <= 1:
-            raise OptionError(f"p-values must be from 0 to 1, got {value!r} for {key!r}", value)
+            raise OptionError(f"p-values must be from 0 to 1, got {describe(value)} for {describe(key)}", value)
     adjusted: dict[Key, float] = dict.fromkeys(p_values, 1.0)
     so_far = 0.0
     for place, key in enumerate(sorted(p_values, key=lambda key: p_values[key])):

@@ -8,6 +8,7 @@ from typing import Any
 
 from oprag.checks import check_count
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["LEAST_RESAMPLES", "RESAMPLES", "check_resampling", "finite"]
 
@@ -29,7 +30,9 @@ def finite(value: Any, where: str) -> float:
         OptionError: It is no finite number. A failed answer has no score: it is left out and counted as failed.
     """
     if not isinstance(value, Real) or not math.isfinite(number := float(value)):
-        raise OptionError(f"the value of {where} must be a finite number, got {value!r}; leave out what failed", value)
+        raise OptionError(
+            f"the value of {where} must be a finite number, got {describe(value)}; leave out what failed", value
+        )
     return number
 
 
@@ -40,6 +43,6 @@ def check_resampling(confidence: Any, resamples: Any, seed: Any) -> None:
         OptionError: The confidence is not between 0 and 1, or the others are no whole numbers from 100 and from 0.
     """
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
-        raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {confidence!r}", confidence)
+        raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {describe(confidence)}", confidence)
     check_count("resamples", resamples, optional=False, least=LEAST_RESAMPLES)
     check_count("seed", seed, optional=False, least=0)

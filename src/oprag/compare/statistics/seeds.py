@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from oprag.compare.statistics.given import finite
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["mean_over"]
 
@@ -42,14 +43,17 @@ def mean_over(values_by_seed: Sequence[Mapping[Key, float]]) -> dict[Key, float]
     lacking = {key: [place for place, values in enumerate(values_by_seed) if key not in values] for key in keys}
     if missing := {key: places for key, places in lacking.items() if places}:
         named = "; ".join(
-            f"{key!r} under seed number {', '.join(map(str, at))}" for key, at in list(missing.items())[:3]
+            f"{describe(key)} under seed number {', '.join(map(str, at))}" for key, at in list(missing.items())[:3]
         )
         more = f"; and {len(missing) - 3:,} more" if len(missing) > 3 else ""
         raise OptionError(
             f"each question needs a score under every seed, missing: {named}{more}; leave these questions out", missing
         )
     scores = {
-        key: [finite(values[key], f"{key!r} under seed number {place}") for place, values in enumerate(values_by_seed)]
+        key: [
+            finite(values[key], f"{describe(key)} under seed number {place}")
+            for place, values in enumerate(values_by_seed)
+        ]
         for key in keys
     }
     # From the first on, so that equal scores have exactly their own mean, and make no difference of rounding alone.

@@ -18,6 +18,7 @@ from oprag.embed import as_vectors
 from oprag.errors import ExperimentError
 from oprag.langchain.search import search
 from oprag.langchain.vector_search import search_by_vector, takes_a_vector
+from oprag.masking import describe
 
 __all__ = ["LangChainStore"]
 
@@ -99,7 +100,7 @@ class LangChainStore:
         if not (0 <= row < len(self._texts) and document.page_content == self._texts[row]):
             raise ExperimentError(
                 f"the store {self.name!r} found a document that this experiment did not put in, with the id "
-                f"{document.id!r}; it must be empty when it is opened, and give texts back as they are",
+                f"{describe(document.id)}; it must be empty when it is opened, and give texts back as they are",
                 document,
             )
         return row

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from oprag.compare.stores.store import FoundRow, checked_rows, storable, unit_vector
 from oprag.embed import as_vectors
 from oprag.errors import ExperimentError
+from oprag.masking import describe
 
 __all__ = ["LlamaIndexStore"]
 
@@ -87,8 +88,8 @@ class LlamaIndexStore:
         row = self._rows.get(str(name))
         if row is None or (text is not None and text != self._texts[row]):
             raise ExperimentError(
-                f"the store {self.name!r} found a node that this experiment did not put in, with the id {name!r}; it "
-                "must be empty when it is opened",
+                f"the store {self.name!r} found a node that this experiment did not put in, with the id "
+                f"{describe(name)}; it must be empty when it is opened",
                 name,
             )
         return row

@@ -12,6 +12,7 @@ from weakref import ref
 from oprag.checks import check_text
 from oprag.compare.kinds import descends
 from oprag.errors import ExperimentError, MissingExtraError
+from oprag.masking import describe
 from oprag.providers.functions import required_function
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def open_store(given: Any, embedder_name: str, *, name: str | None = None) -> St
     if isinstance(given, str):
         if given not in _LANGCHAIN and ":" not in given:
             known = ", ".join((*STORE_NAMES, "MODULE:FUNCTION"))
-            raise ExperimentError(f"a store must be one of {known}, got {given!r}", given)
+            raise ExperimentError(f"a store must be one of {known}, got {describe(given)}", given)
         if given in _LANGCHAIN:
             open_empty = import_module(f"oprag.compare.stores.{given}").open_empty
             return _of_langchain(label, open_empty, embedder_name)
@@ -100,7 +101,7 @@ def open_store(given: Any, embedder_name: str, *, name: str | None = None) -> St
             f"a {type(given).__name__} embeds by itself; give a function of Embeddings that gives an empty one", given
         )
     if not callable(given):
-        raise ExperimentError(f"a store must be a name or a function that gives one, got {given!r}", given)
+        raise ExperimentError(f"a store must be a name or a function that gives one, got {describe(given)}", given)
     if not _takes_embeddings(given):
         opened = ExitStack()
         return _of_llama_index(label, _entered(given(), opened), opened)
@@ -123,7 +124,7 @@ def _own(label: str, function: Callable[[Any], Any], embeddings: Any) -> EmptySt
     store = _entered(function(embeddings), opened)
     if not descends(store, "langchain_core", "VectorStore"):
         opened.close()
-        raise ExperimentError(f"{label} must give a LangChain vector store, got {store!r}", store)
+        raise ExperimentError(f"{label} must give a LangChain vector store, got {describe(store)}", store)
     numbered = descends(store, "langchain_qdrant", "QdrantVectorStore")
     return EmptyStore(store, opened.close, key=int if numbered else str, threads=False)
 
@@ -132,7 +133,7 @@ def _of_llama_index(label: str, store: Any, opened: ExitStack) -> Store:
     if not descends(store, "llama_index", "BasePydanticVectorStore"):
         opened.close()
         raise ExperimentError(
-            f"{label} takes no Embeddings, so it must give a LlamaIndex vector store; got {store!r}", store
+            f"{label} takes no Embeddings, so it must give a LlamaIndex vector store; got {describe(store)}", store
         )
     known = _used.get(id(store))
     if known is not None and known() is store:

@@ -12,6 +12,7 @@ from oprag.compare.cell import ALONE, CLOSED, LIKELIHOODS
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.scoring import check_metrics
 from oprag.errors import OptionError
+from oprag.masking import describe
 
 __all__ = ["as_budget", "budgets_of", "check_fixed", "check_metric", "method_of", "orders_of"]
 
@@ -49,7 +50,7 @@ def as_budget(text: str) -> int:
     found = _BUDGET.fullmatch(text.strip())
     tokens = int(found[1].replace("_", "")) * (_K if found[2] else 1) if found else 0
     if not tokens:
-        raise OptionError(f"a budget must be a number of tokens such as 1500 or 16k, got {text!r}", text)
+        raise OptionError(f"a budget must be a number of tokens such as 1500 or 16k, got {describe(text)}", text)
     return tokens
 
 
@@ -77,7 +78,7 @@ def orders_of(given: Any) -> list[str]:
     orders = _listed("orders", given, '["source", "rank"]')
     for order in orders:
         if not isinstance(order, str):
-            raise OptionError(f"an order must be a name such as source, got {order!r}", order)
+            raise OptionError(f"an order must be a name such as source, got {describe(order)}", order)
     return list(dict.fromkeys(orders))
 
 
@@ -88,7 +89,7 @@ def check_fixed(given: Any) -> dict[str, Any]:
         OptionError: They are no mapping, an axis has several values, or is one that a sweep has an argument for.
     """
     if not isinstance(given, Mapping):
-        raise OptionError(f"grid must map axes to their values, got {given!r}", given)
+        raise OptionError(f"grid must map axes to their values, got {describe(given)}", given)
     for name, value in given.items():
         if name in _OWN:
             raise OptionError(f"grid cannot have {name}: a sweep has {_OWN[name]}= for it", name)
@@ -116,7 +117,7 @@ def method_of(given: str | None, *, with_model: bool, likelihood: bool) -> str:
     if given is None:
         return "stuff" if with_model and not likelihood else LIKELIHOODS[0] if likelihood else ALONE[0]
     if not isinstance(given, str):
-        raise OptionError(f"method must be the name of a method, got {given!r}", given)
+        raise OptionError(f"method must be the name of a method, got {describe(given)}", given)
     if not with_model:
         if given in ALONE:
             return given
@@ -189,5 +190,5 @@ def _check_bounded(name: str, method: str) -> None:
 
 def _listed(name: str, given: Any, example: str) -> Sequence[Any]:
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
-        raise OptionError(f"{name} must be a list such as {example}, got {given!r}", given)
+        raise OptionError(f"{name} must be a list such as {example}, got {describe(given)}", given)
     return list(given)

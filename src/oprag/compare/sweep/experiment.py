@@ -14,6 +14,7 @@ from oprag.compare.models import ModelSpec
 from oprag.compare.sweep.checks import as_budget, budgets_of, check_fixed, check_metric, method_of, orders_of
 from oprag.compare.sweep.depth import candidates
 from oprag.errors import ExperimentError, OptionError
+from oprag.masking import describe
 from oprag.providers import LOCAL
 from oprag.providers.tokenizing import counter_of
 from oprag.retrieval.split_sources import Split
@@ -93,7 +94,7 @@ def sweep_experiment(
     """
     given: Any = data
     if not isinstance(given, DataSet):
-        raise OptionError(f"data must be a data set, as read_data() reads it, got {given!r}", given)
+        raise OptionError(f"data must be a data set, as read_data() reads it, got {describe(given)}", given)
     check_data_set(_DATA, data)
     budgets, orders = budgets_of(budgets), orders_of(orders)
     if not budgets or not orders:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from oprag.errors import ExperimentError
+from oprag.masking import describe
 from oprag.providers import LOCAL
 from oprag.providers.functions import required_function
 from oprag.providers.tokenizing.tokenizers import HUGGINGFACE, TIKTOKEN, tokenizer_of
@@ -80,10 +81,10 @@ def counter_of(given: Any = "approximate", name: str | None = None, *, local_fil
         given = "approximate"
     if isinstance(given, str):
         if name is not None:
-            raise ExperimentError(f"the counter {given!r} has its name already, got {name!r}", name)
+            raise ExperimentError(f"the counter {given!r} has its name already, got {describe(name)}", name)
         return _named(given, local_files_only=local_files_only)
     if not callable(given) or isinstance(given, type):
-        raise ExperimentError(f"a token counter must be one of {', '.join(COUNTERS)}, got {given!r}", given)
+        raise ExperimentError(f"a token counter must be one of {', '.join(COUNTERS)}, got {describe(given)}", given)
     if name is None or not name.strip():
         raise ExperimentError("a function that counts tokens needs a name, under which its counts are kept", given)
     return Counter(name, f"function {name}", given)
@@ -97,5 +98,5 @@ def _named(name: str, *, local_files_only: bool) -> Counter:
         tokenizer = tokenizer_of(name, local_files_only=local_files_only)
         return Counter(name, tokenizer.identity, tokenizer.count, local_files_only)
     if not which:
-        raise ExperimentError(f"a token counter must be one of {', '.join(COUNTERS)}, got {name!r}", name)
+        raise ExperimentError(f"a token counter must be one of {', '.join(COUNTERS)}, got {describe(name)}", name)
     return Counter(name, f"named {name}", required_function(name))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag.errors import ExperimentError, MissingExtraError
+from oprag.masking import describe
 from oprag.providers import LOCAL
 from oprag.providers.reason import reason
 
@@ -66,7 +67,9 @@ def tokenizer_of(name: str, *, local_files_only: bool = False) -> NamedTokenizer
         return _of_hugging_face(which, local_files_only=local_files_only)
     if kind == TIKTOKEN and which.strip():
         return _of_tiktoken(which)
-    raise ExperimentError(f"a tokenizer must be {LOCAL}, {HUGGINGFACE}:PATH or {TIKTOKEN}:ENCODING, got {name!r}", name)
+    raise ExperimentError(
+        f"a tokenizer must be {LOCAL}, {HUGGINGFACE}:PATH or {TIKTOKEN}:ENCODING, got {describe(name)}", name
+    )
 
 
 def _of_hugging_face(which: str, *, local_files_only: bool) -> NamedTokenizer:

@@ -6,12 +6,13 @@ from pathlib import Path
 from string import ascii_uppercase
 
 from oprag.compare.data.document_library import folder_library
-from oprag.compare.data.fields import about, as_text, given, letter_place, listed, shown, text, text_place
+from oprag.compare.data.fields import about, as_text, given, letter_place, shown, text, text_place
 from oprag.compare.data.files import stem
 from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import json_lines
 from oprag.errors import OptionError
+from oprag.masking import listed
 
 __all__ = ["read"]
 

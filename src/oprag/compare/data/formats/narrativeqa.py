@@ -17,6 +17,7 @@ from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import Record, csv_records
 from oprag.errors import InputFileError, OptionError
 from oprag.file_text import file_text
+from oprag.masking import describe
 
 __all__ = ["read"]
 
@@ -57,7 +58,7 @@ def read(
     if encoding is not None:
         _check_encoding(encoding)
     if not _are_ids(exclude):
-        raise OptionError(f"exclude must be a list of ids of documents, got {exclude!r}", exclude)
+        raise OptionError(f"exclude must be a list of ids of documents, got {describe(exclude)}", exclude)
     listed = _listed(gathered, set(exclude))
     if summaries:
         texts = _summaries(gathered)
@@ -102,7 +103,7 @@ def _listed(gathered: Gathered, exclude: set[str]) -> dict[str, dict[str, str]]:
 def _part(record: Record) -> str:
     part = text(record.fields, "set")
     if part not in _SPLITS:
-        raise RecordError(f"set must be one of {', '.join(_SPLITS)}, got {part!r}")
+        raise RecordError(f"set must be one of {', '.join(_SPLITS)}, got {describe(part)}")
     return part
 
 
@@ -120,7 +121,9 @@ def _check_encoding(encoding: str) -> None:
     try:
         "a".encode(encoding)
     except (LookupError, ValueError) as error:
-        raise OptionError(f"encoding must be one that Python knows, such as 'latin-1', got {encoding!r}") from error
+        raise OptionError(
+            f"encoding must be one that Python knows, such as 'latin-1', got {describe(encoding)}"
+        ) from error
 
 
 def _summaries(gathered: Gathered) -> dict[str, str]:

@@ -1,0 +1,140 @@
+"""Keys and logins: a client's error, an option or an address may hold one, and nothing that is stored or shown does."""
+
+import base64
+import inspect
+import random
+import re
+import time
+import warnings
+from enum import EnumMeta
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import oprag
+from oprag import build_context
+from oprag.chunk import Chunk
+from oprag.cli.app import app
+from oprag.compare.answer_rows import answer_rows
+from oprag.compare.reading import read_failures, read_results
+from oprag.compare.running import run
+from oprag.errors import OpragError, OpragWarning
+from oprag.masking import without_keys
+from tests.compare.helpers import experiment
+
+# Made up, and in the form of real ones.
+RANDOM = "0123456789abcdefABCDEF0123456789abcd"
+LOGIN = base64.b64encode(b"ada:swordfish").decode()
+BESIDE = [
+    f"Authorization: Basic {LOGIN}",
+    "cannot reach https://ada:swordfish@host:8080/v1",
+    "cannot reach https:\\/\\/ada:swordfish@host\\/v1 and https%3A%2F%2Fada%3Aswordfish%40host",
+    "{'x-api-key': 'swordfish'}",
+]
+BARE = [
+    *(
+        f"{start}{RANDOM}"
+        for start in ("sk-proj-", "sk-ant-api03-", "hf_", "gsk_", "AIzaSy", "jina_", "tvly-", "ya29.")
+    ),
+    *(
+        f"{start}{RANDOM}"
+        for start in ("gho_", "ghp_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "pplx-", "npm_")
+    ),
+    "AKIA" + "IOSFODNN7EXAMPLE",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4",
+]
+MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+SECRETS = [*BARE, LOGIN, "swordfish", "tulip-9"]
+
+
+def holds_secrets(text):
+    return [secret for secret in SECRETS if secret in text]
+
+
+class Client:
+    """A client of somebody else, whose repr holds its key; in no form that a pattern could know."""
+
+    def __repr__(self):
+        return "Client(swordfish)"
+
+
+def test_a_failed_call_leaves_no_secret_in_the_results_or_what_is_made_of_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_PAT", "tulip-9")
+
+    def failing(prompt):
+        raise PermissionError(" ".join([*BESIDE, *BARE, "tulip-9"]))
+
+    path = tmp_path / "results.db"
+    run(experiment(failing), path)
+    report = CliRunner().invoke(app, ["report", str(path)])
+    assert report.exit_code == 0, report.output
+    results = read_results(path, "small")
+    (failure,) = read_failures(path, "small")
+    assert "***" in failure.message
+    rows = [*answer_rows(results, path, ["k"], measured=False)]
+    stored = [file.read_bytes().decode("latin-1") for file in tmp_path.iterdir()]
+    assert len(stored) > 1
+    assert not holds_secrets("".join([report.output, failure.message, str(rows), *stored]))
+
+
+@pytest.mark.parametrize("text", [*BESIDE, *BARE])
+def test_errors_and_warnings_hold_no_secret(text):
+    assert not holds_secrets(str(OpragError(f"it failed: {text}")))
+    assert not holds_secrets(str(OpragWarning(f"it failed: {text}")))
+
+
+def test_a_report_of_a_context_shows_no_login_of_an_address():
+    context = build_context([Chunk("text", 0, source="https://ada:swordfish@host/page", metadata={"page": 1})])
+    assert "https://***@host/page" in context.explain()
+    assert "swordfish" not in context.explain()
+
+
+@pytest.mark.parametrize(
+    "module", ["oprag", "oprag.langchain", "oprag.llama_index", "oprag.compare", "oprag.methods", "oprag.profile"]
+)
+def test_an_object_that_is_not_ours_is_named_by_its_type(module):
+    public = pytest.importorskip(module, exc_type=ImportError)
+    messages = [message for name in public.__all__ for message in refusals(getattr(public, name))]
+    assert messages
+    assert not [message for message in messages if "swordfish" in message]
+
+
+def refusals(made):
+    """What the errors say when each parameter in turn is a client, and those that must be given are clients, too."""
+    # An enumeration refuses values in words of Python's own.
+    if not callable(made) or isinstance(made, EnumMeta):
+        return
+    parameters = [one for one in inspect.signature(made).parameters.values() if one.kind not in MANY]
+    for chosen in parameters:
+        for foreign in (Client(), [Client()], {"key": Client()}):
+            given = [one for one in parameters if one is chosen or one.default is one.empty]
+            positional = [foreign for one in given if one.kind == one.POSITIONAL_ONLY]
+            named = {one.name: foreign for one in given if one.kind != one.POSITIONAL_ONLY}
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    made(*positional, **named)
+            except Exception as error:  # noqa: BLE001 - whatever refuses it
+                yield str(error)
+
+
+def test_messages_describe_what_they_got():
+    written = [
+        path
+        for path in Path(oprag.__file__).parent.rglob("*.py")
+        if re.search(r"got \{[^{}]+!r\}", path.read_text("utf-8"))
+    ]
+    assert not written, "write got {describe(value)}: the repr of a foreign object may hold its key"
+
+
+def test_hostile_texts_are_masked_in_time_that_grows_with_their_length():
+    pieces = ["sk-", "eyJabcdef", ".", "://", "@", ":", "ada", "password", "='", "=", '"', " ", "Basic ", "-----BEGIN "]
+    pieces += ["PRIVATE KEY-----", "Authorization", "?key=", "%3A%2F%2F", "cookie: ", "host.example.org", "A", "\\"]
+    begun = time.process_time()
+    for seed in range(12):
+        chance = random.Random(seed)
+        piece = "".join(chance.choices(pieces, k=chance.randint(1, 4)))
+        without_keys(piece * (100_000 // len(piece)))
+    # Less than a second; a pattern that starts again at each character would take minutes.
+    assert time.process_time() - begun < 30
