@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -22,6 +23,7 @@ from oprag.cli.sweep import sweep
 from oprag.cli.telling import clear_errors, echo_json
 from oprag.cli.working import context_of
 from oprag.document_map import map_of
+from oprag.masking import safe
 from oprag.methods.options import MethodOptions
 from oprag.providers.local_llm import LOCAL_DEFAULTS
 from oprag.question import check_question
@@ -50,7 +52,13 @@ def context(
     question: Annotated[str, typer.Argument(help="The question.")],
     profile: ProfilePath = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="Print the context alone, as a model would read it.")] = False,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw",
+            help="Print the context alone, as a model would read it; cleaned of control characters on a terminal.",
+        ),
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print as well what was kept, what was dropped and why.")
     ] = False,
@@ -64,7 +72,8 @@ def context(
         if as_json:
             echo_json({"question": question, **result.to_dict()})
         elif raw:
-            typer.echo(result.text)
+            # A terminal would obey escape sequences; a program gets the text as it is, which `color` asks for.
+            typer.echo(safe(result.text) if sys.stdout.isatty() else result.text, color=True)
         else:
             show_context(result)
         if explain and not as_json:
