@@ -59,7 +59,7 @@ def folder(tmp_path_factory):
     """Two experiments that were run, one of them with failures and several methods."""
     path = tmp_path_factory.mktemp("fuzzed")
     experiment = write_experiment(path, GRID, model(failing="ferry"))
-    assert oprag("compare", experiment, "--yes").exit_code == 1
+    assert oprag("compare", experiment, "--yes", "--trust").exit_code == 1
     assert sweep(path, path / "sweep.db").exit_code == 0
     return path
 
@@ -150,10 +150,12 @@ def _mutate_schema(connection, table, chance):
 def commands(folder, results, output):
     """Whatever reads a results file."""
     experiment = folder / "harbour.toml"
-    yield lambda: oprag("report", results, "-o", output / "r.html", "--experiment", experiment)
+    yield lambda: oprag("report", results, "-o", output / "r.html", "--experiment", experiment, "--trust")
     yield lambda: oprag("report", results, "-o", output / "r.html")
-    yield lambda: oprag("compare", experiment, "--results", results, "--yes", "--csv", output / "t.csv", "--answers")
-    yield lambda: oprag("compare", experiment, "--results", results, "--plan")
+    yield lambda: oprag(
+        "compare", experiment, "--results", results, "--yes", "--trust", "--csv", output / "t.csv", "--answers"
+    )
+    yield lambda: oprag("compare", experiment, "--results", results, "--plan", "--trust")
     yield lambda: sweep(folder, results)
 
 
