@@ -161,9 +161,9 @@ class Database:
         # SQLite would wait for the other end of a pipe.
         for path in (f"{self.path}{end}" for end in ("", *_BESIDE)):
             if (mode := _mode(path)) is not None and not stat.S_ISREG(mode):
-                raise self.kind.error(
-                    f"cannot {purpose} the {self.kind.noun} {self.path}: {path} is not a regular file", self.path
-                )
+                it = "it" if path == str(self.path) else path
+                reason = "is a folder" if stat.S_ISDIR(mode) else "is not a regular file"
+                raise self.kind.error(f"cannot {purpose} the {self.kind.noun} {self.path}: {it} {reason}", self.path)
         try:
             return self._connected(str(self.path), uri=False)
         except sqlite3.OperationalError:

@@ -14,7 +14,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from numbers import Number
 from pathlib import PurePath
 from types import FunctionType
@@ -157,7 +157,8 @@ class _Known(NamedTuple):
 
 def _without_known(text: str) -> str:
     """A text without the secrets of the environment."""
-    known = set(_known_secrets())
+    # Another thread may remove one meanwhile.
+    known = _known_secrets(tuple((name, os.environ.get(name, "")) for name in list(os.environ)))
     there = {
         (form, one.anywhere)
         for one in known
@@ -176,10 +177,13 @@ def _without_known(text: str) -> str:
     return _BASE64.sub(lambda found: _MASK if _holds(found[0], values) else found[0], text) if values else text
 
 
-def _known_secrets() -> Iterator[_Known]:
-    for name in list(os.environ):
-        # Another thread may remove one meanwhile.
-        value = os.environ.get(name, "")
+@lru_cache(maxsize=4)  # looking at every variable takes a hundred times longer than most texts
+def _known_secrets(environment: tuple[tuple[str, str], ...]) -> frozenset[_Known]:
+    return frozenset(_found_in(environment))
+
+
+def _found_in(environment: Iterable[tuple[str, str]]) -> Iterator[_Known]:
+    for name, value in environment:
         if _SECRET_NAME.fullmatch(name) or (_SECRET_INSIDE.fullmatch(name) and "://" not in value):
             strict = _PASSWORD_NAME.fullmatch(name) is not None
             yield from _known(value.strip(), strict)

@@ -49,7 +49,7 @@ def test_what_is_no_p_value_is_refused(bad):
 
 @pytest.mark.parametrize("bad", [None, math.nan])
 def test_what_is_no_number_is_refused(bad):
-    with pytest.raises(OptionError, match="the value of 'a' must be a finite number"):
+    with pytest.raises(OptionError, match="the value of 'a' in the family must be a finite number"):
         holm({"a": bad})
 
 

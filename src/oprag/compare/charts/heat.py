@@ -122,7 +122,7 @@ def _checked(
         )
     return [
         [
-            None if value is None else number(value, f"row {describe(rows[y])} and column {describe(columns[x])}")
+            None if value is None else number(value, f"row {rows[y]!r} and column {columns[x]!r}")
             for x, value in enumerate(row)
         ]
         for y, row in enumerate(values)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from oprag.compare.statistics.given import RESAMPLES, check_resampling, finite
+from oprag.compare.statistics.given import RESAMPLES, check_resampling, check_scores
 from oprag.errors import OptionError
 from oprag.masking import describe
 
@@ -103,8 +103,7 @@ def paired_difference(
 
     check_resampling(confidence, resamples, seed)
     for side, scores in (("first", first), ("second", second)):
-        for key, value in scores.items():
-            finite(value, f"{describe(key)} in {side}")
+        check_scores(scores, f"in {side}")
     both = [key for key in first if key in second]
     unpaired = len(first) + len(second) - 2 * len(both)
     if clusters is not None and (missing := [key for key in both if key not in clusters]):

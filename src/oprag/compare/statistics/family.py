@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
-from oprag.compare.statistics.given import finite
+from oprag.compare.statistics.given import check_scores
 from oprag.errors import OptionError
 from oprag.masking import describe
 
@@ -34,8 +34,9 @@ def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
         >>> holm({"k = 8": 0.02, "k = 32": 0.01, "k = 128": 0.4})
         {'k = 8': 0.04, 'k = 32': 0.03, 'k = 128': 0.4}
     """
+    check_scores(p_values, "in the family")
     for key, value in p_values.items():
-        if not 0 <= finite(value, repr(key)) <= 1:
+        if not 0 <= value <= 1:
             raise OptionError(f"p-values must be from 0 to 1, got {describe(value)} for {describe(key)}", value)
     adjusted: dict[Key, float] = dict.fromkeys(p_values, 1.0)
     so_far = 0.0

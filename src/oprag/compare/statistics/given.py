@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
@@ -10,7 +11,7 @@ from oprag.checks import check_count
 from oprag.errors import OptionError
 from oprag.masking import describe
 
-__all__ = ["LEAST_RESAMPLES", "RESAMPLES", "check_resampling", "finite"]
+__all__ = ["LEAST_RESAMPLES", "RESAMPLES", "check_resampling", "check_scores", "finite"]
 
 RESAMPLES = 10_000
 """Number of samples for every interval, so that one sample of scores has the same interval everywhere."""
@@ -29,11 +30,25 @@ def finite(value: Any, where: str) -> float:
     Raises:
         OptionError: It is no finite number. A failed answer has no score: it is left out and counted as failed.
     """
-    if not isinstance(value, Real) or not math.isfinite(number := float(value)):
+    if not _is_finite(value):
         raise OptionError(
             f"the value of {where} must be a finite number, got {describe(value)}; leave out what failed", value
         )
-    return number
+    return float(value)
+
+
+def check_scores(scores: Mapping[Any, Any], where: str) -> None:
+    """Refuse scores that are not finite numbers, as `finite` does; by their keys, which are described only then."""
+    for key, value in scores.items():
+        if not _is_finite(value):
+            finite(value, f"{describe(key)} {where}")
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def check_resampling(confidence: Any, resamples: Any, seed: Any) -> None:

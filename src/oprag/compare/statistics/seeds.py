@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from math import fsum
 from typing import TypeVar
 
-from oprag.compare.statistics.given import finite
+from oprag.compare.statistics.given import check_scores
 from oprag.errors import OptionError
 from oprag.masking import describe
 
@@ -49,12 +49,8 @@ def mean_over(values_by_seed: Sequence[Mapping[Key, float]]) -> dict[Key, float]
         raise OptionError(
             f"each question needs a score under every seed, missing: {named}{more}; leave these questions out", missing
         )
-    scores = {
-        key: [
-            finite(values[key], f"{describe(key)} under seed number {place}")
-            for place, values in enumerate(values_by_seed)
-        ]
-        for key in keys
-    }
+    for place, values in enumerate(values_by_seed):
+        check_scores(values, f"under seed number {place}")
+    scores = {key: [float(values[key]) for values in values_by_seed] for key in keys}
     # From the first on, so that equal scores have exactly their own mean, and make no difference of rounding alone.
     return {key: first[0] + fsum(one - first[0] for one in first) / len(first) for key, first in scores.items()}
