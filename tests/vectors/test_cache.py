@@ -398,7 +398,7 @@ def test_a_file_of_a_newer_version_is_an_error(tmp_path):
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
-    with pytest.raises(CacheError, match=r"cannot write the vector cache .* : it is a folder"):
+    with pytest.raises(CacheError, match=r"cannot write the vector cache .*: it is a folder"):
         VectorCache(tmp_path).put("model", ["a"], [[1, 2]])
     with pytest.raises(CacheError, match=r"cannot write the vector cache .*: unable to open .*; its folder does not"):
         VectorCache(tmp_path / "missing" / "vectors.db").put("model", ["a"], [[1, 2]])
