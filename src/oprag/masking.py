@@ -13,7 +13,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache, lru_cache
 from numbers import Number
 from pathlib import PurePath
@@ -21,11 +21,13 @@ from types import FunctionType
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus, unquote
 
-__all__ = ["OBEYED", "clean", "describe", "listed", "masked_error", "safe", "without_keys"]
+__all__ = ["OBEYED", "clean", "describe", "error_text", "listed", "masked_error", "safe", "without_keys"]
 
 _MASK = "***"
 _LONGEST_VALUE = 200  # characters of a value in a message
 _LONGEST_LIST = 10
+_LONGEST_ERROR = 4_000  # characters of a foreign message: clients repeat whole pages
+_CUT = 1_000  # characters of its end, which may be a part of a key
 _LONGEST_NUMBER = 1_000  # bits; Python refuses to write numbers of some thousand digits
 # What a terminal obeys or cannot encode: control characters, changes of direction, and halves of surrogate pairs.
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -91,7 +93,18 @@ def listed(names: Iterable[Any]) -> str:
 
 def masked_error(error: BaseException | None) -> str:
     """The class of an error and its message, with keys and passwords masked."""
-    return f"{type(error).__name__}: {without_keys(str(error))}"
+    return f"{type(error).__name__}: {error_text(error)}"
+
+
+def error_text(error: BaseException | str | None) -> str:
+    """The message of an error, with keys and passwords masked; of a long one the beginning."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a foreign class may do anything
+        return "its message cannot be read"
+    if len(text) <= _LONGEST_ERROR:
+        return without_keys(text)
+    return f"{without_keys(text[:_LONGEST_ERROR])[:-_CUT]}…"
 
 
 def without_keys(text: str) -> str:
@@ -100,8 +113,10 @@ def without_keys(text: str) -> str:
     These are masked: secrets of the environment, plain or escaped; values next to a name such as `api_key`; credentials
     in headers and addresses; and keys in the format of a known provider. Takes time linear in the length of the text.
     """
+    # Another thread may remove a variable meanwhile.
+    known = _known_secrets(tuple((name, os.environ.get(name, "")) for name in list(os.environ)))
     for _ in range(_MAX_PASSES):
-        masked = _without_known(text)
+        masked = _without_known(text, known)
         for pattern, replace in _patterns():
             masked = pattern.sub(replace, masked)
         if masked == text:
@@ -155,10 +170,8 @@ class _Known(NamedTuple):
     anywhere: bool
 
 
-def _without_known(text: str) -> str:
+def _without_known(text: str, known: Collection[_Known]) -> str:
     """A text without the secrets of the environment."""
-    # Another thread may remove one meanwhile.
-    known = _known_secrets(tuple((name, os.environ.get(name, "")) for name in list(os.environ)))
     there = {
         (form, one.anywhere)
         for one in known
@@ -250,19 +263,24 @@ def _decoded(run: str) -> bytes:
 # reads a bounded piece, or matches whatever it has read.
 
 _IN_URL = r"(?::|%3A)(?:\\?/|%2F){2}"
-# Not within a word; the letters of an escape before it do not count.
-_BEGIN = r"(?:(?<![A-Za-z0-9])|(?<=\\[abfnrtv])|(?<=%[0-9A-Fa-f]{2})|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4}))"
+# The letters of an escape, and of a colour on a terminal, are no part of the word that follows.
+_ESCAPED = (
+    r"(?<=\\[abfnrtv])|(?<=%[0-9A-Fa-f]{2})|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})"
+    r"|(?<=[\[;][0-9]m)|(?<=[\[;][0-9]{2}m)"
+)
+# Not within a word.
+_BEGIN = rf"(?:(?<![A-Za-z0-9])|{_ESCAPED})"
 
 # Keys that providers make, by how they begin.
 _PREFIXES = (
     r"(?:sk|pk|rk|gsk|csk|hf|api_org|xai|pplx|r8|nvapi|lsv2|pcsk|jina|tvly|llx|tgp_v1|esecret)[-_]"
     r"|gh[opsur]_|github_pat_|gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat|ffct)-|xox[a-z](?:\.xox[a-z])?-|xapp-|xwfp-"
     r"|do[opr]_v1_|npm_|pypi-|dckr_(?:pat|oat)_|shp(?:at|ss|ca|pa|tka)_|sq0[a-z]{3}-|rubygems_|lin_(?:api|oauth)_|ntn_"
-    r"|figd_|sntry[su]_|gl(?:sa|c)_|NRAK-|PMAK-|pul-|whsec_|ph[cx]_|sb_secret_|ATATT3|ATCTT3|ATBB|GOCSPX-"
+    r"|figd_|mxb_|vck_|sntry[su]_|gl(?:sa|c)_|NRAK-|PMAK-|pul-|whsec_|ph[cx]_|sb_secret_|ATATT3|ATCTT3|ATBB|GOCSPX-"
     r"|AIza|ya29\.|hv[sbr]\.|dapi|1//0|AGE-SECRET-KEY-1|LTAI"
 )
 # Beginnings that other names have, too.
-_COMMON_PREFIXES = r"(?:pa|al|co|fw|fpk|fc|rnd|sbp|key|secret|ls_)[-_]|sl\.|EAA"
+_COMMON_PREFIXES = r"(?:pa|al|co|fw|fpk|fc|rnd|sbp|nk|up|rpa|key|secret|ls_)[-_]|sl\.|EAA"
 _SCHEMES = "basic|bearer|token|apikey|api-key|digest|negotiate|key"
 _SECRETS = (
     r"(?:api|access|account|auth|subscription|private|client|shared[-_ ]?access|signing|encryption|master|bearer"
@@ -313,15 +331,15 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]],
         rf"(?i)(?P<before>[?&;](?:[\w.-]{{0,40}}?[-_.])?(?:api|access)?(?:{_IN_QUERY})=)[^&\s'\"#;<>\\]++",
         rf"(?i)(?P<before>cookie{header}[^'\"\n=]{{1,99}}=)[^'\"\n]++",
         rf"(?i)(?P<before>authorization{header}(?:(?:{_SCHEMES})\s{{1,3}}))[^\s,'\"\\]++",
-        rf"(?i)(?P<before>(?<![A-Za-z])bearer{gap})(?!(?:auth|token|credential|scheme|realm)[a-z]*\b)[\w.~+/=-]{{8,}}+",
-        r"(?<![\w-])(?<!\.)eyJ[\w-]{5,}+\.[\w-]{5,}+(?:\.[\w-]*+){0,3}",
+        rf"(?i)(?P<before>(?<![A-Za-z])bearer{gap})(?!(?:auth|token|credential|scheme|realm)[a-z]*\b)[\w.~+/=:-]{{8,}}+",
+        rf"(?:(?<![\w-])(?<!\.)|{_ESCAPED})eyJ[\w-]{{5,}}+\.[\w-]{{5,}}+(?:\.[\w-]*+){{0,3}}",
         rf"{_BEGIN}(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{{16}}(?![A-Za-z0-9])",
         rf"{_BEGIN}SG\.[\w-]{{10,}}+\.[\w-]{{10,}}+",
         rf"{_BEGIN}[0-9]{{8,10}}:AA[\w-]{{30,}}+",
         r"(?i)(?P<before>(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks)/)[\w/-]{8,}+",
         bare_login,
     )
-    basic = rf"(?i)(?P<before>(?<![A-Za-z])basic{gap})(?P<value>[\w+/-]{{4,}}+)(?:=|%3D){{0,2}}"
+    basic = rf"(?i)(?P<before>(?<![A-Za-z])(?:basic|apikey){gap})(?P<value>[\w+/-]{{4,}}+)(?:=|%3D){{0,2}}"
     prefixed = rf"{_BEGIN}(?:{_PREFIXES}|(?P<common>{_COMMON_PREFIXES}))(?P<value>[\w.-]{{12,}}+)"
     return (
         (_login(), _after_name),

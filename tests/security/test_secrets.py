@@ -63,7 +63,7 @@ def test_a_failed_call_leaves_no_secret_in_the_results_or_what_is_made_of_them(t
     monkeypatch.setenv("MY_PAT", "tulip-9")
 
     def failing(prompt):
-        raise PermissionError(" ".join([*BESIDE, *BARE, "tulip-9"]))
+        raise PermissionError(" ".join([*BESIDE, *BARE, *(f"\x1b[31m{one}\x1b[0m" for one in BARE), "tulip-9"]))
 
     path = tmp_path / "results.db"
     run(experiment(failing), path)
@@ -88,6 +88,27 @@ def test_a_report_of_a_context_shows_no_login_of_an_address():
     context = build_context([Chunk("text", 0, source="https://ada:swordfish@host/page", metadata={"page": 1})])
     assert "https://***@host/page" in context.explain()
     assert "swordfish" not in context.explain()
+
+
+class UnreadableError(ConnectionError):
+    """An error that cannot say what it is about."""
+
+    def __str__(self):
+        raise RuntimeError("swordfish")
+
+
+@pytest.mark.parametrize(
+    "error", [UnreadableError(), ConnectionError("page " * 1_000_000), ConnectionError("x " * 1_990 + BARE[0])]
+)
+def test_an_error_that_is_huge_or_says_nothing_is_a_failed_call_like_another(tmp_path, error):
+    def failing(prompt):
+        raise error
+
+    path = tmp_path / "results.db"
+    report = run(experiment(failing), path)
+    assert [*report.failed] == [type(error).__name__]
+    assert len(path.read_bytes()) < 1_000_000
+    assert BARE[0][:12] not in path.read_bytes().decode("latin-1")
 
 
 @pytest.mark.parametrize(

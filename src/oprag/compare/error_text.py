@@ -6,7 +6,7 @@ Errors become text here, and the results file and the command line mask once mor
 from __future__ import annotations
 
 from oprag.compare.storable import storable
-from oprag.masking import without_keys
+from oprag.masking import error_text
 
 __all__ = ["message_of", "named_message"]
 
@@ -18,7 +18,7 @@ def message_of(error: BaseException | str | None, most: int | None = None) -> st
         error: The error, or what it says.
         most: The most characters.
     """
-    return without_keys(" ".join(storable(str(error)).split()))[:most]
+    return " ".join(storable(error_text(error)).split())[:most]
 
 
 def named_message(error: BaseException | None, most: int | None = None) -> str:

@@ -1,5 +1,7 @@
 """What is wrong with a provider's model, in one line."""
 
+from oprag.masking import error_text
+
 __all__ = ["reason"]
 
 
@@ -9,5 +11,5 @@ def reason(error: Exception) -> str:
         # Some clients check themselves with pydantic, whose first line says nothing but the name of a class.
         return "; ".join(detail["msg"] for detail in details())
     # Some of LangChain's messages go on with pages of links.
-    first = str(error).strip().partition("\n")[0]
+    first = error_text(error).strip().partition("\n")[0]
     return first or type(error).__name__

@@ -15,7 +15,7 @@ from oprag.assembly import Assembly
 from oprag.chunk import Chunk, fill
 from oprag.errors import EmbeddingError, OpragError
 from oprag.given import Given
-from oprag.masking import describe
+from oprag.masking import describe, error_text
 from oprag.steps import Step, Steps
 from oprag.vectors.once import embedded_once
 from oprag.vectors.rows import Known, check_rows, name_of, rows_of
@@ -152,7 +152,7 @@ def _unread(origin: str, first: Chunk, count: int, error: Exception) -> OpragErr
     if isinstance(error, OpragError):
         return error
     # Clients of stores write all ids that were asked for into their messages.
-    text = shorten(str(error), 300)
+    text = shorten(error_text(error), 300)
     what = f"the vectors of {count} chunks, the first of them {first.label()},"
     return EmbeddingError(f"{origin} failed to give {what} with {type(error).__name__}: {text}", first)
 

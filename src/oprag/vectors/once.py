@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oprag.chunk import Chunk
 from oprag.errors import CacheError, CacheWarning, EmbeddingError, OpragError
+from oprag.masking import masked_error
 from oprag.steps import Step, Steps
 from oprag.vectors.cache import Kind, VectorCache
 from oprag.vectors.flights import landing
@@ -125,7 +126,7 @@ def _embedded(
     except Exception as error:
         first = name_of(values[0])
         what = first if len(values) == 1 else f"{len(values)} texts, the first of them that of {first},"
-        raise EmbeddingError(f"{origin} failed on {what} with {type(error).__name__}: {error}", values[0]) from error
+        raise EmbeddingError(f"{origin} failed on {what} with {masked_error(error)}", values[0]) from error
     rows = rows_of(given, len(texts), origin)
     check_rows(rows, values, origin)
     if cache is not None and embedder.name == name:
