@@ -6,10 +6,15 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
-__all__ = ["open_private", "open_regular"]
+__all__ = ["open_private", "open_regular", "same_drive"]
+
+
+def same_drive(folder: PurePath, path: PurePath) -> bool:
+    """Whether a path may lie in a folder. Windows logs in at the host of a share before it says where a path leads."""
+    return path.drive.lower() == folder.drive.lower()
 
 
 def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:

@@ -9,16 +9,18 @@ import os
 import pty
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.compare import compare, read_experiment
+from oprag.compare.data.files import lies_in
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.models import ModelSpec
-from oprag.errors import ExperimentError, InputFileError, UntrustedExperimentError
+from oprag.errors import ExperimentError, InputFileError, OptionError, UntrustedExperimentError
 from tests.cli import provider
 from tests.compare.folders import model, write_data, write_experiment
 
@@ -169,6 +171,13 @@ def planted(tmp_path):
     return write_experiment(tmp_path, GRID, f"{RUNS}{json.dumps(f'touch {ran}')}"), ran
 
 
+def test_a_list_in_place_of_a_table_is_not_shown(tmp_path):
+    lines = 'password = "hunter22"\n' + "\n".join(f"k{number} = {number}" for number in range(1_000))
+    with pytest.raises(ExperimentError) as caught:
+        read_experiment(write_experiment(tmp_path, GRID, f"[[models.x]]\n{lines}"))
+    assert str(caught.value) == "harbour.toml: models.x must be a table, got list"
+
+
 @pytest.mark.parametrize("options", [["--plan"], ["--yes"], ["--measure"], ["--plan", "--json"]])
 def test_nothing_runs_without_trust_and_nobody_is_asked_without_a_terminal(tmp_path, options):
     path, ran = planted(tmp_path)
@@ -213,6 +222,12 @@ def test_in_python_a_function_may_decide(tmp_path):
     with pytest.raises(UntrustedExperimentError):
         read_experiment(path, trust=lambda _: False)
     assert read_experiment(path, trust=lambda needs: [need.place for need in needs] == ["models.quick.use"]).models
+    # Only a plain yes counts: an async function gives something that is true.
+    no: Any = "no"
+    with pytest.raises(UntrustedExperimentError):
+        read_experiment(path, trust=lambda _: no)
+    with pytest.raises(OptionError, match="trust must be True, False or a function, got 'no'"):
+        read_experiment(path, trust=no)
     # It is not asked where nothing needs trust.
     assert read_experiment(write_experiment(tmp_path, 'method = "context_only"\nk = 2'), trust=lambda _: False).name
 
@@ -267,6 +282,19 @@ def test_records_cannot_name_what_the_file_cannot(tmp_path, name):
     (linked.parent / "moved" / "questions.jsonl").symlink_to(tmp_path / "secret.md")
     with pytest.raises(InputFileError, match="leads out of the folder"):
         read_experiment(linked)
+
+
+@pytest.mark.parametrize("path", [r"\\evil\share\q.jsonl", "//evil/share/q.jsonl", r"\\?\UNC\evil\share", "D:q.jsonl"])
+def test_the_host_of_a_share_of_windows_is_not_asked(path):
+    folder: Any = PureWindowsPath(r"C:\sent")
+    assert not lies_in(folder, folder / path)
+
+
+@pytest.mark.parametrize("option", ["path", "documents"])
+def test_a_path_that_the_system_refuses_is_an_error_of_ours(tmp_path, option):
+    places = {"path": "data", "documents": None, option: "x" * 5_000}
+    with pytest.raises(InputFileError, match="cannot read"):
+        read_experiment(reading(tmp_path, **places))
 
 
 def test_an_experiment_of_the_same_folder_may_be_read_from_anywhere(tmp_path, monkeypatch):

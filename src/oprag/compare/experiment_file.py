@@ -19,6 +19,7 @@ from oprag.compare.models import ModelSpec
 from oprag.compare.money import as_limits, as_price
 from oprag.compare.trust import AskTrust, check_trust, printable
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
+from oprag.masking import describe
 from oprag.toml_file import read_toml
 
 __all__ = ["read_experiment"]
@@ -58,7 +59,10 @@ def read_experiment(
         DataError: Something in the data is not as its format says.
         PromptError: A prompt cannot be used.
         MissingExtraError: What reads the data is not installed.
+        OptionError: `trust` is neither a truth value nor a function.
     """
+    if not isinstance(trust, bool) and not callable(trust):
+        raise OptionError(f"trust must be True, False or a function, got {describe(trust)}", trust)
     place = Path(path)
     given = _changed(read_toml(place, "experiment", ExperimentError), changes or {})
     with _at(place.name):
@@ -213,4 +217,4 @@ def _check_kind(value: Any, kind: type, name: str) -> None:
 
 
 def _shown(value: Any) -> str:
-    return "a table" if isinstance(value, dict) else repr(value)
+    return "a table" if isinstance(value, dict) else describe(value)

@@ -89,7 +89,8 @@ def check_trust(given: Mapping[str, Any], folder: Path, *, trust: bool | AskTrus
     needs = trust_needs(given, folder)
     if not needs:
         return False
-    if trust is not False and trust(needs):
+    # What an async function gives would pass for a yes.
+    if callable(trust) and trust(needs) is True:
         return True
     raise UntrustedExperimentError(
         f"the file is not trusted, and these parts need trust:\n{describe_needs(needs)}\nRead the file; if you trust "
@@ -238,8 +239,7 @@ def _need(place: str, value: Any, why: str) -> TrustNeed:
         names = ", ".join(map(str, value)) if isinstance(value, Mapping) else ""
         shown = f"a table of {names}" if names else f"a {'table' if isinstance(value, Mapping) else 'list'}"
     else:
-        # Settings may have keys under names that nobody knows.
-        shown = without_keys(repr(value)[:_READ]) if why == _SETTING else repr(value)
+        shown = without_keys(repr(value)[:_READ])
     return TrustNeed(_in_a_line(place), _in_a_line(shown), why)
 
 

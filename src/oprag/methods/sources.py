@@ -15,6 +15,7 @@ from typing import Any
 from oprag.checks import check_count, requires
 from oprag.errors import InputFileError, OptionError, SourceReadError
 from oprag.masking import describe
+from oprag.safe_open import same_drive
 from oprag.source import text_of
 
 __all__ = ["ReadSource", "SourceFolder", "SourceReader", "as_reader", "read_with"]
@@ -102,7 +103,7 @@ class SourceFolder:
         """The path of a file, with all links resolved."""
         folder = self._folder
         try:
-            places = [(folder / name).resolve(), Path(name).resolve()]
+            places = [place.resolve() for place in (folder / name, Path.cwd() / name) if same_drive(folder, place)]
             inside = [place for place in places if place.is_relative_to(folder)]
             place = next((place for place in inside if place.is_file()), None)
         except (OSError, ValueError, RuntimeError) as error:  # too long, zero bytes, circles of links

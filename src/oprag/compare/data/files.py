@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 from oprag.compare.data.problems import RecordError
 from oprag.errors import InputFileError
 from oprag.limits import MEGABYTE, limit, variable
+from oprag.safe_open import same_drive
 
 __all__ = ["companion", "files_in", "inside", "lies_in", "lines", "opened", "read_bytes", "stem"]
 
@@ -128,8 +129,8 @@ def inside(folder: Path, name: str) -> Path:
     try:
         root = folder.resolve()
         for candidate in (name, f"{name}.gz"):
-            path = (root / candidate).resolve()
-            if not path.is_relative_to(root):
+            path = root / candidate
+            if not same_drive(root, path) or not (path := path.resolve()).is_relative_to(root):
                 raise RecordError(
                     f"{name!r} leads out of the folder {folder}; only files in it are read: copy the file there"
                 )
@@ -142,6 +143,8 @@ def inside(folder: Path, name: str) -> Path:
 
 def lies_in(folder: Path, path: Path) -> bool:
     """Whether a path, links followed, lies in a folder and is not hidden there; the folder is resolved already."""
+    if not same_drive(folder, path):
+        return False
     try:
         return not any(part.startswith(".") for part in path.resolve().relative_to(folder).parts)
     except (OSError, ValueError, RuntimeError):

@@ -102,7 +102,12 @@ def _reader(format: str) -> Any:  # noqa: A002
 def _path(option: str, path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
         raise OptionError(f"{option} must be the path of a file or folder, got {describe(path)}", path)
-    return Path(path)
+    place = Path(path)
+    try:
+        place.exists()
+    except OSError as error:
+        raise InputFileError(f"cannot read {describe(place)}: {error.strerror}", str(path)) from error
+    return place
 
 
 def _name(path: Path) -> str:
