@@ -10,6 +10,7 @@ import pty
 import subprocess
 import sys
 from pathlib import Path, PureWindowsPath
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -317,6 +318,22 @@ def test_no_key_of_the_environment_goes_to_another_host(groq, monkeypatch):
     ModelSpec("groq:cranes").open()
     # Where none is given, the client looks for the key of its provider itself.
     assert [one.api_key for one in groq.made] == ["-", "a-key-for-there", None, None]
+
+
+def test_a_provider_among_the_settings_counts_and_a_key_under_its_long_name_too(groq, monkeypatch):
+    class ChatOpenAI(provider.ChatGroq):
+        openai_api_key: str | None = None
+        stream_usage: bool = False
+
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-openai")
+    monkeypatch.setitem(sys.modules, "langchain_openai", SimpleNamespace(ChatOpenAI=ChatOpenAI))
+    there = {"base_url": FOREIGN}
+    ModelSpec("openai:cranes", settings={**there, "openai_api_key": "mine"}).open()
+    ModelSpec("cranes", settings={**there, "model_provider": "openai"}).open()
+    ModelSpec("openai:cranes", settings={"base_url": "https://api.openai.com/v1", "model_provider": "groq"}).open()
+    assert [one.api_key for one in groq.made] == [None, "-", "-"]
+    with pytest.raises(ExperimentError, match="could send keys"):
+        ModelSpec("openai:cranes", settings={"endpoint_url": FOREIGN, "model_provider": "bedrock"}).open()
 
 
 def test_clients_that_would_send_more_are_refused(groq, monkeypatch):

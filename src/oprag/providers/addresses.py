@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,8 +15,8 @@ from oprag.errors import ExperimentError
 __all__ = ["addresses_of", "is_here", "is_own", "provider_of", "shown_address", "with_key"]
 
 _NAMES = re.compile(r"(.*_)?(url|uri|base|host|hostname|endpoint|address|server|proxy|proxies)", re.IGNORECASE)
-# Texts that may hold anything.
-_TEXTS = ("stop", "stop_sequences")
+# Texts that may hold anything, and the address of the application, by which OpenRouter ranks it.
+_TEXTS = ("stop", "stop_sequences", "app_url")
 # The hosts of providers, to which their clients may send their keys.
 _OWN = {
     "anthropic": "api.anthropic.com",
@@ -67,8 +68,10 @@ def _addresses(value: Any, *, named: bool) -> Iterator[str]:
             yield from _addresses(part, named=named)
 
 
-def provider_of(name: Any) -> str:
-    """The provider of PROVIDER:MODEL, or an empty text."""
+def provider_of(name: Any, settings: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The provider of PROVIDER:MODEL, or the one that LangChain's `model_provider` says; or an empty text."""
+    if isinstance(said := settings.get("model_provider"), str):
+        return said.replace("-", "_").lower()
     provider, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
     return provider if colon else ""
 
@@ -122,7 +125,7 @@ def with_key(name: str, settings: Mapping[str, Any], variable: str | None) -> di
     Raises:
         ExperimentError: The variable is not set, or the client would send other keys of the environment to the address.
     """
-    provider = provider_of(name)
+    provider = provider_of(name, settings)
     foreign = addresses_of(settings, provider)
     given = any(settings.get(one) is not None for one in ("api_key", f"{provider}_api_key"))
     if variable is not None and given:

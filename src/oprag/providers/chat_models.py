@@ -10,6 +10,7 @@ from typing import Any
 
 from oprag.errors import MissingExtraError, OptionError
 from oprag.providers import LOCAL
+from oprag.providers.addresses import provider_of
 from oprag.providers.local_llm import check_local_model, local_client, local_model
 from oprag.providers.reason import reason
 
@@ -45,9 +46,10 @@ def load_chat_model(
     except ImportError as error:
         raise MissingExtraError(feature, "ask") from error
     given = dict(settings)
-    if "base_url" in given and name.startswith("openai:"):
+    if "base_url" in given and provider_of(name, given) == "openai":
         # Servers of one's own rarely want a key, but the client does.
-        given = {"api_key": os.environ.get("OPENAI_API_KEY") or "-", "stream_usage": True, **given}
+        key = {} if "openai_api_key" in given else {"api_key": os.environ.get("OPENAI_API_KEY") or "-"}
+        given = {**key, "stream_usage": True, **given}
 
     def make(**values: Any) -> Any:
         try:

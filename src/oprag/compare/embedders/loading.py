@@ -79,7 +79,7 @@ def is_paid_provider(given: Any, settings: Mapping[str, Any]) -> bool:
         return False
     if function_named(given, EMBEDDING_PROVIDERS) is not None:
         return False
-    provider = provider_of(given)
+    provider = provider_of(given, settings)
     addresses = addresses_of(settings, provider)
     return not all(map(is_here, addresses)) if addresses else provider not in _FREE
 

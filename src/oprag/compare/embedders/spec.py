@@ -156,7 +156,7 @@ class EmbedderSpec:
     @property
     def addresses(self) -> list[str]:
         """The addresses in its settings, other than the provider's own."""
-        return addresses_of(self.settings, provider_of(self.given))
+        return addresses_of(self.settings, provider_of(self.given, self.settings))
 
     def unopened(self, identity: str) -> ExperimentEmbedder:
         """What is known of the embedder before it is opened: it counts tokens, and embeds nothing.

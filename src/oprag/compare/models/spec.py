@@ -150,7 +150,7 @@ class ModelSpec:
     @property
     def addresses(self) -> list[str]:
         """The addresses in its settings, other than the provider's own."""
-        return addresses_of(self.settings, provider_of(self.given))
+        return addresses_of(self.settings, provider_of(self.given, self.settings))
 
     @property
     def may_cost(self) -> bool:
