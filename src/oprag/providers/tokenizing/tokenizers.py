@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -78,18 +79,23 @@ def _of_hugging_face(which: str, *, local_files_only: bool) -> NamedTokenizer:
     except ImportError as error:
         raise MissingExtraError(f"The tokenizer {which!r}", "local") from error
     path = Path(which).expanduser()
-    file = path / _FILE if path.is_dir() else path
-    if local_files_only and not (path.is_dir() or file.is_file()):
+    # Windows logs in at the host of a share as soon as it is looked at.
+    looked_at = not (local_files_only and path.drive.startswith("\\\\"))
+    # Unlike pathlib, false for a name that the system refuses.
+    is_folder = looked_at and os.path.isdir(path)  # noqa: PTH112
+    file = path / _FILE if is_folder else path
+    is_file = looked_at and os.path.isfile(file)  # noqa: PTH113
+    if local_files_only and not (is_folder or is_file):
         raise ExperimentError(
             f"the tokenizer {which!r} is not a local folder or file, and names of the hub are not fetched here; "
             "download it and give its folder",
             which,
         )
     try:
-        if file.is_file():
+        if is_file:
             loaded = Tokenizer.from_file(str(file))
         else:
-            loaded = _by_transformers(str(path) if path.is_dir() else which, local_files_only=local_files_only)
+            loaded = _by_transformers(str(path) if is_folder else which, local_files_only=local_files_only)
     except MissingExtraError:
         raise
     except Exception as error:
