@@ -10,7 +10,8 @@ import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_core.vectorstores import VectorStoreRetriever
 from llama_index.core import VectorStoreIndex
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
@@ -234,6 +235,56 @@ async def test_a_function_that_reads_neighbours_is_told_the_filter(of_constructi
     chain.invoke({"input": QUESTION, **given})
     await chain.ainvoke({"input": QUESTION, **given})
     assert asked == [wanted] * 4
+
+
+class OwnStoreRetriever(VectorStoreRetriever):
+    """A filter in a subclass."""
+
+
+async def test_a_function_that_requires_the_filter_is_never_told_none_for_an_unknown_one():
+    asked: list[Any] = []
+    store = store_of(parts(source="plan.txt", tenant="A") + parts(source="plan.txt", tenant="B"))
+    plain = store.as_retriever(search_kwargs={"k": 1})
+    of_user = plain.configurable_fields(search_kwargs=ConfigurableField(id="search"))
+    config: Any = {"configurable": {"search": {"k": 1, "filter": only("A")}}}
+
+    def read(name: Any, number: int = 0, *, filter: Any) -> Any:
+        asked.append(filter)
+        return [name] if number else "Everything."
+
+    for retriever in (of_user, plain.bind(filter=only("A")), OwnStoreRetriever(vectorstore=store)):
+        ours = OrderPreservingRetriever(retriever=retriever, neighbors=1, read_neighbors=read)
+        whole = OrderPreservingChain(
+            llm=RecordingChatModel(), retriever=retriever, method="long_context", read_source=read
+        )
+        for asking in (ours, OrderPreservingChain(llm=RecordingChatModel(), retriever=ours), whole):
+            given: Any = QUESTION if asking is ours else {"input": QUESTION}
+            with pytest.raises(OptionError, match="wrap the vector store"):
+                asking.invoke(given, config)
+            with pytest.raises(OptionError, match="wrap the vector store"):
+                await asking.ainvoke(given, config)
+    assert asked == []
+    # One that is asked for by the question is known.
+    OrderPreservingRetriever(retriever=OwnStoreRetriever(vectorstore=store), neighbors=1, read_neighbors=read).invoke(
+        QUESTION, filter=config["configurable"]["search"]["filter"]
+    )
+    assert set(asked) == {config["configurable"]["search"]["filter"]}
+
+
+async def test_a_chain_that_searches_itself_has_neighbours_that_pass_its_filter():
+    asked: list[Any] = []
+    store = store_of(parts(source="plan.txt", tenant="A") + parts(source="plan.txt", tenant="B"))
+    wanted = only("A")
+
+    def read(document: Document, number: int, filter: Any) -> list[Document]:
+        asked.append(filter)
+        return [document]
+
+    searching = RunnableLambda(lambda given: store.similarity_search(given["input"], filter=given["filter"]))
+    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=searching, k=1, neighbors=1, read_neighbors=read)
+    chain.invoke({"input": QUESTION, "filter": wanted})
+    await chain.ainvoke({"input": QUESTION, "filter": wanted})
+    assert asked == [wanted] * 2
 
 
 # Whole sources.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, closing
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
@@ -205,12 +206,14 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
     def _asked(self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions | None = None) -> Asked:
         options = options or self._options
         retriever, wanted = self._searching(), inputs.get("filter")
-        reader = None if self._reader is None else self._reader.filtered(retriever.filter_of(wanted))
+        filter = partial(retriever.filter_of, wanted)
         if self._hands_on_all_inputs:
+            filter = partial(inputs.get, "filter")
             # Such a chain deals with the conversation itself, and with a filter where it searches itself.
             wanted = None if without_retrievers(self.retriever) else wanted
             retriever = with_inputs(retriever, inputs, self.input_key)
             options = replace(options, condense=False)
+        reader = None if self._reader is None else self._reader.filtered(filter)
         assembly = options.numbered(retriever.assembly)
         parts = Parts(self.llm, retriever, assembly, self.embeddings, reader, config, wanted)
         return Asked(task_of(inputs, self.input_key, options, parts), parts, limit_of(config, options))

@@ -5,30 +5,31 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStoreRetriever
 
 from oprag.checks import requires
 from oprag.chunk import Chunk, changed
 from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of
+from oprag.langchain.wrapped import takes_filter
 from oprag.neighbors import NeighborReader
 
-__all__ = ["neighbor_reader"]
+__all__ = ["filter_of", "neighbor_reader"]
 
 # By name, since it may not be installed.
 _COMPRESSION = "langchain_classic.retrievers.contextual_compression.ContextualCompressionRetriever"
 
 
-def neighbor_reader(given: Any, retriever: Any, filter: Any = None) -> NeighborReader | None:
+def neighbor_reader(given: Any, retriever: Any, filter: Callable[[], Any] = lambda: None) -> NeighborReader | None:
     """What reads the chunks around one, None where there is nothing to read from.
 
     Args:
         given: A function of a document and a number, a `DocumentIndex`, or None.
         retriever: The wrapped retriever; one over a `DocumentIndex` knows its own neighbours.
-        filter: The filter of the search, passed to a function that requires it.
+        filter: Gives the filter of the search for a function that requires it.
 
     Raises:
         OptionError: It is something else.
@@ -44,7 +45,35 @@ def neighbor_reader(given: Any, retriever: Any, filter: Any = None) -> NeighborR
             f"oprag.DocumentIndex, got {type(given).__name__}",
             given,
         )
-    return _OfFunction(partial(given, filter=filter) if requires(given, "filter") else given)
+    if requires(given, "filter"):
+        return _OfFunction(lambda document, number: given(document, number, filter=filter()))
+    return _OfFunction(given)
+
+
+def filter_of(retriever: Any) -> Any:
+    """The filter of a wrapped retriever's own search, None without one.
+
+    Raises:
+        OptionError: It cannot be told: any other class, a subclass too, may have a filter of its own.
+    """
+    inner = _uncompressed(retriever)
+    if type(inner) is VectorStoreRetriever:
+        return inner.search_kwargs.get("filter")
+    takes_one = takes_filter(inner) and not isinstance(inner, VectorStoreRetriever)
+    if takes_one or _index_of(inner) is not None:
+        return None
+    raise OptionError(
+        "read_neighbors and read_source cannot be given the filter of the search, which is not known for the wrapped "
+        f"{type(inner).__name__}; wrap the vector store or its as_retriever(), or give a function without a required "
+        "parameter filter",
+        inner,
+    )
+
+
+def _uncompressed(retriever: Any) -> Any:
+    while f"{type(retriever).__module__}.{type(retriever).__qualname__}" == _COMPRESSION:
+        retriever = retriever.base_retriever
+    return retriever
 
 
 def _index_of(retriever: Any) -> Any:
@@ -52,8 +81,7 @@ def _index_of(retriever: Any) -> Any:
 
     Any other class, a subclass too, may leave out on purpose what would come back as a neighbour.
     """
-    while f"{type(retriever).__module__}.{type(retriever).__qualname__}" == _COMPRESSION:
-        retriever = retriever.base_retriever
+    retriever = _uncompressed(retriever)
     if retriever is None:
         return None
     # Loads NumPy.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnableSequence
 from langchain_core.vectorstores import VectorStore
 
+from oprag.checks import requires
 from oprag.errors import OptionError
 from oprag.langchain.messages import history_of, messages_of
 from oprag.langchain.retriever import OrderPreservingRetriever
@@ -66,4 +68,7 @@ def with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any], 
         # The conversation belongs to the user's question, and not to others that a method asks.
         return {**(given if question == inputs[key] else alone), key: question}
 
-    return retriever.model_copy(update={"retriever": RunnableSequence(RunnableLambda(all_inputs), retriever.retriever)})
+    changes: dict[str, Any] = {"retriever": RunnableSequence(RunnableLambda(all_inputs), retriever.retriever)}
+    if requires(retriever.read_neighbors, "filter"):
+        changes["read_neighbors"] = partial(retriever.read_neighbors, filter=given.get("filter"))
+    return retriever.model_copy(update=changes)

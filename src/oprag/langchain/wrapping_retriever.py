@@ -124,16 +124,19 @@ class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
         """What reads the chunks around one, for a search with this filter."""
         from oprag.langchain.around import neighbor_reader
 
-        return neighbor_reader(self.read_neighbors, self.retriever, self.filter_of(filter))
+        return neighbor_reader(self.read_neighbors, self.retriever, lambda: self.filter_of(filter))
 
     def filter_of(self, filter: Any) -> Any:
-        """The filter of a search: that of the question, else that of the store's search."""
+        """The filter of a search: that of the question, else that of the store's search.
+
+        Raises:
+            OptionError: It is not known.
+        """
+        from oprag.langchain.around import filter_of
+
         if filter is not None:
             return filter
-        if self.vectorstore is not None:
-            return self.search_kwargs.get("filter")
-        searched = searched_by(self.retriever)
-        return None if searched is None else searched[1].get("filter")
+        return self.search_kwargs.get("filter") if self.vectorstore is not None else filter_of(self.retriever)
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """What tracing shows: the store and the embedding model that are wrapped."""

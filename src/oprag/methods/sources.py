@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
@@ -159,12 +158,13 @@ class SourceReader:
                 f"read_source must be a folder, a mapping or a function, got {type(read_source).__name__}", read_source
             )
 
-    def filtered(self, filter: Any) -> SourceReader:
-        """A reader for a question with this filter, which is passed to a function that requires it."""
-        if not requires(self._read_source, "filter"):
+    def filtered(self, filter: Callable[[], Any]) -> SourceReader:
+        """A reader for a question; what gives its filter is asked for a function that requires one."""
+        read_source = self._read_source
+        if not requires(read_source, "filter"):
             return self
         reader = copy(self)
-        reader._read_source = partial(self._read_source, filter=filter)  # noqa: SLF001
+        reader._read_source = lambda name: read_source(name, filter=filter())  # noqa: SLF001
         return reader
 
     def __call__(self, name: str) -> str:
