@@ -17,7 +17,6 @@ from oprag.vectors.fork_safe import ForkSafeLock
 
 __all__ = ["Database", "Format"]
 
-_PATIENCE = 60.0  # seconds to wait for another process that writes
 _LONGEST = 100_000_000  # bytes of a value or row; SQLite would take a thousand million into memory
 _REMEMBERED = 1_000
 # The states of files whose rows were checked.
@@ -36,6 +35,7 @@ class Format(NamedTuple):
         error: What is raised where it cannot be used.
         advice: What to do about a damaged one.
         fault_of: Says what is wrong with the rows of a file, None if nothing is; asked before anything reads them.
+        patience: Seconds to wait for another process that writes.
     """
 
     noun: str
@@ -45,6 +45,7 @@ class Format(NamedTuple):
     error: type[OpragError]
     advice: str
     fault_of: Callable[[sqlite3.Connection], str | None] = lambda _: None
+    patience: float = 60.0
 
 
 class Database:
@@ -174,7 +175,9 @@ class Database:
 
     def _connected(self, target: str, *, uri: bool) -> sqlite3.Connection:
         # Transactions are begun and ended here, not by the sqlite3 module.
-        connection = sqlite3.connect(target, timeout=_PATIENCE, isolation_level=None, check_same_thread=False, uri=uri)
+        connection = sqlite3.connect(
+            target, timeout=self.kind.patience, isolation_level=None, check_same_thread=False, uri=uri
+        )
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
         try:
             connection.execute("PRAGMA trusted_schema = OFF")

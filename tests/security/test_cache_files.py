@@ -12,6 +12,7 @@ import sys
 import tracemalloc
 import warnings
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
@@ -365,6 +366,12 @@ def other_dimension(path):
     VectorCache(path).put("words", ["text"], [[1, 2]])
 
 
+def dimension_of_text(path):
+    VectorCache(path).put("words", ["text"], [[1, 2]])
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE embedders SET dimension = 'many'")
+
+
 def read_only(path):
     VectorCache(path).put("other", ["text"], [[1, 2]])
     gc.collect()
@@ -389,7 +396,17 @@ def beside(ending):
 @pytest.mark.parametrize(
     "make",
     [
-        *(text_file, broken_pages, other_database, newer, other_dimension, read_only, os.mkdir, os.mkfifo),
+        *(
+            text_file,
+            broken_pages,
+            other_database,
+            newer,
+            other_dimension,
+            dimension_of_text,
+            read_only,
+            os.mkdir,
+            os.mkfifo,
+        ),
         *(pytest.param(beside(ending), id=f"pipe{ending}") for ending in ("-wal", "-shm", "-journal")),
         lambda path: path.symlink_to("/dev/zero"),
     ],
@@ -398,6 +415,24 @@ def test_a_search_goes_on_without_a_cache_that_cannot_be_used(tmp_path, make):
     make(tmp_path / "vectors.db")
     (message,) = answered(tmp_path / "vectors.db")
     assert str(tmp_path / "vectors.db") in message
+
+
+def test_a_search_waits_seconds_for_a_cache_that_another_process_never_ends_to_write(tmp_path, monkeypatch):
+    path, waits = tmp_path / "vectors.db", []
+    connect: Any = sqlite3.connect
+    VectorCache(path).put("other", ["text"], [[1, 2]])
+    writer = connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+
+    def impatient(*given, timeout, **more):
+        waits.append(timeout)
+        return connect(*given, timeout=0, **more)
+
+    monkeypatch.setattr(sqlite3, "connect", impatient)
+    with contextlib.closing(writer):
+        (message,) = answered(path)
+    assert "database is locked" in message
+    assert sum(waits) <= 5
 
 
 def test_so_do_methods_that_embed_answers(tmp_path):

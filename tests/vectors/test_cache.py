@@ -18,7 +18,7 @@ import pytest
 
 from oprag import CacheError, OptionError, VectorCache
 from oprag.vectors.cache import text_keys
-from oprag.vectors.cache_file import CacheFile
+from oprag.vectors.cache_file import _CACHE, CacheFile
 
 
 def vectors(count: int, dimension: int = 8, seed: int = 0) -> np.ndarray:
@@ -286,7 +286,7 @@ def test_forgetting_makes_no_file(tmp_path):
 
 
 def test_what_another_process_still_reads_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("oprag.database._PATIENCE", 0.0)
+    monkeypatch.setattr("oprag.vectors.cache_file._CACHE", _CACHE._replace(patience=0))
     path = tmp_path / "vectors.db"
     cache = VectorCache(path)
     cache.put("model", ["a"], [[1, 2]])

@@ -14,8 +14,8 @@ from oprag.vectors.table import VECTOR_SCHEMA, delete_vectors, read_vectors, wri
 
 __all__ = ["CacheFile"]
 
-# The application id is "opRV".
-_CACHE = Format("vector cache", 0x6F705256, 1, VECTOR_SCHEMA, CacheError, "delete it, it fills again")
+# The application id is "opRV". Threads that want to write wait one after another, and can do without.
+_CACHE = Format("vector cache", 0x6F705256, 1, VECTOR_SCHEMA, CacheError, "delete it, it fills again", patience=5.0)
 
 
 class CacheFile:

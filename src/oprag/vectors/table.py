@@ -47,7 +47,9 @@ def write_vectors(
         The dimension of this embedder's vectors; where it is not that of the given ones, nothing was written.
     """
     dimension = vectors.shape[1]
-    row = connection.execute("SELECT number, dimension FROM embedders WHERE name = ?", [embedder]).fetchone()
+    # What is not a number in a damaged file becomes 0.
+    select = "SELECT number, CAST(dimension AS INTEGER) FROM embedders WHERE name = ?"
+    row = connection.execute(select, [embedder]).fetchone()
     if row is None:
         new = "INSERT INTO embedders (name, dimension) VALUES (?, ?) RETURNING number, dimension"
         row = connection.execute(new, [embedder, dimension]).fetchone()
