@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,32 +81,42 @@ def test_a_link_with_a_harmless_name_leads_to_none_of_them(folder, target):
         prompt_for("link.txt", folder)
 
 
+def swapping(monkeypatch: pytest.MonkeyPatch, path: Path, change: Callable[[], None]) -> None:
+    """Let somebody change the folder after a file was checked, and before it is opened."""
+    is_file = Path.is_file
+
+    def swap(self: Path) -> bool:
+        found = is_file(self)
+        if self == path:
+            path.unlink()
+            change()
+        return found
+
+    monkeypatch.setattr(Path, "is_file", swap)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
 def test_what_takes_the_place_of_a_file_while_it_is_opened_is_not_waited_for(folder, monkeypatch):
-    read, opened = SourceFolder(folder), os.open
-
-    def swap(path: Path, flags: int) -> int:
-        path.unlink()
-        os.mkfifo(path)
-        return opened(path, flags)
-
-    monkeypatch.setattr(os, "open", swap)
+    swapping(monkeypatch, folder / "report.txt", lambda: os.mkfifo(folder / "report.txt"))
     with pytest.raises(SourceReadError, match="not a regular file"):
-        read("report.txt")
+        SourceFolder(folder)("report.txt")
 
 
-@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="links are followed there")
-def test_a_link_that_takes_the_place_of_a_file_while_it_is_opened_is_not_followed(folder, monkeypatch):
-    read, opened = SourceFolder(folder), os.open
-
-    def swap(path: Path, flags: int) -> int:
-        path.unlink()
-        path.symlink_to("../other.txt")
-        return opened(path, flags)
-
-    monkeypatch.setattr(os, "open", swap)
+@pytest.mark.skipif(sys.platform == "win32", reason="links are followed there")
+def test_a_link_that_takes_the_place_of_a_file_or_a_folder_while_it_is_opened_is_not_followed(folder, monkeypatch):
+    swapping(monkeypatch, folder / "report.txt", lambda: (folder / "report.txt").symlink_to("../other.txt"))
     with pytest.raises(SourceReadError, match="cannot read source"):
-        read("report.txt")
+        SourceFolder(folder)("report.txt")
+    (folder / "reports").mkdir()
+    (folder / "reports" / "other.txt").write_text("A report.")
+
+    def swap_folder() -> None:
+        (folder / "reports").rmdir()
+        (folder / "reports").symlink_to("..")
+
+    swapping(monkeypatch, folder / "reports" / "other.txt", swap_folder)
+    with pytest.raises(SourceReadError, match="cannot read source"):
+        SourceFolder(folder)("reports/other.txt")
 
 
 def test_a_file_of_any_size_is_not_loaded(folder):

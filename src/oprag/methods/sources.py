@@ -6,6 +6,7 @@ import io
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from copy import copy
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -65,7 +66,9 @@ class SourceFolder:
         self._folder = Path(folder).resolve()
         if not str(folder) or not self._folder.is_dir():
             raise OptionError(f"read_source must be an existing folder, got {describe(str(folder))}", folder)
-        self._endings = () if isinstance(endings, str) else tuple(str(one).lower() for one in endings)
+        given: Any = endings
+        listed = isinstance(given, Iterable) and not isinstance(given, str)
+        self._endings = tuple(str(one).lower() for one in given) if listed else ()
         if not self._endings or not all(one.startswith(".") for one in self._endings):
             raise OptionError('endings must be a list such as [".txt", ".md"]', endings)
         check_count("max_bytes", max_bytes, optional=False)
@@ -123,9 +126,8 @@ class SourceFolder:
 
     def _data(self, place: Path, name: str) -> bytes:
         """The bytes of a regular file; what replaces it after the check is refused, not followed or waited for."""
-        descriptor = os.open(place, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in _FLAGS))
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
+        with os.fdopen(self._opened(place), "rb") as file:
+            status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise SourceReadError(f"source {name!r} is not a regular file", name)
             if status.st_size > self._max_bytes:
@@ -134,7 +136,21 @@ class SourceFolder:
                     "use read_source=SourceFolder(folder, max_bytes=...)",
                     name,
                 )
-            return file.read()
+            return file.read(self._max_bytes)
+
+    def _opened(self, place: Path) -> int:
+        """A descriptor of a file; no link is followed that has taken the place of a folder on the way to it."""
+        flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in _FLAGS)
+        if os.open not in os.supports_dir_fd:
+            return os.open(place, flags)
+        *folders, name = place.relative_to(self._folder).parts
+        of_folder = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+        with ExitStack() as opened:
+            inside = None
+            for one in (str(self._folder), *folders):
+                inside = os.open(one, of_folder, dir_fd=inside)
+                opened.callback(os.close, inside)
+            return os.open(name, flags, dir_fd=inside)
 
 
 class SourceReader:
