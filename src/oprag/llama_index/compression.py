@@ -108,7 +108,7 @@ def compression_of(
     used = own if embeddings is None else embeddings
     embedder = None if used is None else as_embedder(used)
     cache = parts.cache_for(embedder)
-    same = embedder is not None and own is not None and as_embedder(own).name == embedder.name
+    same = embedder is not None and own is not None and (used is own or as_embedder(own).name == embedder.name)
     sources = VectorSources(embedder, cache, _reader(searched) if searched and same else None, _embedded_text)
     return Compression(sources, same, reader)
 
