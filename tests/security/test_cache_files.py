@@ -128,13 +128,21 @@ def other_source(header):
     header["metadata"][0]["source"] = "elsewhere.txt"
 
 
-@pytest.mark.parametrize("change", [planted_text, left_out, other_place, other_source])
+def other_end(header):
+    header["metadata"][-1]["end_index"] = 10**30
+
+
+def no_metadata(header):
+    header["metadata"][0] = "of no kind"
+
+
+@pytest.mark.parametrize("change", [planted_text, left_out, other_place, other_source, other_end, no_metadata])
 def test_a_planted_index_with_other_texts_is_not_believed(book, tmp_path, change):
     ask(book, tmp_path / "kept")
     path = kept(tmp_path / "kept")
     changed_index(path, change)
     path.chmod(0o600)
-    assert "its chunks are not the text of the files" in ask(book, tmp_path / "kept")
+    assert "what was kept cannot be used and is made anew: " in ask(book, tmp_path / "kept")
     assert ask(book, tmp_path / "kept") == ""
 
 

@@ -127,7 +127,7 @@ def _are_of(sources: Sources, texts: Sequence[Any], metadata: Sequence[Any]) -> 
                 start, end = found.get("start_index"), found.get("end_index")
                 if found != {**place, "chunk_index": next(numbers), "start_index": start, "end_index": end}:
                     return False
-                if type(start) is not int or type(end) is not int or not 0 <= start <= covered:
+                if type(start) is not int or type(end) is not int or not 0 <= start <= covered or end > len(text):
                     return False
                 if piece != text[start:end]:
                     return False

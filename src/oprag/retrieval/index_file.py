@@ -87,7 +87,8 @@ def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Content
         raise IndexFileError(f"{path} is not a saved index, or is damaged: {error}", path) from error
     if version != _FORMAT:
         raise IndexFileError(f"{path} has format {version}, this version of oprag reads format {_FORMAT}", path)
-    if not isinstance(made_with, str | None) or not all(isinstance(part, list) for part in lists):
+    kinds = zip(lists, (str, dict), strict=True)
+    if not isinstance(made_with, str | None) or not all(_is_list_of(kind, part) for part, kind in kinds):
         raise IndexFileError(f"{path} is damaged: it has no list of texts and metadata", path)
     if not len(lists[0]) == len(lists[1]) == len(vectors):
         raise IndexFileError(f"{path} is damaged: its texts, metadata and vectors differ in number", path)
@@ -95,6 +96,10 @@ def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Content
     if made_with != given:
         raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {describe(given)}", embedder)
     return Contents(*lists, vectors)
+
+
+def _is_list_of(kind: type, part: Any) -> bool:
+    return isinstance(part, list) and all(isinstance(one, kind) for one in part)
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
