@@ -13,7 +13,7 @@ from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import BaseModel, Field, PrivateAttr
 
-from oprag import VectorCache
+from oprag import DocumentIndex, EmbeddingError, VectorCache
 from oprag.langchain import OrderPreservingCompressor, as_embedder
 from oprag.llama_index import OrderPreservingPostprocessor
 
@@ -214,3 +214,20 @@ def test_a_model_of_llama_index_with_changed_settings_is_another_model(changed):
     changed(model)
     postprocessor.postprocess_nodes(nodes)
     assert len(model._embedded) == 2 * len(TEXTS)
+
+
+def test_an_index_remembers_no_question_of_other_settings_and_is_saved_under_its_own(tmp_path):
+    class Telling(Provider):
+        """One whose vectors tell its prefix."""
+
+        def embed_query(self, text: str) -> list[float]:
+            return [float(len(self.query_prefix)), 1.0]
+
+    model = Telling()
+    index = DocumentIndex(list(TEXTS), [{}, {}], [[1, 0], [0, 1]], as_embedder(model))
+    before = index.question_vector("question")
+    model.query_prefix = "query: "
+    assert index.question_vector("question").tolist() != before.tolist()
+    index.save(tmp_path / "saved")
+    with pytest.raises(EmbeddingError, match="was made with the embedder"):
+        DocumentIndex.load(tmp_path / "saved", as_embedder(model))

@@ -71,7 +71,8 @@ class DocumentIndex:
             raise ChunkError(f"expected metadata for {len(texts)} chunks, got {len(metadata)}", metadata)
         self._vectors = np.zeros((len(texts), 0), np.float32) if embedder is None else as_vectors(vectors, len(texts))
         self._vectors.flags.writeable = False
-        self._embedder = embedder
+        # Settings of the embedder may be changed after this.
+        self._made_with = None if embedder is None else embedder.name
         self._questions = None if embedder is None else QuestionVectors(embedder, self._vectors.shape[1] or None)
         # Checked and built once; a hit is a copy with its rank and score.
         self._chunks = [
@@ -230,8 +231,7 @@ class DocumentIndex:
         """
         texts = [chunk.text for chunk in self._chunks]
         metadata = [dict(chunk.metadata) for chunk in self._chunks]
-        name = None if self._embedder is None else self._embedder.name
-        write_index(Path(path), name, Contents(texts, metadata, self._vectors), private=private)
+        write_index(Path(path), self._made_with, Contents(texts, metadata, self._vectors), private=private)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], embedder: Embedder | None) -> DocumentIndex:

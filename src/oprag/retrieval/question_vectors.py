@@ -30,7 +30,7 @@ class QuestionVectors:
     def __init__(self, embedder: Embedder, dimension: int | None) -> None:
         self._embedder = embedder
         self._dimension = dimension
-        self._known: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[QuestionVectors], tuple[Embedder, int | None]]:
@@ -66,8 +66,10 @@ class QuestionVectors:
         Raises:
             EmbeddingError: The embedder gave vectors of another number or dimension, or not finite.
         """
+        # Its settings, and with them its name, may have been changed.
+        name = self._embedder.name
         with self._lock:
-            vectors = {question: self._known[question] for question in questions if question in self._known}
+            vectors = {one: self._known[name, one] for one in questions if (name, one) in self._known}
         new = [question for question in dict.fromkeys(questions) if question not in vectors]
         if new:
             # Outside of the lock: it may take a second, and other threads ask other questions.
@@ -75,9 +77,9 @@ class QuestionVectors:
             vectors |= zip(new, embedded, strict=True)
         with self._lock:
             for question in questions[-_REMEMBERED:]:
-                self._known.pop(question, None)
+                self._known.pop((name, question), None)
                 # A copy of its row: a view would keep all rows of the batch.
-                self._known[question] = vectors[question].copy()
+                self._known[name, question] = vectors[question].copy()
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         return np.stack([vectors[question] for question in questions])
