@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oprag.errors import OpragError
+from oprag.masking import describe
 from oprag.vectors.fork_safe import ForkSafeLock
 
 __all__ = ["Database", "Format"]
@@ -61,6 +62,8 @@ class Database:
     def __init__(self, path: str | os.PathLike[str], kind: Format) -> None:
         self.path = Path(path)
         self.kind = kind
+        if "\0" in str(path):
+            raise kind.error(f"the name of a {kind.noun} cannot contain a null character: {describe(path)}", path)
         self._lock = ForkSafeLock()
         self._connection: sqlite3.Connection | None = None
         # The process and the file on the disk that the connection belongs to.

@@ -162,6 +162,8 @@ def test_one_text_in_place_of_several_is_refused(cache):
     cache.put("one", ["a", "b"], [[1, 2], [3, 4]])
     with pytest.raises(OptionError, match=r"texts must be several texts, got one; give \[text\]"):
         cache.delete("ab")
+    with pytest.raises(OptionError, match="texts must be strings, got 1"):
+        cache.delete(["ab", 1])
     assert len(cache) == 2
 
 
@@ -395,6 +397,11 @@ def test_a_file_of_a_newer_version_is_an_error(tmp_path):
     connection.close()
     with pytest.raises(CacheError, match="has format 99, this version of oprag reads format 1"):
         VectorCache(path).get("model", ["a"])
+
+
+def test_a_name_that_no_file_can_have_is_an_error():
+    with pytest.raises(CacheError, match=r"the name of a vector cache cannot contain a null character: 'a\\x00b'"):
+        VectorCache("a\0b").get("model", ["a"])
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from oprag.checks import check_count
 from oprag.errors import CacheError, OptionError
+from oprag.masking import describe
 from oprag.vectors.flights import Flights
 from oprag.vectors.fork_safe import ForkSafeLock
 
@@ -141,12 +142,14 @@ class VectorCache:
             The number of vectors that were deleted.
 
         Raises:
-            OptionError: One text is given in place of several.
+            OptionError: One text is given in place of several, or something that is not a text.
             CacheError: The file is damaged or cannot be written, or another process is reading it all the time.
         """
         if isinstance(texts, str):
             raise OptionError("texts must be several texts, got one; give [text]", texts)
-        given = list(texts)
+        given: list[Any] = list(texts)
+        if wrong := [text for text in given if not isinstance(text, str)]:
+            raise OptionError(f"texts must be strings, got {describe(wrong[0])}", wrong[0])
         return self._delete([*text_keys(given, "document"), *text_keys(given, "question")])
 
     def clear(self) -> int:
