@@ -1,6 +1,7 @@
 """PDF files, read page by page."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -99,5 +100,18 @@ def test_an_old_version_is_not_used(monkeypatch, tmp_path):
     # Versions before 7 hang on some files of 93 bytes.
     (tmp_path / "pypdf.py").write_text("__version__ = '6.12.1'")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(MissingExtraError, match=r"'oprag\[cli\]'"):
+    with pytest.raises(MissingExtraError, match=r"\(pypdf 6\.12\.1 is too old\) needs .* 'oprag\[cli\]'"):
         pdf_pages("a.pdf", pdf(*PAGES), "cli")
+
+
+@pytest.mark.parametrize("executable", ["", None, "/usr/sbin/uwsgi"])
+def test_a_program_with_python_in_it_uses_the_interpreter_of_its_environment(monkeypatch, executable):
+    monkeypatch.setattr(sys, "executable", executable)
+    monkeypatch.setenv("OPRAG_MAX_PDF_MEGABYTES", "30")
+    with pytest.raises(InputFileError, match="more than 30 MB of memory"):
+        pdf_pages("a.pdf", pdf(*PAGES), "cli")
+
+
+def test_a_path_of_packages_may_have_other_objects(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, Path("folder")])
+    assert pdf_pages("a.pdf", pdf(*PAGES), "cli") == list(PAGES)

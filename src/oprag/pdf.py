@@ -67,11 +67,13 @@ def pdf_pages(name: str, data: bytes, extra: str) -> list[str]:
 
 def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
     """The result of `pdf_child.read`, from a separate process."""
-    if not sys.executable or getattr(sys, "frozen", False):
-        # The executable is the whole program, not an interpreter.
+    interpreter = _interpreter()
+    if interpreter is None:
         return pdf_child.read(data, limits)
     # Isolated, so that nothing is imported from the current folder, but with the folders of packages of this process.
-    command = [sys.executable, "-I", pdf_child.__file__, json.dumps(limits), json.dumps([*filter(None, sys.path)])]
+    # Python ignores what is not a text in its path.
+    path = [folder for folder in sys.path if folder and isinstance(folder, str)]
+    command = [interpreter, "-I", pdf_child.__file__, json.dumps(limits), json.dumps(path)]
     try:
         child = subprocess.run(  # noqa: S603 - this very interpreter
             command,
@@ -85,7 +87,7 @@ def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"problem": "pdf_seconds"}
     except OSError as error:
-        return {"problem": "start", "detail": error.strerror or str(error)}
+        return {"problem": "start", "detail": f"{interpreter}: {error.strerror or error}"}
     if child.returncode == -getattr(signal, "SIGXCPU", 0):
         return {"problem": "pdf_seconds"}
     if child.returncode:
@@ -94,10 +96,21 @@ def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
     return reply
 
 
+def _interpreter() -> str | None:
+    """The path of Python; None where there is none, as in a frozen program."""
+    if getattr(sys, "frozen", False):
+        return None
+    if Path(sys.executable or "").name.lower().startswith(("python", "pypy")):
+        return sys.executable
+    # Part of another program, such as uWSGI, whose name is then in `sys.executable`.
+    beside = Path(sys.exec_prefix, *(("python.exe",) if os.name == "nt" else ("bin", "python3")))
+    return str(beside) if beside.is_file() else None
+
+
 def _error(name: str, reply: dict[str, Any], limits: dict[str, int], extra: str) -> OpragError:
     problem, detail = reply["problem"], reply.get("detail", "")
     if problem == "missing":
-        return MissingExtraError("Reading a PDF file", extra)
+        return MissingExtraError(f"Reading a PDF file{detail}", extra)
     if problem in limits:
         most = f"{limits[problem]:,}"
         what = {
@@ -112,7 +125,7 @@ def _error(name: str, reply: dict[str, Any], limits: dict[str, int], extra: str)
         "encrypted_with_aes": "is encrypted with AES, which needs an optional dependency: pip install 'pypdf[crypto]'; "
         "or make a copy without a password first, for example with qpdf --decrypt",
         "library": f"exceeds a limit of pypdf ({detail}); simplify it first, for example with mutool clean",
-        "start": f"cannot be read: starting {Path(sys.executable).name} failed ({detail})",
+        "start": f"cannot be read: Python cannot be started ({detail})",
         "crash": f"is damaged or needs too much memory: its reader ended with status {detail}; repair it first, for "
         "example with qpdf or mutool clean",
         "damaged": f"is not a PDF file, or is damaged{reply.get('place', '')} ({detail}); repair it first, for example "

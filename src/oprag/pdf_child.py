@@ -45,7 +45,7 @@ def read(data: bytes, limits: Mapping[str, int]) -> dict[str, Any]:
     except ImportError:
         return {"problem": "missing"}
     if int(pypdf.__version__.partition(".")[0]) < _OLDEST:
-        return {"problem": "missing"}
+        return {"problem": "missing", "detail": f" (pypdf {pypdf.__version__} is too old)"}
     pages: list[str] = []
     # Tagged reports have lists of over 100,000 elements, and drawings over 5,000 forms, whose text pypdf would leave
     # out without an error. The limits of the process hold instead.
