@@ -150,7 +150,7 @@ def test_the_message_names_everything_once_and_cannot_be_forged(tmp_path):
     with pytest.raises(UntrustedExperimentError) as caught:
         read_experiment(path)
     message = str(caught.value)
-    assert "models.m0 = 'evil:f0': runs Python code" in message
+    assert "models.m0 = 'evil:f0': runs Python code, or is a provider that oprag does not know" in message
     assert "and 23 more" in message
     assert len(caught.value.needs) == 53
     whole = message + "".join(map(str, caught.value.needs))
@@ -357,6 +357,15 @@ def test_clients_that_would_send_more_are_refused(groq, monkeypatch):
     assert groq.made == []
 
 
+@pytest.mark.parametrize(
+    "lines", [f'use = "openai:x"\nbase_url = "{FOREIGN}"\napi_key_env = "HOME"', f'use = "a:b"\nbase_url = "{FOREIGN}"']
+)
+def test_a_plan_says_that_no_key_is_sent_only_where_that_is_known(tmp_path, lines):
+    path = write_experiment(tmp_path, GRID, table("models", lines))
+    shown = CliRunner().invoke(app, ["compare", "--trust", str(path), "--plan"]).stdout
+    assert "to https://evil.example\n" in shown
+
+
 @pytest.mark.parametrize("price", ["", "[prices.x]\ninput = 0\noutput = 0"])
 def test_another_host_is_never_assumed_to_be_free(groq, tmp_path, price):
     path = write_experiment(tmp_path, GRID, table("models", f'use = "groq:cranes"\nbase_url = "{FOREIGN}"'), price)
@@ -364,5 +373,6 @@ def test_another_host_is_never_assumed_to_be_free(groq, tmp_path, price):
     assert result.exit_code == 2
     assert "tokens may cost money" in result.stderr
     assert "give --yes" in result.stderr
-    assert "to https://evil.example" in CliRunner().invoke(app, ["compare", "--trust", str(path), "--plan"]).stdout
+    shown = CliRunner().invoke(app, ["compare", "--trust", str(path), "--plan"]).stdout
+    assert "to https://evil.example (without a key, since there is no api_key_env)" in shown
     assert groq.prompts == []

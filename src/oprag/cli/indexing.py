@@ -58,7 +58,7 @@ class Indexing:
             if value is not None and not value.strip():
                 raise OptionError(f"{name} must not be empty", value)
         if self.forget and self.index_cache is None:
-            raise OptionError("forget needs index_cache: the folder to delete from", self.forget)
+            raise OptionError("--forget needs --index-cache, the folder to delete from", self.forget)
 
     @property
     def split(self) -> Split:

@@ -22,7 +22,7 @@ from oprag.compare.reading import read_notes
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.scoring import Scorable
 from oprag.compare.work import Unit
-from oprag.providers.addresses import shown_address
+from oprag.providers.addresses import lacks_key, shown_address
 
 __all__ = ["Plan", "make_plan"]
 
@@ -264,7 +264,9 @@ def _model_plan(asked: Asked, price: Price | None, address: str | None) -> Model
 
 def _address(spec: ModelSpec | EmbedderSpec) -> str | None:
     """The address to which the settings send texts; several with commas, None for the provider's own."""
-    return ", ".join(map(shown_address, spec.addresses)) or None
+    note = " (without a key, since there is no api_key_env)"
+    shown = ", ".join(map(shown_address, spec.addresses))
+    return f"{shown}{note if lacks_key(spec.given, spec.settings, spec.api_key_env) else ''}" or None
 
 
 def _lines(plan: Plan) -> Iterator[str]:

@@ -23,6 +23,7 @@ _LONGEST = 100  # characters of a value in it
 _READ = 1_000  # characters that are looked at for keys
 
 _CODE = "runs Python code"
+_NO_PROVIDER = f"{_CODE}, or is a provider that oprag does not know"
 _MODEL_FILES = "loads a model from files or from the Hugging Face hub"
 _ADDRESS = "sends texts to an address that the file chooses"
 _KEY = "sends the value of this environment variable"
@@ -165,7 +166,7 @@ def _of_named(
     if reason is not None:
         yield _need(place if isinstance(given, str) else f"{place}.use", use, reason)
     for name, value in table.items():
-        if name == "use" or (reason == _CODE and name not in others):
+        if name == "use" or (reason == _NO_PROVIDER and name not in others):
             continue  # The other keys of a function are its arguments.
         if name in others:
             yield from others[name](f"{place}.{name}", value)
@@ -193,7 +194,7 @@ def _why_named(use: str, files: Collection[str], providers: Collection[str]) -> 
         return _MODEL_FILES
     if kind in providers and kind not in _NO_PROVIDERS:
         return _ADDRESS if "://" in use else None
-    return _ADDRESS if kind in providers else _CODE
+    return _ADDRESS if kind in providers else _NO_PROVIDER
 
 
 def _of_tokenizer(place: str, given: Any) -> Iterator[TrustNeed]:

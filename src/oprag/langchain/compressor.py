@@ -67,7 +67,11 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
         elif self._assembly().needs_vectors:
             raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
         if self._neighbors() is None and self.neighbors:
-            raise OptionError("neighbors needs read_neighbors=, which gives the documents around one", self.neighbors)
+            raise OptionError(
+                "neighbors needs read_neighbors=, a function that returns the documents around one, or the "
+                "DocumentIndex that is searched",
+                self.neighbors,
+            )
         return self
 
     def _neighbors(self) -> NeighborReader | None:

@@ -109,7 +109,11 @@ class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
             if not enough:
                 raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
         if self.neighbors and self._neighbors() is None:
-            raise OptionError("neighbors needs read_neighbors=, which gives the documents around one", self.neighbors)
+            raise OptionError(
+                "neighbors needs read_neighbors=, a function that returns the documents around one, or the "
+                "DocumentIndex that is searched",
+                self.neighbors,
+            )
 
     def _vector_sources(self, filter: Any) -> VectorSources:
         """Where vectors come from, for a search with this filter."""

@@ -119,7 +119,7 @@ class SourceFolder:
         if not place.name.lower().endswith(self._endings):
             raise SourceReadError(
                 f"source {name!r} is not read: only files that end in {', '.join(self._endings)} are; to allow others, "
-                "use read_source=SourceFolder(folder, endings=...)",
+                "use read_source=oprag.methods.SourceFolder(folder, endings=...)",
                 name,
             )
         return place
@@ -133,7 +133,7 @@ class SourceFolder:
             if status.st_size > self._max_bytes:
                 raise SourceReadError(
                     f"source {name!r} has {status.st_size:,} bytes, and the limit is {self._max_bytes:,}; to raise it, "
-                    "use read_source=SourceFolder(folder, max_bytes=...)",
+                    "use read_source=oprag.methods.SourceFolder(folder, max_bytes=...)",
                     name,
                 )
             return file.read(self._max_bytes)

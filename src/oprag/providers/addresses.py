@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from oprag.errors import ExperimentError
 
-__all__ = ["addresses_of", "is_here", "is_own", "provider_of", "shown_address", "with_key"]
+__all__ = ["addresses_of", "is_here", "is_own", "lacks_key", "provider_of", "shown_address", "with_key"]
 
 _NAMES = re.compile(r"(.*_)?(url|uri|base|host|hostname|endpoint|address|server|proxy|proxies)", re.IGNORECASE)
 # Texts that may hold anything, and the address of the application, by which OpenRouter ranks it.
@@ -127,7 +127,7 @@ def with_key(name: str, settings: Mapping[str, Any], variable: str | None) -> di
     """
     provider = provider_of(name, settings)
     foreign = addresses_of(settings, provider)
-    given = any(settings.get(one) is not None for one in ("api_key", f"{provider}_api_key"))
+    given = _has_key(provider, settings)
     if variable is not None and given:
         raise ExperimentError(f"{name} has a key already; leave api_key_env out", variable)
     key = None if variable is None else _value_of(variable)
@@ -142,6 +142,17 @@ def with_key(name: str, settings: Mapping[str, Any], variable: str | None) -> di
             )
         key = None
     return dict(settings) if key is None else {**settings, "api_key": key}
+
+
+def lacks_key(name: Any, settings: Mapping[str, Any], variable: str | None) -> bool:
+    """Whether an address is asked without a key, since none is named for it."""
+    provider = provider_of(name)
+    foreign = provider in _TAKE_KEY and addresses_of(settings, provider)
+    return bool(foreign) and variable is None and not _has_key(provider, settings)
+
+
+def _has_key(provider: str, settings: Mapping[str, Any]) -> bool:
+    return any(settings.get(one) is not None for one in ("api_key", f"{provider}_api_key"))
 
 
 def _value_of(variable: str) -> str:
