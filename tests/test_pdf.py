@@ -1,5 +1,6 @@
 """PDF files, read page by page."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -106,10 +107,12 @@ def test_an_old_version_is_not_used(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("executable", ["", None, "/usr/sbin/uwsgi"])
 def test_a_program_with_python_in_it_uses_the_interpreter_of_its_environment(monkeypatch, executable):
+    commands = []
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda command, **given: commands.append(command) or run(command, **given))
     monkeypatch.setattr(sys, "executable", executable)
-    monkeypatch.setenv("OPRAG_MAX_PDF_MEGABYTES", "30")
-    with pytest.raises(InputFileError, match="more than 30 MB of memory"):
-        pdf_pages("a.pdf", pdf(*PAGES), "cli")
+    assert pdf_pages("a.pdf", pdf(*PAGES), "cli") == list(PAGES)
+    assert [command[0] for command in commands] == [str(Path(sys.exec_prefix, "bin", "python3"))]
 
 
 def test_a_path_of_packages_may_have_other_objects(monkeypatch):
