@@ -217,8 +217,10 @@ class Database:
             )
         # A view or a trigger in place of our tables could compute for ever, or change what is written.
         made = _made(kind.schema)
-        if _definitions(connection, {name for _, name, *_ in made}) != made:
-            raise self.damaged("its tables are not those that oprag makes")
+        found = _definitions(connection, {name for _, name, *_ in made})
+        if found != made:
+            own = [f"; drop the index {describe(name)}" for kind, name, *_ in found - made if kind == "index"]
+            raise self.damaged(f"its tables are not those that oprag makes{''.join(own[:1])}")
         self._check_rows(connection)
 
     def _check_rows(self, connection: sqlite3.Connection) -> None:

@@ -80,7 +80,7 @@ def test_one_number_takes_no_memory(theirs):
             "CREATE TRIGGER own AFTER INSERT ON runs BEGIN DELETE FROM answers; END",
             "its tables are not those that oprag makes",
         ),
-        ("CREATE INDEX own ON answers (length(zeroblob(90000000)))", "its tables are not those that oprag makes"),
+        ("CREATE INDEX own ON answers (length(zeroblob(90000000)))", "that oprag makes; drop the index 'own'"),
     ],
 )
 def test_a_row_that_cannot_be_is_told_in_one_line(theirs, tmp_path, statement, words):
