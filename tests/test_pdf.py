@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -107,12 +108,11 @@ def test_an_old_version_is_not_used(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("executable", ["", None, "/usr/sbin/uwsgi"])
 def test_a_program_with_python_in_it_uses_the_interpreter_of_its_environment(monkeypatch, executable):
-    commands = []
-    run = subprocess.run
-    monkeypatch.setattr(subprocess, "run", lambda command, **given: commands.append(command) or run(command, **given))
+    started = Mock(side_effect=subprocess.run)
+    monkeypatch.setattr(subprocess, "run", started)
     monkeypatch.setattr(sys, "executable", executable)
     assert pdf_pages("a.pdf", pdf(*PAGES), "cli") == list(PAGES)
-    assert [command[0] for command in commands] == [str(Path(sys.exec_prefix, "bin", "python3"))]
+    assert started.call_args.args[0][0] == str(Path(sys.exec_prefix, "bin", "python3"))
 
 
 def test_a_path_of_packages_may_have_other_objects(monkeypatch):

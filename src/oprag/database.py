@@ -219,7 +219,7 @@ class Database:
         made = _made(kind.schema)
         found = _definitions(connection, {name for _, name, *_ in made})
         if found != made:
-            own = [f"; drop the index {describe(name)}" for kind, name, *_ in found - made if kind == "index"]
+            own = [f"; drop the index {describe(name)}" for what, name, *_ in found - made if what == "index"]
             raise self.damaged(f"its tables are not those that oprag makes{''.join(own[:1])}")
         self._check_rows(connection)
 
