@@ -40,8 +40,8 @@ def limit(name: str, more: float = 0) -> int:
     Raises:
         OptionError: The variable is not a whole number from 1 to 999,999,999.
     """
-    given = os.environ.get(variable(name))
-    if given is None:
+    given = os.environ.get(variable(name), "")
+    if not given.strip():
         return int(DEFAULTS[name] + more)
     digits = given.strip().replace("_", "").replace(",", "")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 9 or int(digits) < 1:

@@ -92,7 +92,11 @@ def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
         return {"problem": "pdf_seconds"}
     if child.returncode:
         return {"problem": "crash", "detail": str(child.returncode)}
-    reply: dict[str, Any] = json.loads(child.stdout.decode("utf-8", "surrogatepass"))
+    try:
+        reply: dict[str, Any] = json.loads(child.stdout.decode("utf-8", "surrogatepass"))
+    except ValueError:
+        # Something else in the environment prints when Python starts.
+        reply = {"problem": "start", "detail": f"{interpreter} printed something else than the result"}
     return reply
 
 

@@ -38,6 +38,7 @@ _MODEL_SETTINGS = frozenset(
         *("frequency_penalty", "presence_penalty", "repeat_penalty", "repetition_penalty", "verbosity", "effort"),
         *("reasoning", "reasoning_effort", "thinking", "thinking_budget", "thinking_level"),
         *("timeout", "request_timeout", "max_retries"),
+        *("streaming", "disable_streaming", "n", "logprobs", "top_logprobs", "service_tier", "use_responses_api"),
     )
 )
 _EMBEDDER_SETTINGS = frozenset(
