@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import BinaryIO
 
 __all__ = ["open_private", "open_regular", "same_drive"]
+
+# Opening a pipe would wait for a writer, and a terminal would become that of this process. Systems lack some of these.
+_FLAGS = ("O_BINARY", "O_NOCTTY", "O_NONBLOCK")
 
 
 def same_drive(folder: PurePath, path: PurePath) -> bool:
@@ -17,29 +20,27 @@ def same_drive(folder: PurePath, path: PurePath) -> bool:
     return path.drive.lower() == folder.drive.lower()
 
 
-def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:
+def open_regular(path: Path, *, follow_links: bool = True) -> io.BufferedReader:
     """Open a file for reading.
 
     Raises:
         OSError: It cannot be opened, or is not a regular file: a pipe or device might never end.
     """
-    # Without waiting: a pipe is open when somebody writes to it, which may be never.
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-    if not follow_links:
-        flags |= getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in (_FLAGS if follow_links else (*_FLAGS, "O_NOFOLLOW")))
     try:
         descriptor = os.open(path, flags)
     except OSError as error:
         if not follow_links and path.is_symlink():
             raise _refused(path, "it is a symbolic link") from error
         raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
-        raise _refused(path, "it is not a regular file")
+        raise _refused(path, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
     return os.fdopen(descriptor, "rb")
 
 
-def open_private(path: Path) -> BinaryIO:
+def open_private(path: Path) -> io.BufferedReader:
     """Open a file that only its user has been able to write; from now on nobody else can read it either.
 
     Raises:

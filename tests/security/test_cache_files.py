@@ -167,7 +167,7 @@ def test_a_planted_pipe_or_folder_does_not_hang(book, tmp_path):
     assert path.is_file()
     path.unlink()
     path.mkdir()
-    assert "it is not a regular file" in ask(book, tmp_path / "kept")
+    assert "it is a folder" in ask(book, tmp_path / "kept")
 
 
 @as_root

@@ -227,5 +227,5 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     import os
 
     os.mkfifo(tmp_path / "q.jsonl")
-    with pytest.raises(InputFileError, match="neither a file nor a folder"):
+    with pytest.raises(InputFileError, match="not a regular file"):
         read_data(tmp_path / "q.jsonl")

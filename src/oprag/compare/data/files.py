@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from oprag.compare.data.problems import RecordError
 from oprag.errors import InputFileError
 from oprag.limits import MEGABYTE, limit, variable
-from oprag.safe_open import same_drive
+from oprag.safe_open import open_regular, same_drive
 
 __all__ = ["companion", "files_in", "inside", "lies_in", "lines", "opened", "read_bytes", "stem"]
 
@@ -30,10 +30,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         InputFileError: It is missing, is a folder, cannot be read, or is damaged gzip or too large when unpacked.
     """
     try:
-        if path.exists() and not path.is_dir() and not path.is_file():
-            # Reading a pipe could wait for ever.
-            raise InputFileError(f"cannot read {path}: it is neither a file nor a folder", str(path))
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             if file.peek(2)[:2] != _GZIP:
                 yield file
                 return
