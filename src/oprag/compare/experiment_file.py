@@ -17,7 +17,7 @@ from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment, as_spec
 from oprag.compare.models import ModelSpec
 from oprag.compare.money import as_limits, as_price
-from oprag.compare.trust import AskTrust, check_trust, printable
+from oprag.compare.trust import AskTrust, check_trust
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.masking import describe
 from oprag.toml_file import read_toml
@@ -94,7 +94,7 @@ def _at(place: str, known: str = "") -> Iterator[None]:
         raise
     except OpragError as error:
         kind = ExperimentError if isinstance(error, OptionError) else type(error)
-        raise kind(f"{place}: {printable(str(error).removeprefix(known))}", error.value) from error
+        raise kind(f"{place}: {str(error).removeprefix(known)}", error.value) from error
 
 
 def _check(given: Mapping[str, Any]) -> None:

@@ -11,16 +11,15 @@ from typing import Any, NamedTuple
 
 from oprag.compare.data.files import lies_in
 from oprag.errors import UntrustedExperimentError
-from oprag.masking import without_keys
+from oprag.masking import describe
 from oprag.providers import CHAT_PROVIDERS, EMBEDDING_PROVIDERS, LOCAL
 from oprag.providers.addresses import addresses_of, is_own, provider_of, shown_address
 from oprag.providers.tokenizing.tokenizers import HUGGINGFACE, TIKTOKEN
 
-__all__ = ["AskTrust", "TrustNeed", "check_trust", "describe_needs", "printable", "trust_needs"]
+__all__ = ["AskTrust", "TrustNeed", "check_trust", "describe_needs", "trust_needs"]
 
 _SHOWN = 30  # parts that a message names
 _LONGEST = 100  # characters of a value in it
-_READ = 1_000  # characters that are looked at for keys
 
 _CODE = "runs Python code"
 _NO_PROVIDER = f"{_CODE}, or is a provider that oprag does not know"
@@ -241,15 +240,11 @@ def _need(place: str, value: Any, why: str) -> TrustNeed:
         names = ", ".join(map(str, value)) if isinstance(value, Mapping) else ""
         shown = f"a table of {names}" if names else f"a {'table' if isinstance(value, Mapping) else 'list'}"
     else:
-        shown = without_keys(repr(value)[:_READ])
+        shown = describe(value)
     return TrustNeed(_in_a_line(place), _in_a_line(shown), why)
 
 
 def _in_a_line(text: str) -> str:
-    """A text of the file, shortened, so that it cannot look like other lines of a message."""
-    return printable(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…").replace("\n", "\\n")
-
-
-def printable(text: str) -> str:
-    """A text of the file with escapes in place of characters that a terminal would obey; lines stay."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+    """A text of the file, shortened and escaped, so that it cannot look like other lines of a message."""
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
