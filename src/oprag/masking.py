@@ -57,8 +57,8 @@ def describe(value: Any) -> str:
     elif type(value).__module__ == "numpy" and isinstance(value, Number):
         value = value.item()  # type: ignore[attr-defined]
     if isinstance(value, list | tuple) and len(value) <= _LONGEST_LIST and all(map(_is_plain, value)):
-        listed = ", ".join(map(_written, value))
-        text = f"[{listed}]" if isinstance(value, list) else f"({listed}{',' * (len(value) == 1)})"
+        items = ", ".join(map(_written, value))
+        text = f"[{items}]" if isinstance(value, list) else f"({items}{',' * (len(value) == 1)})"
     elif _is_plain(value):
         text = _written(value)
     elif isinstance(value, type | FunctionType):

@@ -176,8 +176,8 @@ def merged_failures(rows: Iterable[tuple[str, str | None, int]]) -> list[Failure
     messages: dict[str, str] = {}
     for error, message, count in rows:
         counts[error] += count
-        messages.setdefault(error, without_keys(message or ""))
-    return [Failure(error, messages[error], count) for error, count in counts.most_common()]
+        messages.setdefault(error, message or "")
+    return [Failure(error, without_keys(messages[error]), count) for error, count in counts.most_common()]
 
 
 def read_notes(file: ResultsFile | str | os.PathLike[str], experiment: str) -> Counter[str]:
