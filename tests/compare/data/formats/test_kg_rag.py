@@ -3,7 +3,8 @@
 import pytest
 
 from oprag import DataError, InputFileError, OptionError
-from oprag.compare.data import read_data
+from oprag.compare.data import document_library, read_data
+from oprag.pdf import pdf_pages
 from tests.compare.data.writing import compressed, only, refused, write, write_csv
 from tests.pdfs import pdf
 
@@ -12,8 +13,16 @@ NAMES = ("2022 Q3 HERON.pdf", "2023 Q1 HERON.pdf", "2023 Q1 SWAN.pdf")
 ANSWER = "Ten boats. (SOURCE: 2023 Q1 HERON.pdf)\n\nOf wood.\n\nSOURCE(S): 2023 Q1 HERON.pdf, 2022 Q3 HERON.pdf"
 
 
+def _pages_once(name, data, extra, known={}):  # noqa: B006
+    """The pages of a file; files with the same bytes are read once, since each reading starts a process."""
+    if data not in known:
+        known[data] = tuple(pdf_pages(name, data, extra))
+    return list(known[data])
+
+
 @pytest.fixture
-def docs(tmp_path):
+def docs(tmp_path, monkeypatch):
+    monkeypatch.setattr(document_library, "pdf_pages", _pages_once)
     for name in NAMES:
         write(tmp_path / "docs" / name, pdf(f"Report {name[:-4]}.", "Page two."))
     return tmp_path / "docs"
