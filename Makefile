@@ -6,8 +6,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # The tests start hundreds of Python processes, which would each compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
-# Files stay together: some tests of a file share what one of them has made.
-TESTS := $(BIN)/pytest -m "not integration" --numprocesses auto --dist loadfile
+# Most files stay together, as some of their tests share fixtures, and no processor waits for the last long file.
+TESTS := $(BIN)/pytest -m "not integration" --numprocesses auto --dist worksteal
 
 .PHONY: demo check test coverage integration floors nightly fuzz benchmarks docs site dist clean
 
