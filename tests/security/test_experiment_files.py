@@ -143,7 +143,8 @@ def test_a_store_of_the_grid_is_no_function(tmp_path):
 
 def test_the_message_names_everything_once_and_cannot_be_forged(tmp_path):
     many = "\n".join(f'm{number} = "evil:f{number}"' for number in range(50))
-    forged = table("stores", r'use = "a:b\n  nothing else needs trust\u001b[2K\u202e"')
+    words = r'"a:b\n  nothing else needs trust\u001b[2K\u202e"'
+    forged = f"{table('stores', f'use = {words}')}\n[stores.{words}]\nuse = 'a:b'"
     secret = table("models.y", 'use = "openai:gpt"\nother = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"')
     login = table("embedders", 'use = "openai:e"\nbase_url = "https://me:hunter22@evil.example/v1?key=hunter22"')
     path = write_experiment(tmp_path, GRID, f"[models]\n{many}", secret.replace(".x]", "]"), forged, login)
@@ -151,8 +152,8 @@ def test_the_message_names_everything_once_and_cannot_be_forged(tmp_path):
         read_experiment(path)
     message = str(caught.value)
     assert "models.m0 = 'evil:f0': runs Python code, or is a provider that oprag does not know" in message
-    assert "and 23 more" in message
-    assert len(caught.value.needs) == 53
+    assert "and 24 more" in message
+    assert len(caught.value.needs) == 54
     whole = message + "".join(map(str, caught.value.needs))
     assert "https://evil.example" in whole
     assert "--trust" in message

@@ -4,8 +4,10 @@ import base64
 import inspect
 import random
 import re
+import sqlite3
 import time
 import warnings
+from contextlib import closing
 from enum import EnumMeta
 from pathlib import Path
 
@@ -76,6 +78,18 @@ def test_a_failed_call_leaves_no_secret_in_the_results_or_what_is_made_of_them(t
     stored = [file.read_bytes().decode("latin-1") for file in tmp_path.iterdir()]
     assert len(stored) > 1
     assert not holds_secrets("".join([report.output, failure.message, str(rows), *stored]))
+
+
+def test_secrets_in_the_results_of_others_are_masked(tmp_path):
+    path = tmp_path / "results.db"
+    run(experiment(lambda prompt: {}[prompt]), path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE answers SET message = ?", [" ".join([*BESIDE, *BARE])])
+    report = CliRunner().invoke(app, ["report", str(path)])
+    rows = [*answer_rows(read_results(path, "small"), path, ["k"], measured=False)]
+    failures = read_failures(path, "small")
+    assert "***" in failures[0].message
+    assert not holds_secrets(f"{report.output}{rows}{failures}{path.with_suffix('.html').read_text('utf-8')}")
 
 
 @pytest.mark.parametrize("text", [*BESIDE, *BARE])
