@@ -62,6 +62,9 @@ def test_one_number_takes_no_memory(theirs):
         ("UPDATE scores SET value = 9e999", "scores.value is not a finite number"),
         ("UPDATE contexts SET kept = '[[0, 0, NaN]]'", "contexts.kept is not JSON of kept chunks"),
         ("UPDATE contexts SET kept = '[[0, 0]]'", "contexts.kept is not JSON of kept chunks"),
+        ("UPDATE contexts SET kept = '[[0, 0, 1e999]]'", "contexts.kept is not JSON of kept chunks"),
+        ("UPDATE contexts SET kept = '[[0, 0, 0] [1, 1, 0]]'", "contexts.kept is not JSON of kept chunks"),
+        ("UPDATE contexts SET kept = '[[0, 01, 0]]'", "contexts.kept is not JSON of kept chunks"),
         ("UPDATE contexts SET dropped = '{\"k\": 1e999}'", "contexts.dropped is not JSON of counts by name"),
         ("UPDATE questions SET about = replace(hex(zeroblob(5000)), '00', '[')", "questions.about is not JSON"),
         ("UPDATE questions SET about = '[]'", "questions.about is not JSON of named values"),
@@ -120,6 +123,7 @@ def test_pages_that_are_shared_are_not_read_again_and_again(theirs):
 def test_what_users_add_to_their_own_files_stays(theirs):
     change(theirs, f"CREATE VIEW mine AS {ENDLESS}")
     change(theirs, "ANALYZE")
+    change(theirs, "UPDATE contexts SET kept = json(kept), dropped = json(dropped)")
     change(theirs, "DELETE FROM answers WHERE id = 1")
     change(theirs, "VACUUM")
     assert oprag("report", theirs).exit_code == 0

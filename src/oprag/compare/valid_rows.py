@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Mapping
 from itertools import chain
@@ -31,8 +32,8 @@ def fault_of(connection: sqlite3.Connection) -> str | None:
             return str(found).splitlines()[-1]
         conditions = {name: kind.condition.format(f'"{name}"') for name, kind in columns.items()}
         row = connection.execute(
-            f"SELECT {', '.join(f'coalesce({one}, 0)' for one in conditions.values())} FROM {table} "
-            f"WHERE NOT ({' AND '.join(f'coalesce({one}, 0)' for one in conditions.values())}) LIMIT 1"
+            f"SELECT {', '.join(conditions.values())} FROM {table} "
+            f"WHERE ({' AND '.join(conditions.values())}) IS NOT TRUE LIMIT 1"
         ).fetchone()
         if row is not None:
             name, kind = next(column for column, good in zip(columns.items(), row, strict=True) if not good)
@@ -84,8 +85,10 @@ _NUMBER = _Kind(
 )
 _AMOUNT = _Kind(f"(typeof({{0}}) IN ('integer', 'real') AND {{0}} BETWEEN 0 AND {_LARGEST})", "a finite number from 0")
 _TEXTS = _json("texts")
-# The usual one is not worth a look.
+# The usual ones are not worth a look.
 _NOTES = _Kind(f"({{0}} = '[]' OR {_TEXTS.condition})", _TEXTS.noun)
+_COUNTS = _json("counts by name")
+_DROPPED = _Kind(f"({{0}} = '{{{{}}}}' OR {_COUNTS.condition})", _COUNTS.noun)
 
 _TABLES: Mapping[str, Mapping[str, _Kind]] = {
     "experiments": {"name": _TEXT, "described": _json("an experiment")},
@@ -142,7 +145,7 @@ _TABLES: Mapping[str, Mapping[str, _Kind]] = {
         "end": _Kind(_COUNT.condition + ' AND {0} >= "start"', "an offset from its start on"),
         "tokens": _COUNT,
     },
-    "contexts": {"key": _TEXT, "index": _WHOLE, "kept": _json("kept chunks"), "dropped": _json("counts by name")},
+    "contexts": {"key": _TEXT, "index": _WHOLE, "kept": _json("kept chunks"), "dropped": _DROPPED},
     "retrievals": {
         **dict.fromkeys(("key", "retriever", "store", "question"), _TEXT),
         "index": _WHOLE,
@@ -183,6 +186,8 @@ _TABLES: Mapping[str, Mapping[str, _Kind]] = {
 
 def _fits(shape: str, data: bytes) -> bool:
     """Whether data is JSON of a shape."""
+    if shape in _ROWS:
+        return _ROWS[shape].fullmatch(data) is not None
     try:
         text = data.decode()
         value = json.loads(text)
@@ -214,10 +219,6 @@ def _is_count(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= _LARGEST
-
-
-def _is_score(value: Any) -> bool:
-    return value is None or _is_number(value)
 
 
 def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -280,6 +281,15 @@ _SHAPES: Mapping[str, Callable[[Any], bool]] = {
     "counts by name": _object_of(_is_count),
     "named values": _is_named,
     "evidence": _rows_of(_is_text, _is_count, _is_count),
-    "kept chunks": _rows_of(_is_count, _is_count, _is_score),
-    "found chunks": _rows_of(_is_count, _is_score),
 }
+
+
+def _rows(*columns: bytes) -> re.Pattern[bytes]:
+    row = rb"\[" + rb",\s*+".join(columns) + rb"\]"
+    return re.compile(rb"\[(?:%s(?:,\s*+%s)*+)?\]" % (row, row))
+
+
+_DIGITS = rb"(?:0|[1-9][0-9]{0,11}+)"
+_SCORE = rb"(?:null|-?(?:0|[1-9][0-9]{0,14}+)(?:\.[0-9]++)?(?:e-[0-9]++)?)"
+# These are most of a file, and a pattern takes a sixth of the time of a look at their values.
+_ROWS = {"kept chunks": _rows(_DIGITS, _DIGITS, _SCORE), "found chunks": _rows(_DIGITS, _SCORE)}
