@@ -20,6 +20,7 @@ __all__ = ["Database", "Format"]
 
 _LONGEST = 100_000_000  # bytes of a value or row; SQLite would take a thousand million into memory
 _REMEMBERED = 1_000
+_QUOTED = 200  # characters of a message of SQLite
 # The states of files whose rows were checked.
 _CHECKED: set[tuple[object, ...]] = set()
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file, and opens
@@ -124,7 +125,7 @@ class Database:
         """The error to raise for a file whose content is not what it should be."""
         noun = self.kind.noun
         return self.kind.error(
-            f"the {noun} {self.path} is no {noun}, or is damaged ({reason}); {self.kind.advice}", self.path
+            f"the {noun} {self.path} is no {noun}, or is damaged ({_short(reason)}); {self.kind.advice}", self.path
         )
 
     @contextmanager
@@ -139,7 +140,7 @@ class Database:
         except sqlite3.OperationalError as error:
             missing = "; its folder does not exist" if _mode(str(self.path.parent)) is None else ""
             raise self.kind.error(
-                f"cannot {purpose} the {self.kind.noun} {self.path}: {error}{missing}", self.path
+                f"cannot {purpose} the {self.kind.noun} {self.path}: {_short(error)}{missing}", self.path
             ) from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             # The file may be deleted now, and made anew.
@@ -243,6 +244,11 @@ class Database:
                 if (about := path.stat()).st_size:
                     found += [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns]
         return tuple(found)
+
+
+def _short(reason: object) -> str:
+    """What SQLite says, which may quote the whole definition of a damaged table."""
+    return " ".join(str(reason).split())[:_QUOTED]
 
 
 def _mode(path: str) -> int | None:

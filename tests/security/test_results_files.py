@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.compare.reading import read_results
+from oprag.compare.results_file import ResultsFile
 from oprag.errors import ResultsFileError
 from tests.compare.folders import write_experiment
 
@@ -94,6 +95,20 @@ def test_a_row_that_cannot_be_is_told_in_one_line(theirs, tmp_path, statement, w
     assert len(result.stderr.splitlines()) == 1
     with pytest.raises(ResultsFileError):
         read_results(theirs)
+
+
+@pytest.mark.parametrize("planted", [b"CREATE\xff", b'CREATE "', b"\xc3REATE"])
+def test_damaged_definitions_are_told_in_one_line(theirs, planted):
+    change(theirs, "PRAGMA wal_checkpoint(TRUNCATE)")
+    theirs.write_bytes(theirs.read_bytes().replace(b"CREATE TABLE answers"[: len(planted)], planted, 1))
+    result = oprag("report", theirs)
+    assert result.exit_code == 1
+    assert "is damaged (" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    for use in (read_results, lambda path: ResultsFile(path).check()):
+        with pytest.raises(ResultsFileError) as raised:
+            use(theirs)
+        assert "\n" not in str(raised.value)
 
 
 def test_a_view_in_place_of_a_table_is_never_read(theirs):
