@@ -1,5 +1,6 @@
 import random
 import re
+from collections import deque
 from functools import cache
 from importlib import import_module
 from itertools import permutations
@@ -105,6 +106,10 @@ def test_a_tokenizer_gives_strings():
         rouge_l("bear", ["bear"], tokenizer=lambda _: [1, 2])  # type: ignore[list-item]
     with pytest.raises(TokenizerError, match="got 4"):
         rouge_l("bear", ["bear"], tokenizer=len)  # type: ignore[arg-type]
+
+
+def test_tokens_may_be_any_sequence():
+    assert rouge_l("a b", ["a b c"], tokenizer=lambda text: deque(text.split())) == rouge_l("a b", ["a b c"])
 
 
 def test_options_that_cannot_be():

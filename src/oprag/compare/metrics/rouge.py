@@ -121,7 +121,7 @@ def _checked(tokenizer: Callable[[str], Any]) -> Callable[[str], Sequence[str]]:
         tokens = tokenizer(text)
         if not isinstance(tokens, Sequence) or not all(isinstance(token, str) for token in tokens):
             raise TokenizerError(f"the tokenizer must give a list of strings, got {describe(tokens)}", tokens)
-        return tokens
+        return list(tokens)
 
     return tokenize
 
