@@ -80,10 +80,8 @@ def _json(shape: str) -> _Kind:
 _WHOLE = _Kind("typeof({0}) = 'integer'", "a whole number")
 _TEXT = _Kind("typeof({0}) = 'text'", "text")
 _COUNT, _PLACE, _FLAG = _whole(0), _whole(1), _whole(0, 1)
-_NUMBER = _Kind(
-    f"(typeof({{0}}) IN ('integer', 'real') AND {{0}} BETWEEN {-_LARGEST} AND {_LARGEST})", "a finite number"
-)
-_AMOUNT = _Kind(f"(typeof({{0}}) IN ('integer', 'real') AND {{0}} BETWEEN 0 AND {_LARGEST})", "a finite number from 0")
+_NUMBER = _Kind(f"{{0}} BETWEEN {-_LARGEST} AND {_LARGEST}", "a finite number")
+_AMOUNT = _Kind(f"{{0}} BETWEEN 0 AND {_LARGEST}", "a finite number from 0")
 _TEXTS = _json("texts")
 # The usual ones are not worth a look.
 _NOTES = _Kind(f"({{0}} = '[]' OR {_TEXTS.condition})", _TEXTS.noun)
