@@ -28,9 +28,14 @@ def test_white_space_before_a_line_of_sources(tmp_path):
         assert len(read_data(path, "kg_rag", source_line=False).questions) == 1
 
 
-@pytest.mark.parametrize("unit", ["<p ", "<b a=", "<a href='", "<!--", "<!", "<?", "</p", "&#", "<script>"])
+@pytest.mark.parametrize("unit", ["<p ", "<b a=", "<a href='", "<!--", "<!", "<![", "<?", "</p", "&#", "<script>"])
 def test_html_whose_tags_have_no_end(unit):
     assert html_text(f"<p>Nine cranes.</p>{unit * 30_000}").startswith("Nine cranes.")
+
+
+@pytest.mark.parametrize("section", ["<![if !IE]>", "<![own[a]]>", "<![ ]>", "<![CDATA[a]]>"])
+def test_marked_sections_are_comments(section):
+    assert html_text(f"<p>Nine{section} cranes.</p>") == "Nine cranes."
 
 
 def test_an_answer_that_is_nearly_a_number(tmp_path):

@@ -60,6 +60,10 @@ class _Text(HTMLParser):
         if not self._unseen:
             self.parts.append(data)
 
+    def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002
+        # As browsers have it; Python raises an AssertionError for what it does not know.
+        return self.parse_bogus_comment(i, report)
+
     def _break(self, tag: str) -> None:
         if tag in _BREAKS and self.parts and not self.parts[-1].endswith("\n"):
             self.parts.append("\n")
