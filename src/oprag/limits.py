@@ -19,6 +19,7 @@ DEFAULTS: Final = {
     "pdf_characters": 20_000_000,
     "pdf_seconds": 10,
     "pdf_megabytes": 1_000,
+    "lines": 1_000_000,
     "line_megabytes": 30,
     "unpacked_megabytes": 500,
     "grid_combinations": 100_000,

@@ -1,5 +1,6 @@
 """Texts of documents, data sets and models: none may take time that grows faster than its length."""
 
+import gzip
 import random
 import time
 
@@ -9,6 +10,7 @@ from oprag.compare.data import read_data
 from oprag.compare.data.plain_html import html_text
 from oprag.compare.exporting import write_csv as export_csv
 from oprag.compare.metrics import rouge_l
+from oprag.errors import OpragError
 from tests.compare.data.writing import write_csv
 
 
@@ -31,6 +33,17 @@ def test_white_space_before_a_line_of_sources(tmp_path):
 @pytest.mark.parametrize("unit", ["<p ", "<b a=", "<a href='", "<!--", "<!", "<![", "<?", "</p", "&#", "<script>"])
 def test_html_whose_tags_have_no_end(unit):
     assert html_text(f"<p>Nine cranes.</p>{unit * 30_000}").startswith("Nine cranes.")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [(b"\n", "more than 1,000,000 lines"), (b"{}\n", "and 10,000 more"), (b"x\n", "and 10,000 more")],
+)
+def test_a_small_file_of_many_lines(tmp_path, line, message):
+    path = tmp_path / "q.jsonl.gz"
+    path.write_bytes(gzip.compress(line * 1_000_100, 1))
+    with pytest.raises(OpragError, match=message):
+        read_data(path, "oprag")
 
 
 @pytest.mark.parametrize("section", ["<![if !IE]>", "<![own[a]]>", "<![ ]>", "<![CDATA[a]]>"])

@@ -70,8 +70,9 @@ def lines(path: Path) -> Iterator[bytes]:
     """The lines of a file, decompressed, each with its end.
 
     Raises:
-        InputFileError: It cannot be read, or a line is too long.
+        InputFileError: It cannot be read, has too many lines, or a line is too long.
     """
+    most = limit("lines")
     longest = limit("line_megabytes") * MEGABYTE
     with opened(path) as file:
         for number in count(1):
@@ -84,6 +85,12 @@ def lines(path: Path) -> Iterator[bytes]:
                 )
             if not line:
                 return
+            if number > most:
+                raise InputFileError(
+                    f"cannot read {path}: it has more than {most:,} lines; if you trust the file, raise the limit "
+                    f"{variable('lines')}",
+                    str(path),
+                )
             yield line
 
 

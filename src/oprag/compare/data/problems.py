@@ -10,6 +10,7 @@ from oprag.errors import DataError, InputFileError
 __all__ = ["Problems", "RecordError"]
 
 _SHOWN = 5
+_MOST = 10_000  # others that are counted; nobody corrects so many one by one
 
 
 class RecordError(Exception):
@@ -41,6 +42,8 @@ class Problems:
             self._shown.append(note)
         else:
             self._more += 1
+        if self._more >= _MOST:
+            self.check()
 
     def check(self) -> None:
         """Go on only where nothing was wrong.

@@ -169,6 +169,8 @@ def _lines(path: Path, problems: Problems, *, blank: bool = False) -> Iterator[t
     An empty line stands for one that is no text, where blank ones are asked for, so that lines are counted right.
     """
     for number, data in enumerate(lines(path), 1):
+        if not blank and data.isspace():
+            continue
         line = data.removeprefix(_BOM) if number == 1 else data
         place = f"{path}, line {number}"
         text = ""
