@@ -333,14 +333,7 @@ def _of_chain(
         llm=ChatModel(log=log),
         retriever=FoundDocuments(documents=documents_of(found, "offsets", everything, chance)),
         embeddings=embeddings,
-        read_source=texts,
-        method=method,
-        passage_tokens=chance.choice((256, 1_024)),
-        cite=chance.random() < 0.3,
-        k=12,
-        max_concurrency=1,
-        source_token_budget=20_000,
-        overflow="truncate_middle",
+        **_answering(method, texts, chance),
     )
     result = chain.invoke({"input": found.question})
     return log.prompts, result["answer"], [one.page_content for one in result["context"]]
@@ -359,17 +352,24 @@ def _of_engine(
         llm=Model(log=log),
         retriever=FoundNodes(nodes_of(found, "offsets", everything, chance)),
         embeddings=embed_model,
-        read_source=texts,
-        method=method,
-        passage_tokens=chance.choice((256, 1_024)),
-        cite=chance.random() < 0.3,
-        k=12,
-        max_concurrency=1,
-        source_token_budget=20_000,
-        overflow="truncate_middle",
+        **_answering(method, texts, chance),
     )
     response = engine.query(found.question)
     return log.prompts, str(response), [one.get_content() for one in response.source_nodes]
+
+
+def _answering(method: str, texts: Mapping[str, str], chance: random.Random) -> dict[str, Any]:
+    """The options of a chain or an engine."""
+    return {
+        "method": method,
+        "read_source": texts,
+        "passage_tokens": chance.choice((256, 1_024)),
+        "cite": chance.random() < 0.3,
+        "k": 12,
+        "max_concurrency": 1,
+        "source_token_budget": 20_000,
+        "overflow": "truncate_middle",
+    }
 
 
 def _of_context(context: Any) -> Any:
