@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -321,8 +322,6 @@ async def test_a_function_that_reads_whole_sources_is_told_the_filter():
 
 
 def test_a_filter_that_was_bound_to_a_function_stays():
-    from functools import partial
-
     asked: list[Any] = []
 
     def read(name: str, filter: Any) -> str:
@@ -334,3 +333,19 @@ def test_a_filter_that_was_bound_to_a_function_stays():
     chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store, method="long_context", read_source=bound)
     chain.invoke({"input": QUESTION})
     assert asked == ["of A"]
+
+
+def test_a_function_that_requires_the_filter_is_refused_where_a_query_has_none(index: Any) -> None:
+    def near(node: Any, number: int, *, filter: Any) -> list[Any]:
+        return [node]
+
+    def whole(name: str, *, filter: Any) -> str:
+        return name
+
+    retriever = index.as_retriever()
+    with pytest.raises(ValidationError, match=r"read_neighbors is a function that requires filter.*functools\.partial"):
+        OrderPreservingNodeRetriever(retriever=retriever, neighbors=1, read_neighbors=near)
+    with pytest.raises(ValidationError, match=r"read_source is a function that requires filter.*functools\.partial"):
+        OrderPreservingQueryEngine(llm=MockLLM(), retriever=retriever, read_source=whole)
+    bound = partial(near, filter="public")
+    assert OrderPreservingNodeRetriever(retriever=retriever, neighbors=1, read_neighbors=bound).retrieve("cranes")

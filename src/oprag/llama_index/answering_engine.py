@@ -21,6 +21,7 @@ from oprag.assembly import Assembly
 from oprag.checks import check_bool
 from oprag.errors import OptionError
 from oprag.fields import AssemblyFields, given_options
+from oprag.llama_index.around import refuse_filter
 from oprag.llama_index.backend import Parts
 from oprag.llama_index.compression import Compression, check_compression
 from oprag.llama_index.embedder import as_embedder
@@ -122,6 +123,7 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
             check_compression(self._compression(), self._assembly())
         if self.embeddings is not None and self._is_given_a_cache:
             self.cache_for(as_embedder(self.embeddings))
+        refuse_filter("read_source", self.read_source)
         reader = as_reader(self.read_source)
         self._options = self._changed(reader)
         self._reader = reader

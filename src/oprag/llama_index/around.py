@@ -14,12 +14,13 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
+from oprag.checks import requires
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, OptionError
 from oprag.llama_index.nodes import chunks_of
 from oprag.neighbors import NeighborReader
 
-__all__ = ["neighbor_reader"]
+__all__ = ["neighbor_reader", "refuse_filter"]
 
 
 def neighbor_reader(
@@ -36,7 +37,7 @@ def neighbor_reader(
         retriever: The retriever of the nodes, where it is known.
 
     Raises:
-        OptionError: `given` is something else.
+        OptionError: `given` is something else, or requires a filter.
     """
     passes = _filter_of(retriever)
     if given is None:
@@ -49,7 +50,22 @@ def neighbor_reader(
             f"{type(given).__name__}",
             given,
         )
+    refuse_filter("read_neighbors", given)
     return _OfFunction(given)
+
+
+def refuse_filter(name: str, given: Any) -> None:
+    """Refuse a function that requires the filter of the search: in LlamaIndex a query has none of its own.
+
+    Raises:
+        OptionError: It requires one.
+    """
+    if requires(given, "filter"):
+        raise OptionError(
+            f"{name} is a function that requires filter, and LlamaIndex has no filter of a query to give it; bind one "
+            "with functools.partial(function, filter=...)",
+            given,
+        )
 
 
 @dataclass(frozen=True)
