@@ -14,6 +14,7 @@ from tests.compare.measuring.working import (
     burn,
     burn_in_threads,
     fill,
+    measure_a_child,
     measure_after_a_peak,
     measure_after_a_peak_that_cannot_be_reset,
     measure_filling,
@@ -132,7 +133,8 @@ def test_without_a_mark_the_peak_is_looked_for():
 
 
 def test_the_memory_of_a_child_counts_while_it_lives():
-    measured = measure(lambda: run_child("fill(200 * MB, 0.5)"))
+    # In a small process: until a child runs its own program, it counts as a copy of its parent.
+    measured = in_fresh_process(measure_a_child, "fill(200 * MB, 0.5)")
     assert 200 * MB <= measured.memory_growth_bytes < 260 * MB
     assert not measured.exact_memory
     with subprocess.Popen(SLEEPER) as child:

@@ -52,6 +52,10 @@ def run_child(work: str) -> None:
     subprocess.run([sys.executable, "-c", f"from tests.compare.measuring.working import *; {work}"], check=True)
 
 
+def measure_a_child(work: str) -> Measured[None]:
+    return measure(lambda: run_child(work))
+
+
 def measure_filling(size: int) -> Measured[None]:
     return measure(lambda: fill(size))
 
