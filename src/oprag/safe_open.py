@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import stat
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path, PurePath
 
 __all__ = ["open_private", "open_regular", "same_drive"]
@@ -20,15 +20,20 @@ def same_drive(folder: PurePath, path: PurePath) -> bool:
     return path.drive.lower() == folder.drive.lower()
 
 
-def open_regular(path: Path, *, follow_links: bool = True) -> io.BufferedReader:
+def open_regular(path: Path, *, follow_links: bool = True, below: Path | None = None) -> io.BufferedReader:
     """Open a file for reading.
+
+    Args:
+        path: The file.
+        follow_links: Whether it may be a link.
+        below: A folder that the file is in; no folder on the way from there may be a link, where the system can tell.
 
     Raises:
         OSError: It cannot be opened, or is not a regular file: a pipe or device might never end.
     """
     flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in (_FLAGS if follow_links else (*_FLAGS, "O_NOFOLLOW")))
     try:
-        descriptor = os.open(path, flags)
+        descriptor = os.open(path, flags) if below is None else _open_below(below, path, flags)
     except OSError as error:
         if not follow_links and path.is_symlink():
             raise _refused(path, "it is a symbolic link") from error
@@ -38,6 +43,20 @@ def open_regular(path: Path, *, follow_links: bool = True) -> io.BufferedReader:
         os.close(descriptor)
         raise _refused(path, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
     return os.fdopen(descriptor, "rb")
+
+
+def _open_below(folder: Path, path: Path, flags: int) -> int:
+    """Open a file step by step, so that a link cannot take the place of a folder meanwhile."""
+    if os.open not in os.supports_dir_fd:
+        return os.open(path, flags)
+    *folders, name = path.relative_to(folder).parts
+    of_folder = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+    with ExitStack() as opened:
+        inside = None
+        for one in (str(folder), *folders):
+            inside = os.open(one, of_folder, dir_fd=inside)
+            opened.callback(os.close, inside)
+        return os.open(name, flags, dir_fd=inside)
 
 
 def open_private(path: Path) -> io.BufferedReader:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def kept(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], write: Callable[[T, Path], None]) -> T:
-    """The content of a file; where there is none, what is made, and kept there.
+    """Read a file, or make what it should contain and store it there.
 
     A file that another user may have written is not read, since its content decides what the user is told. A problem
     with the file or its folder is warned about, and the thing is made as if there were no file.

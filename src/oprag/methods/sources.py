@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import stat
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
 from copy import copy
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -15,15 +13,13 @@ from typing import Any
 from oprag.checks import check_count, requires
 from oprag.errors import InputFileError, OptionError, SourceReadError
 from oprag.masking import describe
-from oprag.safe_open import same_drive
+from oprag.safe_open import open_regular, same_drive
 from oprag.source import text_of
 
 __all__ = ["ReadSource", "SourceFolder", "SourceReader", "as_reader", "read_with"]
 
 _ENDINGS = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf")
 _MAX_BYTES = 64 * 2**20
-# Opening a pipe would wait for a writer, and a terminal would become that of this process. Systems lack some of these.
-_FLAGS = ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK")
 
 ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | str | os.PathLike[str]
 """Where whole sources come from: a function of the name, a mapping of names to texts, or a folder.
@@ -125,32 +121,16 @@ class SourceFolder:
         return place
 
     def _data(self, place: Path, name: str) -> bytes:
-        """The bytes of a regular file; what replaces it after the check is refused, not followed or waited for."""
-        with os.fdopen(self._opened(place), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise SourceReadError(f"source {name!r} is not a regular file", name)
-            if status.st_size > self._max_bytes:
+        """The bytes of a file; what replaces it after the check is refused, not followed or waited for."""
+        with open_regular(place, follow_links=False, below=self._folder) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > self._max_bytes:
                 raise SourceReadError(
-                    f"source {name!r} has {status.st_size:,} bytes, and the limit is {self._max_bytes:,}; to raise it, "
+                    f"source {name!r} has {size:,} bytes, and the limit is {self._max_bytes:,}; to raise it, "
                     "use read_source=oprag.methods.SourceFolder(folder, max_bytes=...)",
                     name,
                 )
             return file.read(self._max_bytes)
-
-    def _opened(self, place: Path) -> int:
-        """A descriptor of a file; no link is followed that has taken the place of a folder on the way to it."""
-        flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in _FLAGS)
-        if os.open not in os.supports_dir_fd:
-            return os.open(place, flags)
-        *folders, name = place.relative_to(self._folder).parts
-        of_folder = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
-        with ExitStack() as opened:
-            inside = None
-            for one in (str(self._folder), *folders):
-                inside = os.open(one, of_folder, dir_fd=inside)
-                opened.callback(os.close, inside)
-            return os.open(name, flags, dir_fd=inside)
 
 
 class SourceReader:
