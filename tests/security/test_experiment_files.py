@@ -359,7 +359,12 @@ def test_clients_that_would_send_more_are_refused(groq, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "lines", [f'use = "openai:x"\nbase_url = "{FOREIGN}"\napi_key_env = "HOME"', f'use = "a:b"\nbase_url = "{FOREIGN}"']
+    "lines",
+    [
+        f'use = "openai:x"\nbase_url = "{FOREIGN}"\napi_key_env = "HOME"',
+        f'use = "openai:x"\nmodel_provider = "bedrock"\nbase_url = "{FOREIGN}"',
+        f'use = "a:b"\nbase_url = "{FOREIGN}"',
+    ],
 )
 def test_a_plan_says_that_no_key_is_sent_only_where_that_is_known(tmp_path, lines):
     path = write_experiment(tmp_path, GRID, table("models", lines))

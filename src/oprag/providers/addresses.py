@@ -146,7 +146,7 @@ def with_key(name: str, settings: Mapping[str, Any], variable: str | None) -> di
 
 def lacks_key(name: Any, settings: Mapping[str, Any], variable: str | None) -> bool:
     """Whether an address is asked without a key, since none is named for it."""
-    provider = provider_of(name)
+    provider = provider_of(name, settings)
     foreign = provider in _TAKE_KEY and addresses_of(settings, provider)
     return bool(foreign) and variable is None and not _has_key(provider, settings)
 
