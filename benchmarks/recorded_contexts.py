@@ -21,25 +21,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from llama_index.core.base.llms.types import (
-    ChatMessage,
-    ChatResponse,
-    CompletionResponse,
-    CompletionResponseGen,
-    LLMMetadata,
-    MessageRole,
-)
-from llama_index.core.llms import CustomLLM
-from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
+from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
 from benchmarks.data_sets import read_set
 from benchmarks.found import FoundDocuments, FoundNodes
 from benchmarks.langchain_embeddings import LocalEmbeddings
+from benchmarks.langchain_model import FakeChatModel
 from benchmarks.llama_index_embedding import LocalEmbedding
+from benchmarks.llama_index_model import FakeLLM
 from oprag import Chunk, DocumentIndex, LocalEmbedder, build_context, neighbors_among
 from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine
@@ -207,45 +200,26 @@ class Log:
         return f"Answer {number}.\nConfidence: {number % 101}"
 
 
-class ChatModel(BaseChatModel):
+class ChatModel(FakeChatModel):
     """A scripted chat model of LangChain."""
 
     log: Any
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         text = self.log.reply([str(message.content) for message in messages])
         return ChatResult(generations=[ChatGeneration(message=AIMessage(content=text))])
 
 
-class Model(CustomLLM):
+class Model(FakeLLM):
     """A scripted chat model of LlamaIndex."""
 
     log: Any
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        """A chat model that can read everything."""
-        return LLMMetadata(is_chat_model=True, context_window=1_000_000, num_output=256, model_name="scripted")
 
     @llm_chat_callback()
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:  # noqa: ARG002
         """The reply."""
         text = self.log.reply([message.content or "" for message in messages])
         return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text))
-
-    @llm_completion_callback()
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        """Not used: this is a chat model."""
-        raise NotImplementedError
-
-    @llm_completion_callback()
-    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
-        """Not used: this is a chat model."""
-        raise NotImplementedError
 
 
 def recorded(data: Path, questions: int, draws: int) -> Iterator[dict[str, str]]:
