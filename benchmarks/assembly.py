@@ -11,13 +11,13 @@ from operator import itemgetter
 from benchmarks.chunks import KINDS, retrieved
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.timing import Timing, interleave, ms
-from oprag import Assembly, Chunk, OpragWarning, arrange, build_context
+from oprag import Chunk, ContextOptions, OpragWarning, arrange, build_context
 
 COUNT = 128
 ROUNDS, IN_A_ROW = 20, 10
 # A counter that costs nothing: what a tokenizer takes is no time of the assembly.
-AMPLE = Assembly(token_budget=10**9, count_tokens=len)
-TIGHT = Assembly(token_budget=35_000, count_tokens=len)
+AMPLE = ContextOptions(token_budget=10**9, count_tokens=len)
+TIGHT = ContextOptions(token_budget=35_000, count_tokens=len)
 
 ARRANGE, BUILD, BUDGET, CUT = "`arrange`", "`build_context`", "with a budget", "with a budget that cuts"
 
@@ -35,7 +35,7 @@ def run() -> Result:
     timings = {name: _time(given) for name, given in chunks.items()}
     growth = {kind: {count: _grown(kind, count) for count in GROWTH} for kind in GROWING}
     return Result(
-        "Assembly",
+        "ContextOptions",
         f"{COUNT} chunks of about 128 tokens, in random sequence; one of eight chunks of the source was retrieved, in "
         "the last two rows every one. `arrange` orders; `build_context` selects, keeps the budget, orders, stitches "
         "and renders. The token counter is `len`, which is free. Nothing can be faster than sorting: "

@@ -60,9 +60,9 @@ def run() -> Result:
 
 
 GRIDS: dict[str, dict[str, Any]] = {
-    "7 methods, 4 orders, k = 16": {"method": METHODS, "order": ["source", "rank", "reverse", "edges"], "k": 16},
+    "7 methods, 4 orders, k = 16": {"method": METHODS, "order": ["source", "rank", "reverse_rank", "edges"], "k": 16},
     "stuff, 5 orders, k = 8 to 128": {
-        "order": ["source", "rank", "reverse", "edges", "random"],
+        "order": ["source", "rank", "reverse_rank", "edges", "random"],
         "k": [8, 16, 32, 64, 128],
     },
     "stuff, 25 pairs of thresholds, k = 64": {

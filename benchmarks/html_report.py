@@ -23,7 +23,7 @@ __all__ = ["echo", "experiment", "run"]
 ANSWERS, MEGABYTES, SECONDS, RUNS = 10_000, 5.0, 3.0, 3
 GRID: list[dict[str, Any]] = [
     {
-        "order": ["source", "rank", "reverse"],
+        "order": ["source", "rank", "reverse_rank"],
         "k": [2, 8, 32, 128],
         "similarity_threshold": ["none", 0.2],
         "redundancy_threshold": ["none", 0.8, 0.9],
@@ -35,7 +35,7 @@ GRID: list[dict[str, Any]] = [
         "source_token_budget": 4_000,
         "overflow": "truncate_end",
     },
-    {"method": "context_only", "order": ["source", "rank", "reverse"], "k": [4, 16, 64, 256]},
+    {"method": "context_only", "order": ["source", "rank", "reverse_rank"], "k": [4, 16, 64, 256]},
 ]
 EMPTY = "<!DOCTYPE html><title>Empty</title><p>Nothing"
 

@@ -32,7 +32,7 @@ class Pairs:
 
     inverted: int = 0
     total: int = 0
-    rungs: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
     chunks: int = 0
     missing: int = 0
 
@@ -42,7 +42,7 @@ class Pairs:
         self.total += len(answer.ordinals) * (len(answer.ordinals) - 1) // 2
         for report in answer.sources:
             read_from = f" ({report.field})" if report.field else ""
-            self.rungs[f"{report.rung.value} {report.rung.name.lower()}{read_from}"] += 1
+            self.kinds[f"{report.kind.value} {report.kind.name.lower()}{read_from}"] += 1
             self.chunks += report.chunks
             self.missing += report.missing
 
@@ -58,9 +58,9 @@ class Pairs:
 
     @property
     def known_by(self) -> str:
-        """The rungs, the most frequent one first, and how many chunks had no position on them."""
-        rungs = "; ".join(rung for rung, _ in self.rungs.most_common())
-        return rungs + (f", {100 * self.missing / self.chunks:.0f} % of the chunks without" if self.missing else "")
+        """The kinds, the most frequent one first, and how many chunks had no position on them."""
+        kinds = "; ".join(kind for kind, _ in self.kinds.most_common())
+        return kinds + (f", {100 * self.missing / self.chunks:.0f} % of the chunks without" if self.missing else "")
 
 
 def run(data: Path, questions: int = QUESTIONS) -> Result:
@@ -70,7 +70,7 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     result = Result(
         "Inverted pairs",
         f"Pairs of chunks of one document in the wrong sequence, for up to {questions} questions a set and up to {K} "
-        "chunks a question: in rank order; in source order with what the splitter leaves in the metadata, and the rung "
+        "chunks a question: in rank order; in source order with what the splitter leaves in the metadata, and the kind "
         "of the position ladder that this was; in source order, stamped at ingestion; and in source order, located in "
         "the text afterwards, by an update of the metadata alone.",
     )
@@ -96,7 +96,7 @@ def _add(result: Result, framework: Framework, sets: Mapping[str, DataSet]) -> N
     result.tables.append(
         Table(
             f"{framework.name}:",
-            ["splitter", "set", "pairs", "rank order", "source order, as split", "stamped", "located", "rung as split"],
+            ["splitter", "set", "pairs", "rank order", "source order, as split", "stamped", "located", "kind as split"],
             rows,
         )
     )

@@ -41,7 +41,7 @@ def experiment(data: Path, model: Path) -> Experiment:
         grid=[
             {
                 "method": METRIC,
-                "order": ["source", "rank", "reverse", "random"],
+                "order": ["source", "rank", "reverse_rank", "random"],
                 "seed": [1, 2],
                 "k": [4, 8, 16, 32],
             },

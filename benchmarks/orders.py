@@ -14,7 +14,7 @@ from oprag.compare.running import run as run_experiment
 from oprag.compare.table import CellSummary, cell_table
 
 SETS = ("fairytaleqa_books", "qmsum", "cuad_leval")
-ORDERS = ("source", "rank", "reverse", "edges", "random")
+ORDERS = ("source", "rank", "reverse_rank", "edges", "random")
 KS = (8, 16, 32, 64, 128)
 SEEDS = (1, 2, 3)
 QUESTIONS = 500

@@ -54,15 +54,15 @@ METHODS = ("stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciproc
 OPTIONS: dict[str, Sequence[Any]] = {
     "k": (None, None, 4, 16, 40),
     "token_budget": (None, None, 600, 4_000),
-    "order": ("source", "source", "source", "rank", "reverse", "edges", "random"),
+    "order": ("source", "source", "source", "rank", "reverse_rank", "edges", "random"),
     "seed": (0, 7),
-    "source_order": ("best", "best", "best_last", "total", "natural"),
-    "missing_position": ("last", "last", "first", "drop"),
+    "source_ranking": ("best_first", "best_first", "best_last", "score_sum", "name"),
+    "on_missing_position": ("last", "last", "first", "drop"),
     "source_key": (None, None, None, "file_name", ("file_name", "source")),
     "position_key": (None, None, None, "start_index", ("page", "start_index")),
     "similarity_threshold": (None, None, None, 0.2, 0.5),
     "redundancy_threshold": (None, None, None, 0.6, 0.9),
-    "min_keep": (0, 0, 3),
+    "min_chunks": (0, 0, 3),
     "neighbors": (0, 0, 0, 1),
     "separator": ("\n\n", "\n\n", "", " | "),
     "gap": (None, None, "[...]"),
@@ -182,7 +182,7 @@ def options_from(chance: random.Random, *, vectors: bool = True, neighbors: bool
     if not neighbors:
         drawn["neighbors"] = 0
     if drawn["k"] is not None:
-        drawn["min_keep"] = min(drawn["min_keep"], drawn["k"])
+        drawn["min_chunks"] = min(drawn["min_chunks"], drawn["k"])
     return drawn
 
 

@@ -9,7 +9,7 @@ __all__ = ["EXAMPLES", "example_block"]
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
-_COMPARED = ("before", "after", "rank_order", "source_order")
+_COMPARED = ("before", "after", "rank_order", "source_ranking")
 """The names that an example gives to what it compares; these lines are highlighted."""
 
 

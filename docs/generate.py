@@ -20,12 +20,12 @@ import oprag.langchain
 import oprag.llama_index
 from docs.example_code import EXAMPLES, example_block
 from docs.help_texts import help_texts
-from oprag import Assembly, approximate_tokens
+from oprag import ContextOptions, approximate_tokens
 from oprag.checks import descriptions
 from oprag.compare import metrics
 from oprag.compare.axes import axes
 from oprag.compare.scoring import METRICS
-from oprag.fields import AssemblyFields
+from oprag.fields import ContextFields
 from oprag.methods import MethodOptions
 
 ROOT = Path(__file__).parent.parent
@@ -45,7 +45,7 @@ def options_table(kind: Any) -> str:
 
 def fields_table(cls: type[BaseModel]) -> str:
     """The options of a class as a Markdown table, but for shared ones that have the same default."""
-    shared = (Assembly, MethodOptions) if issubclass(cls, AssemblyFields) else ()
+    shared = (ContextOptions, MethodOptions) if issubclass(cls, ContextFields) else ()
     elsewhere = {field.name: field.default for kind in shared for field in fields(kind)}
     rows = ["| option | default | what it does |", "|---|---|---|"]
     for name, field in cls.model_fields.items():
@@ -114,7 +114,7 @@ def _in_toml(value: Any) -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "options": partial(options_table, Assembly),
+    "options": partial(options_table, ContextOptions),
     "method options": partial(options_table, MethodOptions),
     "axes": axes_table,
     "metrics": metrics_table,

@@ -23,13 +23,13 @@ def main() -> None:
 
     store = InMemoryVectorStore.from_documents(chunks, LocalEmbeddings())
     rank_order = store.as_retriever(search_kwargs={"k": 8})
-    source_order = OrderPreservingRetriever(vectorstore=store, k=8)
+    source_ranking = OrderPreservingRetriever(vectorstore=store, k=8)
 
-    for name, retriever in (("rank order", rank_order), ("source order", source_order)):
+    for name, retriever in (("rank order", rank_order), ("source order", source_ranking)):
         numbers = [document.metadata["chunk_index"] for document in retriever.invoke(QUESTION)]
         print(f"{name:>12}: chunks {', '.join(map(str, numbers))}")
 
-    context = source_order.get_context(QUESTION, k=3)
+    context = source_ranking.get_context(QUESTION, k=3)
     print(f"\n{context.explain()}")
 
 

@@ -27,9 +27,9 @@ def main() -> None:
 
     settings: dict[str, Any] = {"llm": MockLLM(), "similarity_top_k": 8}
     rank_order = index.as_query_engine(**settings)
-    source_order = index.as_query_engine(**settings, node_postprocessors=[OrderPreservingPostprocessor()])
+    source_ranking = index.as_query_engine(**settings, node_postprocessors=[OrderPreservingPostprocessor()])
 
-    for name, engine in (("rank order", rank_order), ("source order", source_order)):
+    for name, engine in (("rank order", rank_order), ("source order", source_ranking)):
         numbers = [scored.metadata["chunk_index"] for scored in engine.query(QUESTION).source_nodes]
         print(f"{name:>12}: chunks {', '.join(map(str, numbers))}")
 

@@ -22,7 +22,7 @@ SIX = line([30, 10, 50, 0, 20, 40])
     [
         ("source", [3, 1, 4, 0, 5, 2]),
         ("rank", [0, 1, 2, 3, 4, 5]),
-        ("reverse", [5, 4, 3, 2, 1, 0]),
+        ("reverse_rank", [5, 4, 3, 2, 1, 0]),
         ("edges", [0, 2, 4, 5, 3, 1]),
     ],
 )
@@ -43,7 +43,7 @@ def test_random_is_a_seeded_permutation():
     assert first != ranks(arrange(many, order="random", seed=1))
 
 
-@pytest.mark.parametrize("order", ["source", "rank", "reverse", "edges", "random"])
+@pytest.mark.parametrize("order", ["source", "rank", "reverse_rank", "edges", "random"])
 def test_the_sequence_in_which_chunks_are_given_does_not_matter(order):
     shuffled = list(SIX)
     random.Random(3).shuffle(shuffled)
@@ -58,7 +58,7 @@ def test_ties_keep_rank():
 
 
 @pytest.mark.parametrize("count", [0, 1])
-@pytest.mark.parametrize("order", ["source", "rank", "reverse", "edges", "random"])
+@pytest.mark.parametrize("order", ["source", "rank", "reverse_rank", "edges", "random"])
 def test_few_chunks(order, count):
     assert ranks(arrange(SIX[:count], order=order)) == ranks(SIX[:count])
 
@@ -78,19 +78,19 @@ DOC2, DOC9, DOC10 = ["doc2.1", "doc2.4", "doc2.9"], ["doc9.1", "doc9.3"], ["doc1
 
 
 @pytest.mark.parametrize(
-    ("source_order", "expected"),
+    ("source_ranking", "expected"),
     [
-        ("best", [*DOC10, *DOC2, *DOC9]),
+        ("best_first", [*DOC10, *DOC2, *DOC9]),
         ("best_last", [*DOC9, *DOC2, *DOC10]),
         # 1/2 + 1/3 + 1/5 for doc2, 1 for doc10, 1/4 + 1/6 for doc9.
-        ("total", [*DOC2, *DOC10, *DOC9]),
-        ("natural", [*DOC2, *DOC9, *DOC10]),
+        ("score_sum", [*DOC2, *DOC10, *DOC9]),
+        ("name", [*DOC2, *DOC9, *DOC10]),
         (lambda chunks: -len(chunks), [*DOC2, *DOC9, *DOC10]),
         (lambda chunks: chunks[0].text, [*DOC10, *DOC2, *DOC9]),
     ],
 )
-def test_each_source_order(source_order, expected):
-    assert texts(arrange(three_sources(), source_order=source_order)) == expected
+def test_each_source_order(source_ranking, expected):
+    assert texts(arrange(three_sources(), source_ranking=source_ranking)) == expected
 
 
 def test_a_source_order_function_sees_the_chunks_of_one_source_in_order():
@@ -100,7 +100,7 @@ def test_a_source_order_function_sees_the_chunks_of_one_source_in_order():
         seen.append(texts(chunks))
         return 0
 
-    assert texts(arrange(three_sources(), source_order=note)) == [*DOC10, *DOC2, *DOC9]
+    assert texts(arrange(three_sources(), source_ranking=note)) == [*DOC10, *DOC2, *DOC9]
     assert seen == [DOC10, DOC2, DOC9]
 
 
@@ -108,8 +108,8 @@ def test_keys_that_cannot_be_compared_are_refused():
     def mixed(chunks):
         return chunks[0].source if len(chunks) > 1 else 1
 
-    with pytest.raises(OptionError, match="source_order gave keys that cannot be compared") as caught:
-        arrange(three_sources(), source_order=mixed)
+    with pytest.raises(OptionError, match="source_ranking gave keys that cannot be compared") as caught:
+        arrange(three_sources(), source_ranking=mixed)
     assert caught.value.value is mixed
 
 
@@ -132,23 +132,23 @@ def scored(*scores: float | None) -> list[Chunk]:
     ],
 )
 def test_the_total_of_a_source(scores, first):
-    assert arrange(scored(*scores), source_order="total")[0].source == first
+    assert arrange(scored(*scores), source_ranking="score_sum")[0].source == first
 
 
 def test_equal_totals_keep_the_best_source_first():
-    assert arrange(scored(0.5, 0.5, 0.5, 0.5), source_order="total")[0].source == "a"
+    assert arrange(scored(0.5, 0.5, 0.5, 0.5), source_ranking="score_sum")[0].source == "a"
 
 
 def test_groups_are_a_matter_of_source_order_alone():
-    assert ranks(arrange(three_sources(), order="rank", source_order="natural")) == [0, 1, 2, 3, 4, 5]
-    assert ranks(arrange(three_sources(), order="edges", source_order="natural")) == [0, 2, 4, 5, 3, 1]
+    assert ranks(arrange(three_sources(), order="rank", source_ranking="name")) == [0, 1, 2, 3, 4, 5]
+    assert ranks(arrange(three_sources(), order="edges", source_ranking="name")) == [0, 2, 4, 5, 3, 1]
 
 
 @pytest.mark.filterwarnings("ignore::oprag.SourceWarning")
-@pytest.mark.parametrize(("source_order", "expected"), [("natural", [1, 2, 0]), ("best", [0, 1, 2])])
-def test_chunks_without_a_source_stand_behind_named_ones_in_natural_sort(source_order, expected):
+@pytest.mark.parametrize(("source_ranking", "expected"), [("name", [1, 2, 0]), ("best_first", [0, 1, 2])])
+def test_chunks_without_a_source_stand_behind_named_ones_in_natural_sort(source_ranking, expected):
     chunks = [Chunk("nowhere", 0), hit("ten", 1, source="10"), hit("twelve", 2, source="12")]
-    assert ranks(arrange(chunks, source_order=source_order)) == expected
+    assert ranks(arrange(chunks, source_ranking=source_ranking)) == expected
 
 
 # --- missing positions ---
@@ -166,21 +166,21 @@ HOLES = [hit("lost", 0), *[hit(f"at {9 - rank}", rank, chunk_index=9 - rank) for
     ],
 )
 def test_each_policy_for_missing_positions(policy, expected):
-    assert texts(arrange(HOLES, missing_position=policy)) == expected
+    assert texts(arrange(HOLES, on_missing_position=policy)) == expected
 
 
 @pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
 @pytest.mark.parametrize("policy", ["last", "first"])
 def test_a_missing_position_is_a_matter_of_its_own_source(policy):
     other = [hit("other", 4, source="other", chunk_index=0)]
-    assert texts(arrange([*HOLES, *other], missing_position=policy))[-1] == "other"
+    assert texts(arrange([*HOLES, *other], on_missing_position=policy))[-1] == "other"
 
 
 def test_a_missing_position_can_be_an_error():
     with pytest.raises(MissingPositionError, match=r"2 of 4 chunks have no position.*rank 0, source 'book'") as caught:
-        arrange(HOLES, missing_position="error")
+        arrange(HOLES, on_missing_position="error")
     assert caught.value.value.text == "lost"
-    assert ranks(arrange(SIX, missing_position="error")) == [3, 1, 4, 0, 5, 2]
+    assert ranks(arrange(SIX, on_missing_position="error")) == [3, 1, 4, 0, 5, 2]
 
 
 def test_an_offset_of_minus_one_is_missing_and_not_the_first():
@@ -227,8 +227,8 @@ chunks = [
     Chunk(f"text {n}", n, id=f"id{n}", metadata={f"key {n % 7}": n, "source": f"doc{n % 5}", "row": 60 - n, "url": "u"})
     for n in range(60)
 ]
-for source_order in ("best", "best_last", "total", "natural"):
-    context = build_context(chunks, source_order=source_order, token_budget=100)
+for source_ranking in ("best_first", "best_last", "score_sum", "name"):
+    context = build_context(chunks, source_ranking=source_ranking, token_budget=100)
     print(context.text, context.explain())
 """
 

@@ -127,8 +127,8 @@ def test_nothing_retrieved_is_no_error():
 
 
 def test_nothing_left_to_fit_is_no_error():
-    context = build_context([hit("lost", 0)], token_budget=1, missing_position="drop")
-    assert (context.text, reasons(context)) == ("", {0: ("missing_position", None)})
+    context = build_context([hit("lost", 0)], token_budget=1, on_missing_position="drop")
+    assert (context.text, reasons(context)) == ("", {0: ("on_missing_position", None)})
 
 
 # --- counters ---
@@ -263,7 +263,7 @@ ADDITIVE: dict[str, Callable[[str], Any]] = {
     st.sampled_from(sorted(ADDITIVE)),
     st.fixed_dictionaries(
         {
-            "order": st.sampled_from(["source", "rank", "reverse", "edges", "random"]),
+            "order": st.sampled_from(["source", "rank", "reverse_rank", "edges", "random"]),
             "separator": st.sampled_from(["", "\n\n", "~"]),
             "gap": st.sampled_from([None, "...", "~~"]),
             "header": st.sampled_from([None, "# {source}"]),

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from oprag import Assembly, Chunk, ChunkError, Context, OpragError, Passage, build_context
+from oprag import Chunk, ChunkError, Context, ContextOptions, OpragError, Passage, build_context
 from oprag.build import assemble
-from oprag.given import Given
+from oprag.given import ContextInputs
 from tests.helpers import cut, hit, prose, ranks, texts
 
 TEXT = prose(200, seed=1)
@@ -25,7 +25,7 @@ def test_the_steps_come_in_sequence():
 
 
 def test_kept_and_dropped_are_what_was_given():
-    context = build_context([*retrieved(), hit("lost", 8)], k=4, fetch_k=7, missing_position="drop")
+    context = build_context([*retrieved(), hit("lost", 8)], k=4, max_candidates=7, on_missing_position="drop")
     assert sorted(ranks(context.kept) + [drop.chunk.rank for drop in context.dropped]) == list(range(9))
     assert [drop.chunk.rank for drop in context.dropped] == [4, 5, 6, 7, 8]
 
@@ -36,16 +36,16 @@ def test_kept_chunks_stand_as_their_passages_do():
 
 
 def test_options_can_be_given_as_an_assembly_and_changed():
-    assembly = Assembly(k=3, order="rank")
-    assert ranks(build_context(retrieved(), assembly).kept) == [0, 1, 2]
-    context = build_context(retrieved(), assembly, k=2)
+    options = ContextOptions(k=3, order="rank")
+    assert ranks(build_context(retrieved(), options).kept) == [0, 1, 2]
+    context = build_context(retrieved(), options, k=2)
     assert ranks(context.kept) == [0, 1]
-    assert context.assembly == Assembly(k=2, order="rank")
+    assert context.options == ContextOptions(k=2, order="rank")
 
 
 def test_no_chunks_are_an_empty_context():
     context = build_context([])
-    assert context == Context((), (), (), (), Assembly())
+    assert context == Context((), (), (), (), ContextOptions())
     assert context.text == ""
     assert context.tokens == 0
 
@@ -120,9 +120,13 @@ def test_what_a_framework_shows_is_what_the_budget_counts():
 
     options: dict[str, Any] = {"count_tokens": len, "separator": "", "header": "# long header {source}", "gap": "[...]"}
     shown = "<xxxxxxxxxx>\n\n<xxxxxxxxxx>"
-    assert ranks(assemble(Given(chunks, show=show), Assembly(token_budget=len(shown), **options)).kept) == [0, 1]
-    assert ranks(assemble(Given(chunks, show=show), Assembly(token_budget=len(shown) - 1, **options)).kept) == [0]
-    assert len(assemble(Given(chunks, show=show), Assembly(**options)).kept) == 3
+    assert ranks(
+        assemble(ContextInputs(chunks, show=show), ContextOptions(token_budget=len(shown), **options)).kept
+    ) == [0, 1]
+    assert ranks(
+        assemble(ContextInputs(chunks, show=show), ContextOptions(token_budget=len(shown) - 1, **options)).kept
+    ) == [0]
+    assert len(assemble(ContextInputs(chunks, show=show), ContextOptions(**options)).kept) == 3
 
 
 def test_the_settings_of_the_paper_give_the_text_back():

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from oprag import Chunk, ChunkError, Position, Rung, Span
+from oprag import Chunk, ChunkError, Position, PositionKind, Span
 from oprag.chunk import sorted_by_rank
 from tests.helpers import ranks
 
@@ -70,7 +70,7 @@ def test_chunks_compare_without_vector_and_origin():
 
 
 def test_a_chunk_can_be_pickled():
-    chunk = Chunk("text", 0, "book", {"a": 1}, span=Span(0, 4, 2), position=Position((1,), Rung.STAMPED))
+    chunk = Chunk("text", 0, "book", {"a": 1}, span=Span(0, 4, 2), position=Position((1,), PositionKind.STAMPED))
     assert pickle.loads(pickle.dumps(chunk)) == chunk
 
 

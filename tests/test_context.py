@@ -88,11 +88,11 @@ def test_a_dict_holds_everything_as_json_can():
         "id": None,
         "source": "book",
         "position": [0, 60],
-        "rung": "offset",
+        "kind": "offset",
         "span": {"start": 0, "end": 60, "page": None},
         "neighbor_of": None,
     }
-    assert (data["kept"][-1]["score"], data["kept"][-1]["position"], data["kept"][-1]["rung"]) == (0.25, None, "none")
+    assert (data["kept"][-1]["score"], data["kept"][-1]["position"], data["kept"][-1]["kind"]) == (0.25, None, "none")
     assert data["dropped"] == [
         {
             "rank": 4,
@@ -101,7 +101,7 @@ def test_a_dict_holds_everything_as_json_can():
             "id": None,
             "source": "2nd\nbook",
             "position": [0, 4],
-            "rung": "coarse",
+            "kind": "coarse",
             "span": None,
             "neighbor_of": None,
             "reason": "k",
@@ -111,8 +111,8 @@ def test_a_dict_holds_everything_as_json_can():
         }
     ]
     assert data["sources"] == [
-        {"source": "book", "rung": "offset", "field": "start_index", "chunks": 4, "missing": 1, "runs": 1},
-        {"source": "2nd\nbook", "rung": "coarse", "field": "page", "chunks": 1, "missing": 0, "runs": 1},
+        {"source": "book", "kind": "offset", "field": "start_index", "chunks": 4, "missing": 1, "runs": 1},
+        {"source": "2nd\nbook", "kind": "coarse", "field": "page", "chunks": 1, "missing": 0, "runs": 1},
     ]
 
 
@@ -139,7 +139,7 @@ def test_a_dict_is_json_whatever_the_metadata(metadata, score):
 
 def test_a_dict_of_a_position_key_is_json():
     context = build_context([hit("text", 0, at=("part 2", 3))], position_key="at")
-    assert json.loads(json.dumps(context.to_dict()))["kept"][0]["rung"] == "key"
+    assert json.loads(json.dumps(context.to_dict()))["kept"][0]["kind"] == "key"
 
 
 def table(report: str, title: str) -> list[list[str]]:

@@ -57,10 +57,10 @@ def lines_in(output, word):
 
 @every_example
 def test_the_same_passages_come_in_source_order(path):
-    rank_order, source_order = orders_in(output_of(path))
+    rank_order, source_ranking = orders_in(output_of(path))
     assert len(rank_order) == 8
-    assert source_order == sorted(rank_order)
-    assert source_order != rank_order
+    assert source_ranking == sorted(rank_order)
+    assert source_ranking != rank_order
 
 
 @pytest.mark.parametrize(

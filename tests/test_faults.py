@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from oprag import Chunk, MissingPositionError, PositionWarning, Rung, Span, arrange, build_context, locate_positions
+from oprag import (
+    Chunk,
+    MissingPositionError,
+    PositionKind,
+    PositionWarning,
+    Span,
+    arrange,
+    build_context,
+    locate_positions,
+)
 from tests.helpers import cut, hit, prose, ranks, run_python, texts
 
 TEXT = prose(80, seed=11)
@@ -86,11 +95,11 @@ def test_f7_a_cut_drops_the_worst_and_not_the_last_in_the_document(cut_by):
 def test_f8_a_chunk_without_a_position_stands_where_the_policy_says(policy, expected):
     """rag-chunk-reorder takes the rank for the position, so that the best chunk comes first wherever it stands."""
     chunks = [hit("nowhere", 0), hit("later", 1, chunk_index=40), hit("sooner", 2, chunk_index=30)]
-    context = build_context(chunks, missing_position=policy)
+    context = build_context(chunks, on_missing_position=policy)
     assert ranks(context.kept) == expected
     assert context.sources[0].missing == 1
     with pytest.raises(MissingPositionError):
-        build_context(chunks, missing_position="error")
+        build_context(chunks, on_missing_position="error")
 
 
 @pytest.mark.parametrize("token_budget", [15, 30, 31, 45])
@@ -114,15 +123,15 @@ def test_f10_sources_sort_naturally():
     """context-grid sorts documents as texts: doc10, doc2, doc9."""
     chunks = [hit(name, rank, source=name) for rank, name in enumerate(["doc2", "doc9", "doc10"])]
     random.Random(4).shuffle(chunks)
-    assert texts(arrange(chunks, source_order="natural")) == ["doc2", "doc9", "doc10"]
+    assert texts(arrange(chunks, source_ranking="name")) == ["doc2", "doc9", "doc10"]
     assert texts(arrange(chunks)) == ["doc2", "doc9", "doc10"]
 
 
 SAME_IN_EVERY_PROCESS = """
 from oprag import Chunk, build_context
 chunks = [Chunk(f"t{n}", n, metadata={"source": f"document {n * 7 % 11}", "page": 40 - n}) for n in range(40)]
-for source_order in ("best", "total", "natural"):
-    print(build_context(chunks, source_order=source_order).text)
+for source_ranking in ("best_first", "score_sum", "name"):
+    print(build_context(chunks, source_ranking=source_ranking).text)
 """
 
 
@@ -138,7 +147,7 @@ def test_f12_a_chunk_without_an_index_is_no_key_error():
     with pytest.warns(PositionWarning, match="have no position"):
         assert texts(arrange(chunks)) == ["a", "b", "no index"]
     with pytest.raises(MissingPositionError, match="1 of 3 chunks have no position") as caught:
-        arrange(chunks, missing_position="error")
+        arrange(chunks, on_missing_position="error")
     assert caught.value.value.text == "no index"
 
 
@@ -166,7 +175,7 @@ def test_f13_an_offset_of_minus_one_is_no_place_in_the_text():
     found = len(pieces) - len(lost)
     assert texts(context.kept[:found]) == [piece for piece, start in pieces if start != -1]
     assert sorted(texts(context.kept[found:])) == sorted(lost)
-    assert (context.sources[0].rung, context.sources[0].missing) == (Rung.OFFSET, len(lost))
+    assert (context.sources[0].kind, context.sources[0].missing) == (PositionKind.OFFSET, len(lost))
     # And the way out: the original text says where they stand.
     located = locate_positions(chunks, {"book": text})
     placed = [hit(each.chunk.text, each.chunk.rank, **each.metadata) for each in located]
@@ -208,6 +217,6 @@ def test_f14_a_repeating_text_is_not_stitched_by_offsets():
 def test_f15_reordering_repeats_no_chunk():
     """AutoRAG's long_context_reorder appends a copy of the best passage to the end instead of moving it."""
     chunks = [hit(f"text {rank}", rank, chunk_index=rank) for rank in range(7)]
-    for order in ("source", "rank", "reverse", "edges", "random"):
+    for order in ("source", "rank", "reverse_rank", "edges", "random"):
         assert sorted(ranks(arrange(chunks, order=order))) == list(range(7))
         assert sorted(ranks(build_context(chunks, order=order).kept)) == list(range(7))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Chunk, PositionWarning, Rung, arrange, build_context
+from oprag import Chunk, PositionKind, PositionWarning, arrange, build_context
 from oprag.links import chain_keys
 from tests.helpers import texts
 
@@ -97,7 +97,7 @@ def test_any_part_of_a_line_is_ordered_inside_its_runs(order, count):
         assert [number - places[0][1] for _, number in places] == [place - places[0][0] for place, _ in places]
 
 
-# --- places beside chunks on a better rung ---
+# --- places beside chunks on a better kind ---
 
 
 def node(name: str, number: int | None = None, **links: Any) -> Chunk:
@@ -168,20 +168,20 @@ def test_a_chunk_without_a_stamp_is_placed_by_its_links(chunks):
     for shuffled in shuffles(chunks):
         context = build_context(shuffled, stitch=False)
         assert texts(context.kept) == texts(chunks)
-        assert [(report.rung, report.missing) for report in context.sources] == [(Rung.STAMPED, 0)]
+        assert [(report.kind, report.missing) for report in context.sources] == [(PositionKind.STAMPED, 0)]
         assert texts(build_context(context.kept, stitch=False).kept) == texts(chunks)
 
 
 @pytest.mark.parametrize(
-    ("metadata", "rung"),
+    ("metadata", "kind"),
     [
-        ([{"start_index": 0}, {"start_index": -1}, {"start_index": 50}], Rung.OFFSET),
-        ([{"page": 1, "start_index": 9}, {"page": 1}, {"page": 2, "start_index": 0}], Rung.PAGE_OFFSET),
-        ([{"page_label": "iv", "start_index": 9}, {}, {"page_label": "1", "start_index": 0}], Rung.PAGE_OFFSET),
+        ([{"start_index": 0}, {"start_index": -1}, {"start_index": 50}], PositionKind.OFFSET),
+        ([{"page": 1, "start_index": 9}, {"page": 1}, {"page": 2, "start_index": 0}], PositionKind.PAGE_OFFSET),
+        ([{"page_label": "iv", "start_index": 9}, {}, {"page_label": "1", "start_index": 0}], PositionKind.PAGE_OFFSET),
     ],
 )
 @pytest.mark.parametrize("link", [{"previous_id": "0"}, {"next_id": "2"}])
-def test_links_add_to_offsets_too(metadata, rung, link):
+def test_links_add_to_offsets_too(metadata, kind, link):
     chunks = [
         Chunk(str(number), 0, source="book", id=str(number), metadata=each, **(link if number == 1 else {}))
         for number, each in enumerate(metadata)
@@ -189,7 +189,7 @@ def test_links_add_to_offsets_too(metadata, rung, link):
     for shuffled in shuffles(chunks):
         context = build_context(shuffled)
         assert texts(context.kept) == ["0", "1", "2"]
-        assert [(report.rung, report.missing) for report in context.sources] == [(rung, 0)]
+        assert [(report.kind, report.missing) for report in context.sources] == [(kind, 0)]
 
 
 def test_a_first_page_can_have_chunks_before_it():

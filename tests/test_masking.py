@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oprag.masking import describe, listed, safe, without_keys
-from oprag.rung import Rung
+from oprag.rung import PositionKind
 
 KEY = "made-up-value-of-a-key"
 
@@ -126,7 +126,7 @@ def test_a_secret_that_begins_as_another_one_does_is_masked_as_a_whole(monkeypat
         (np.float64(0.5), "0.5"),
         (np.int64(3), "3"),
         (np.float32(0.5), "0.5"),
-        (Rung.KEY, str(Rung.KEY.value)),
+        (PositionKind.KEY, str(PositionKind.KEY.value)),
         (True, "True"),
         (None, "None"),
         (["a", 1, None], "['a', 1, None]"),

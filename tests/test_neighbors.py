@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Assembly, Chunk, ChunkError, OptionError, build_context
+from oprag import Chunk, ChunkError, ContextOptions, OptionError, build_context
 from tests.helpers import hit, ranks, texts
 
 Reader = Callable[[Chunk, int], Iterable[Chunk]]
@@ -100,7 +100,7 @@ def test_the_budget_takes_hits_first_and_then_the_neighbours_of_the_best():
     assert sorted(places(drop.chunk for drop in context.dropped)) == [0, 4, 5, 6, 8, 9]
 
 
-@pytest.mark.parametrize(("order", "expected"), [("rank", [7, 2, 6, 8, 1, 3]), ("reverse", [3, 1, 8, 6, 2, 7])])
+@pytest.mark.parametrize(("order", "expected"), [("rank", [7, 2, 6, 8, 1, 3]), ("reverse_rank", [3, 1, 8, 6, 2, 7])])
 def test_in_other_orders_neighbours_stand_behind_the_hits(order, expected):
     context = build_context([found(7, 0), found(2, 1)], order=order, neighbors=1, read_neighbors=reader(book(10)))
     assert places(context.kept) == expected
@@ -163,6 +163,6 @@ def test_nothing_given_is_changed():
     all_chunks = book(5)
     before = [dict(vars(chunk)) for chunk in all_chunks]
     hits = [found(2, 0)]
-    build_context(hits, Assembly(neighbors=1), read_neighbors=reader(all_chunks))
+    build_context(hits, ContextOptions(neighbors=1), read_neighbors=reader(all_chunks))
     assert [vars(chunk) for chunk in all_chunks] == before
     assert hits == [found(2, 0)]

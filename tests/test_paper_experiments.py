@@ -166,7 +166,9 @@ def test_the_readme_has_it_with_the_sums_of_its_grid(name, experiment):
     # No call more than answers: what is routed on is asked by long_context as well, see below.
     assert calls == answers
     read = sum(
-        n * (cell.assembly.token_budget or 128 * (cell.assembly.k or 0)) for cell, n in cells if cell.method == "stuff"
+        n * (cell.context_options.token_budget or 128 * (cell.context_options.k or 0))
+        for cell, n in cells
+        if cell.method == "stuff"
     )
     if name != "self_route":
         assert tokens.startswith(f"{round(read / 1e6):,} million")

@@ -2,7 +2,7 @@ import warnings
 
 import pytest
 
-from oprag import Chunk, PositionWarning, Rung, SourceReport, SourceWarning, arrange, build_context
+from oprag import Chunk, PositionKind, PositionWarning, SourceReport, SourceWarning, arrange, build_context
 from oprag.place import group_by_source, place
 from tests.helpers import hit, ranks
 
@@ -15,7 +15,7 @@ def test_source_position_and_span_are_filled_in():
     assert chunk.span == (100, 104, None)
 
 
-def test_each_source_has_its_own_rung_and_report():
+def test_each_source_has_its_own_kind_and_report():
     chunks = [
         hit("a", 0, source="one", chunk_index=1),
         hit("b", 1, source="two", page=1),
@@ -24,8 +24,8 @@ def test_each_source_has_its_own_rung_and_report():
     ]
     placed = place(chunks, None, None)
     assert placed.sources == (
-        SourceReport("one", Rung.STAMPED, "chunk_index", chunks=2, missing=0),
-        SourceReport("two", Rung.COARSE, "page", chunks=2, missing=1),
+        SourceReport("one", PositionKind.STAMPED, "chunk_index", chunks=2, missing=0),
+        SourceReport("two", PositionKind.PAGE, "page", chunks=2, missing=1),
     )
     assert ranks(placed.chunks) == [0, 1, 2, 3]
 
@@ -42,7 +42,7 @@ def test_groups_stand_in_the_sequence_of_their_best_chunks():
 
 
 def test_what_was_found_before_is_kept():
-    # Alone, the two chunks would be placed by the better rung that only they have.
+    # Alone, the two chunks would be placed by the better kind that only they have.
     chunks = [
         hit("a", 0, page=2, start_index=0),
         hit("b", 1, page=1, start_index=900),
@@ -50,9 +50,9 @@ def test_what_was_found_before_is_kept():
         hit("d", 3, page=0),
     ]
     context = build_context(chunks, k=2)
-    assert {report.rung for report in context.sources} == {Rung.COARSE}
+    assert {report.kind for report in context.sources} == {PositionKind.PAGE}
     again = build_context(context.kept)
-    assert {report.rung for report in again.sources} == {Rung.COARSE}
+    assert {report.kind for report in again.sources} == {PositionKind.PAGE}
     assert again.kept == context.kept
 
 
@@ -92,7 +92,7 @@ def test_chunks_without_a_position_are_warned_about_once(assemble):
 def test_one_chunk_without_a_position_is_warned_about(assemble, missing):
     chunks = [*(hit(f"text {number}", number, chunk_index=number) for number in range(9)), hit("lost", 9)]
     with pytest.warns(PositionWarning, match="have no position"):
-        assemble(chunks, missing_position=missing)
+        assemble(chunks, on_missing_position=missing)
 
 
 @pytest.mark.parametrize("assemble", [arrange, build_context])
@@ -152,7 +152,7 @@ def test_runs_of_links_whose_order_is_unknown_are_warned_about(assemble):
         assemble(chunks)
     assert caught[0].filename == __file__
     placed = place(chunks, None, None)
-    assert (placed.sources[0].rung, placed.sources[0].runs) == (Rung.CHAIN, 2)
+    assert (placed.sources[0].kind, placed.sources[0].runs) == (PositionKind.LINKS, 2)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_there_is_no_warning_where_the_order_is_known_well_enough(chunks):
         assert sorted(ranks(arrange(chunks))) == ranks(chunks)
 
 
-@pytest.mark.parametrize("options", [{"k": 1}, {"fetch_k": 1}, {"k": 2, "token_budget": 1, "count_tokens": len}])
+@pytest.mark.parametrize("options", [{"k": 1}, {"max_candidates": 1}, {"k": 2, "token_budget": 1, "count_tokens": len}])
 def test_what_is_not_kept_is_not_warned_about(options):
     chunks = [hit("a", 0, page=1), hit("bb", 1), hit("cc", 2, page=1)]
     with warnings.catch_warnings():
@@ -208,7 +208,7 @@ def test_offsets_that_contradict_each_other_are_warned_about_as_such(missing):
     # A splitter that begins anew in each section.
     chunks = [hit(text, rank, start_index=0) for rank, text in enumerate("ab")]
     with pytest.warns(PositionWarning, match="offsets of a source contradict.*start_index.*stamp_positions") as caught:
-        arrange(chunks, missing_position=missing)
+        arrange(chunks, on_missing_position=missing)
     assert len(caught) == 1
     assert "add_start_index" not in str(caught[0].message)
 

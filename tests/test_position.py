@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Chunk, Rung, Span, build_context
+from oprag import Chunk, PositionKind, Span, build_context
 from oprag.position import COARSE_FIELDS, PAGE_FIELDS, STAMPED_FIELDS, Placement, PositionKey, find_positions
 
 
@@ -22,8 +22,8 @@ def place_all(
     return find_positions(chunks, position_key)
 
 
-def rungs(metadata: Sequence[Any], **options: Any) -> list[Rung]:
-    return [position.rung for position in place_all(metadata, **options).positions]
+def kinds(metadata: Sequence[Any], **options: Any) -> list[PositionKind]:
+    return [position.kind for position in place_all(metadata, **options).positions]
 
 
 def sequence(metadata: Sequence[Any], **options: Any) -> list[int]:
@@ -34,19 +34,19 @@ def sequence(metadata: Sequence[Any], **options: Any) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("rung", "field", "metadata"),
+    ("kind", "field", "metadata"),
     [
-        *((Rung.STAMPED, field, {field: 4}) for field in STAMPED_FIELDS),
-        *((Rung.PAGE_OFFSET, f"{page}, start_index", {page: 4, "start_index": 0}) for page in PAGE_FIELDS),
-        (Rung.OFFSET, "start_char_idx", {"start_char_idx": 4}),
-        *((Rung.COARSE, field, {field: "4"}) for field in (*PAGE_FIELDS, *COARSE_FIELDS)),
-        (Rung.NONE, "", {"title": 4}),
+        *((PositionKind.STAMPED, field, {field: 4}) for field in STAMPED_FIELDS),
+        *((PositionKind.PAGE_OFFSET, f"{page}, start_index", {page: 4, "start_index": 0}) for page in PAGE_FIELDS),
+        (PositionKind.OFFSET, "start_char_idx", {"start_char_idx": 4}),
+        *((PositionKind.PAGE, field, {field: "4"}) for field in (*PAGE_FIELDS, *COARSE_FIELDS)),
+        (PositionKind.NONE, "", {"title": 4}),
     ],
 )
-def test_each_rung_says_what_it_was_read_from(rung, field, metadata):
+def test_each_kind_says_what_it_was_read_from(kind, field, metadata):
     (position,) = place_all([metadata]).positions
-    assert (position.rung, position.field) == (rung, field)
-    assert position.known == (rung is not Rung.NONE)
+    assert (position.kind, position.field) == (kind, field)
+    assert position.known == (kind is not PositionKind.NONE)
 
 
 def test_no_chunks_have_no_positions():
@@ -57,37 +57,37 @@ EVERY = {"chunk_index": 4, "page": 2, "start_index": 40}
 
 
 @pytest.mark.parametrize(
-    ("other", "rung"),
+    ("other", "kind"),
     [
-        ({"chunk_index": 5, "page": 2, "start_index": 50}, Rung.STAMPED),
-        ({"chunk_index": None, "page": 2, "start_index": 50}, Rung.PAGE_OFFSET),
-        ({"page": None, "start_index": 50}, Rung.OFFSET),
-        ({"page": 3, "start_index": -1}, Rung.COARSE),
+        ({"chunk_index": 5, "page": 2, "start_index": 50}, PositionKind.STAMPED),
+        ({"chunk_index": None, "page": 2, "start_index": 50}, PositionKind.PAGE_OFFSET),
+        ({"page": None, "start_index": 50}, PositionKind.OFFSET),
+        ({"page": 3, "start_index": -1}, PositionKind.PAGE),
     ],
 )
-def test_the_highest_rung_that_covers_every_chunk_is_taken(other, rung):
-    assert rungs([EVERY, other]) == [rung, rung]
+def test_the_highest_kind_that_covers_every_chunk_is_taken(other, kind):
+    assert kinds([EVERY, other]) == [kind, kind]
     assert sequence([other, EVERY]) == [1, 0]
 
 
-def test_without_full_cover_the_rung_that_covers_most_is_taken():
+def test_without_full_cover_the_kind_that_covers_most_is_taken():
     metadata = [{"chunk_index": 1}, {"start_index": 90}, {"start_index": 10}, {}]
-    assert rungs(metadata) == [Rung.NONE, Rung.OFFSET, Rung.OFFSET, Rung.NONE]
+    assert kinds(metadata) == [PositionKind.NONE, PositionKind.OFFSET, PositionKind.OFFSET, PositionKind.NONE]
 
 
-def test_of_rungs_that_cover_as_many_the_highest_is_taken():
-    assert rungs([{"chunk_index": 1}, {"page": 3}]) == [Rung.STAMPED, Rung.NONE]
-    assert rungs([{"page": 3}, {"start_index": 30}, {}]) == [Rung.NONE, Rung.OFFSET, Rung.NONE]
+def test_of_kinds_that_cover_as_many_the_highest_is_taken():
+    assert kinds([{"chunk_index": 1}, {"page": 3}]) == [PositionKind.STAMPED, PositionKind.NONE]
+    assert kinds([{"page": 3}, {"start_index": 30}, {}]) == [PositionKind.NONE, PositionKind.OFFSET, PositionKind.NONE]
 
 
 @pytest.mark.parametrize(
     "value", [None, -1, "-1", True, float("nan"), float("inf"), "", "x", [1], {"a": 1}, Decimal("NaN")]
 )
 def test_a_value_that_does_not_count_leaves_the_chunk_without_a_position(value):
-    assert rungs([{"chunk_index": 1}, {"chunk_index": value}, {"chunk_index": 0}]) == [
-        Rung.STAMPED,
-        Rung.NONE,
-        Rung.STAMPED,
+    assert kinds([{"chunk_index": 1}, {"chunk_index": value}, {"chunk_index": 0}]) == [
+        PositionKind.STAMPED,
+        PositionKind.NONE,
+        PositionKind.STAMPED,
     ]
 
 
@@ -97,49 +97,50 @@ def test_numbers_of_all_types_stand_in_one_order(field):
     assert sequence([{field: value} for value in values]) == [6, 3, 5, 1, 2, 4, 0]
 
 
-# --- rungs that contradict themselves ---
+# --- kinds that contradict themselves ---
 
 
 def test_a_stamp_that_stands_for_two_texts_is_void():
     restarting = [{"chunk_index": 0, "page": 2}, {"chunk_index": 0, "page": 1}, {"chunk_index": 1, "page": 1}]
-    assert rungs(restarting) == [Rung.COARSE] * 3
+    assert kinds(restarting) == [PositionKind.PAGE] * 3
 
 
 def test_a_stamp_that_stands_for_one_text_twice_is_a_duplicate():
-    assert rungs([{"chunk_index": 0}, {"chunk_index": 0}], texts=["same", "same"]) == [Rung.STAMPED] * 2
+    assert kinds([{"chunk_index": 0}, {"chunk_index": 0}], texts=["same", "same"]) == [PositionKind.STAMPED] * 2
 
 
 @pytest.mark.parametrize(
-    ("offsets", "rung"), [([0, 90, 180], Rung.PAGE_OFFSET), ([None] * 3, Rung.COARSE), ([0, -1, -1], Rung.COARSE)]
+    ("offsets", "known"),
+    [([0, 90, 180], PositionKind.PAGE_OFFSET), ([None] * 3, PositionKind.PAGE), ([0, -1, -1], PositionKind.PAGE)],
 )
 @pytest.mark.parametrize("field", PAGE_FIELDS)
 @pytest.mark.parametrize("kind", [int, str, float])
-def test_a_stamp_that_was_given_page_by_page_is_void(offsets, rung, field, kind):
+def test_a_stamp_that_was_given_page_by_page_is_void(offsets, known, field, kind):
     # Each page of a file was stamped alone: the numbers begin anew, and only the pages tell.
     metadata = [
         {"chunk_index": number, field: kind(page), "start_index": offset}
         for number, page, offset in zip([0, 1, 2], [2, 1, 1], offsets, strict=True)
     ]
-    assert rungs(metadata) == [rung] * 3
+    assert kinds(metadata) == [known] * 3
 
 
 def test_a_stamp_that_goes_with_the_pages_is_good():
     metadata = [{"chunk_index": number, "page": page} for number, page in [(7, 3), (2, 1), (0, 0), (3, 1), (9, 3)]]
-    assert rungs(metadata) == [Rung.STAMPED] * 5
+    assert kinds(metadata) == [PositionKind.STAMPED] * 5
 
 
 def test_pages_that_do_not_cover_the_source_say_nothing_about_its_stamp():
-    assert rungs([{"chunk_index": 0, "page": 2}, {"chunk_index": 1, "page": 1}, {"chunk_index": 2}]) == (
-        [Rung.STAMPED] * 3
+    assert kinds([{"chunk_index": 0, "page": 2}, {"chunk_index": 1, "page": 1}, {"chunk_index": 2}]) == (
+        [PositionKind.STAMPED] * 3
     )
 
 
 def test_labels_that_restart_do_not_speak_against_the_stamp_of_one_call():
     # As LlamaIndex reads merged files: stamped in one call, with printed page numbers.
     metadata = [{"chunk_index": n, "page_label": label, "chunk_numbering": "n1"} for n, label in enumerate("12312")]
-    assert rungs(metadata) == [Rung.STAMPED] * 5
+    assert kinds(metadata) == [PositionKind.STAMPED] * 5
     # Another tool may have stamped page by page.
-    assert rungs([{**each, "chunk_numbering": None} for each in metadata]) == [Rung.COARSE] * 5
+    assert kinds([{**each, "chunk_numbering": None} for each in metadata]) == [PositionKind.PAGE] * 5
 
 
 @pytest.mark.parametrize("offsets", [[None] * 6, [0, 90, 0, 0, 90, 0]])
@@ -150,21 +151,21 @@ def test_pages_that_restart_do_not_speak_against_the_stamp_of_one_call(field, of
         {"chunk_index": n, field: page, "start_index": offset, "chunk_numbering": "n1"}
         for n, (page, offset) in enumerate(zip([1, 1, 2, 1, 1, 2], offsets, strict=True))
     ]
-    assert rungs(metadata) == [Rung.STAMPED] * 6
+    assert kinds(metadata) == [PositionKind.STAMPED] * 6
 
 
 @pytest.mark.parametrize("other", ["n2", None, 5])
 def test_stamps_of_two_calls_are_void(other):
     metadata = [{"chunk_index": 0, "chunk_numbering": "n1"}, {"chunk_index": 1, "chunk_numbering": other}]
-    assert rungs(metadata) == [Rung.NONE] * 2
-    assert rungs([{**each, "row": row} for row, each in enumerate(metadata)]) == [Rung.COARSE] * 2
-    assert rungs([{**each, "split_id": row} for row, each in enumerate(metadata)]) == [Rung.STAMPED] * 2
-    assert rungs(metadata, position_key="chunk_index") == [Rung.KEY] * 2
+    assert kinds(metadata) == [PositionKind.NONE] * 2
+    assert kinds([{**each, "row": row} for row, each in enumerate(metadata)]) == [PositionKind.PAGE] * 2
+    assert kinds([{**each, "split_id": row} for row, each in enumerate(metadata)]) == [PositionKind.STAMPED] * 2
+    assert kinds(metadata, position_key="chunk_index") == [PositionKind.KEY] * 2
 
 
 def test_a_chunk_without_a_number_has_no_numbering():
     metadata = [{"chunk_index": 1, "chunk_numbering": "n1"}, {}, {"chunk_index": 0, "chunk_numbering": "n1"}]
-    assert rungs(metadata) == [Rung.STAMPED, Rung.NONE, Rung.STAMPED]
+    assert kinds(metadata) == [PositionKind.STAMPED, PositionKind.NONE, PositionKind.STAMPED]
 
 
 @pytest.mark.parametrize("labels", [["Cover", "i", "ii", "1", "2"], ["1", "A-1", "2"], ["1", "2", "i"]])
@@ -172,7 +173,7 @@ def test_a_stamp_goes_before_labels_whose_order_is_a_guess(labels):
     metadata = [
         {"chunk_index": number, "page_label": label, "start_char_idx": 0} for number, label in enumerate(labels)
     ]
-    assert rungs(metadata) == [Rung.STAMPED] * len(labels)
+    assert kinds(metadata) == [PositionKind.STAMPED] * len(labels)
 
 
 def test_another_stamp_may_still_be_good():
@@ -182,49 +183,49 @@ def test_another_stamp_may_still_be_good():
 
 def test_offsets_that_restart_on_each_page_need_the_page():
     metadata = [{"page": 2, "start_index": 0}, {"page": 1, "start_index": 500}, {"page": 1, "start_index": 0}]
-    assert rungs(metadata) == [Rung.PAGE_OFFSET] * 3
+    assert kinds(metadata) == [PositionKind.PAGE_OFFSET] * 3
     assert sequence(metadata) == [2, 1, 0]
 
 
 def test_offsets_that_restart_in_each_section_are_void():
     restarting = [{"start_index": 0}, {"start_index": 0}, {"start_index": 500}]
-    assert rungs(restarting) == [Rung.NONE] * 3
-    assert rungs([{"page": 1, **each} for each in restarting]) == [Rung.COARSE] * 3
+    assert kinds(restarting) == [PositionKind.NONE] * 3
+    assert kinds([{"page": 1, **each} for each in restarting]) == [PositionKind.PAGE] * 3
 
 
 def test_labels_that_restart_are_void_with_and_without_the_offsets():
     restarting = [{"page_label": label, "start_index": 0} for label in "2121"]
-    assert rungs(restarting) == [Rung.NONE] * 4
+    assert kinds(restarting) == [PositionKind.NONE] * 4
     # What else there is may still be good.
-    assert rungs([{**each, "row": row} for row, each in enumerate(restarting)]) == [Rung.COARSE] * 4
-    assert rungs([{**each, "page": page} for page, each in enumerate(restarting)]) == [Rung.PAGE_OFFSET] * 4
+    assert kinds([{**each, "row": row} for row, each in enumerate(restarting)]) == [PositionKind.PAGE] * 4
+    assert kinds([{**each, "page": page} for page, each in enumerate(restarting)]) == [PositionKind.PAGE_OFFSET] * 4
 
 
 def test_labels_that_restart_do_not_speak_against_a_stamp():
     metadata = [{"chunk_index": n, "page_label": label, "start_index": 0} for n, label in enumerate("1212")]
-    assert rungs(metadata) == [Rung.STAMPED] * 4
+    assert kinds(metadata) == [PositionKind.STAMPED] * 4
 
 
 def test_page_numbers_are_good_where_offsets_restart_in_each_section_of_a_page():
     # A reader that makes a document for each element of a page, split with offsets.
     metadata = [{"page_number": page, "start_index": 0} for page in (2, 1, 1, 2)]
-    assert rungs(metadata) == [Rung.COARSE] * 4
+    assert kinds(metadata) == [PositionKind.PAGE] * 4
     assert sequence(metadata) == [1, 2, 0, 3]
 
 
 def test_offsets_that_overlap_with_other_text_are_void():
     texts = ["one section of text", "another section", "the end"]
-    assert rungs([{"start_index": 0}, {"start_index": 4}, {"start_index": 900}], texts=texts) == [Rung.NONE] * 3
+    assert kinds([{"start_index": 0}, {"start_index": 4}, {"start_index": 900}], texts=texts) == [PositionKind.NONE] * 3
 
 
 def test_offsets_that_overlap_with_the_same_text_are_good():
     texts = ["one section of text", "section of text and more", "of"]
     metadata = [{"start_index": 0}, {"start_index": 4}, {"start_index": 12}]
-    assert rungs(metadata, texts=texts) == [Rung.OFFSET] * 3
+    assert kinds(metadata, texts=texts) == [PositionKind.OFFSET] * 3
 
 
 def test_a_coarse_number_may_be_shared():
-    assert rungs([{"page": 1}, {"page": 1}, {"page": 0}]) == [Rung.COARSE] * 3
+    assert kinds([{"page": 1}, {"page": 1}, {"page": 0}]) == [PositionKind.PAGE] * 3
 
 
 # --- pages ---
@@ -259,7 +260,7 @@ def test_links_are_taken_before_pages():
         Chunk("a", 1, id="a", next_id="b", metadata={"page": 1}),
     ]
     positions = find_positions(chunks).positions
-    assert [position.rung for position in positions] == [Rung.CHAIN, Rung.CHAIN]
+    assert [position.kind for position in positions] == [PositionKind.LINKS, PositionKind.LINKS]
     assert positions[1].key < positions[0].key
 
 
@@ -269,7 +270,7 @@ def test_links_that_connect_few_chunks_give_way_to_what_covers_more():
         Chunk("a", 1, id="a", next_id="b", metadata={"page": 1}),
         Chunk("z", 2, id="z", metadata={"page": 2}),
     ]
-    assert {position.rung for position in find_positions(chunks).positions} == {Rung.COARSE}
+    assert {position.kind for position in find_positions(chunks).positions} == {PositionKind.PAGE}
 
 
 # --- position_key ---
@@ -277,7 +278,7 @@ def test_links_that_connect_few_chunks_give_way_to_what_covers_more():
 
 def test_a_position_key_replaces_the_ladder():
     metadata = [{"chunk_index": 0, "verse": 7}, {"chunk_index": 1, "verse": 3}, {"chunk_index": 2}]
-    assert rungs(metadata, position_key="verse") == [Rung.KEY, Rung.KEY, Rung.NONE]
+    assert kinds(metadata, position_key="verse") == [PositionKind.KEY, PositionKind.KEY, PositionKind.NONE]
     assert sequence(metadata, position_key="verse") == [1, 0]
 
 
@@ -335,14 +336,14 @@ def test_the_values_of_a_position_key_may_be_of_any_type():
     ],
 )
 def test_a_value_of_a_position_key_that_does_not_count_is_no_position(value):
-    assert rungs([{"at": value}, {"at": 1}], position_key="at") == [Rung.NONE, Rung.KEY]
+    assert kinds([{"at": value}, {"at": 1}], position_key="at") == [PositionKind.NONE, PositionKind.KEY]
 
 
 def test_a_value_that_is_nested_very_deeply_is_no_foreign_error():
     nested: object = 1
     for _ in range(5000):
         nested = [nested]
-    assert rungs([{"at": nested}, {"at": 1}], position_key="at")[1] is Rung.KEY
+    assert kinds([{"at": nested}, {"at": 1}], position_key="at")[1] is PositionKind.KEY
 
 
 @given(
@@ -379,10 +380,10 @@ def test_spans_without_a_page_count_from_the_start_of_the_source():
     assert place_all([{"start_index": 5, "": "x"}, {"start_index": 50, "": "y"}]).spans == [Span(5, 11), Span(50, 56)]
 
 
-def test_spans_are_read_beside_a_better_rung():
+def test_spans_are_read_beside_a_better_kind():
     placement = place_all([{"chunk_index": 3, "start_index": 70}, {"chunk_index": 2, "start_index": 20}])
     assert placement.spans == [Span(70, 76), Span(20, 26)]
-    assert placement.positions[0].rung is Rung.STAMPED
+    assert placement.positions[0].kind is PositionKind.STAMPED
 
 
 def test_offsets_that_contradict_each_other_are_no_spans():
@@ -395,7 +396,9 @@ def test_the_page_of_a_span_is_the_one_that_it_counts_from():
     context = build_context(chunks, header="{page}", separator="|")
     assert context.text == "1\ntext 2|1\ntext 1|2\ntext 0"
     assert [chunk.span for chunk in context.kept] == [spans[2], spans[1], spans[0]]
-    assert [(report.rung, report.field) for report in context.sources] == [(Rung.PAGE_OFFSET, "span.page, span")]
+    assert [(report.kind, report.field) for report in context.sources] == [
+        (PositionKind.PAGE_OFFSET, "span.page, span")
+    ]
     assert [drop.reason for drop in context.dropped] == []
     # Under another key the spans are read again.
     again = build_context(context.kept, position_key=lambda chunk: chunk.rank)
@@ -407,7 +410,11 @@ def test_offsets_on_a_page_are_not_those_of_the_source():
     spans = [Span(0, 6, 2), Span(40, 46, 1), Span(5, 11)]
     chunks = [Chunk(f"text {rank}", rank, source="book", span=span) for rank, span in enumerate(spans)]
     positions = find_positions(chunks).positions
-    assert [position.rung for position in positions] == [Rung.PAGE_OFFSET, Rung.PAGE_OFFSET, Rung.NONE]
+    assert [position.kind for position in positions] == [
+        PositionKind.PAGE_OFFSET,
+        PositionKind.PAGE_OFFSET,
+        PositionKind.NONE,
+    ]
     assert positions[1].key < positions[0].key
 
 
@@ -420,7 +427,7 @@ def test_the_page_of_a_span_may_be_a_label(label):
 
 def test_a_page_in_source_sorts_beside_a_file():
     metadata = [{"source": "10", "file_path": "a.pdf"}, {"source": "9", "file_path": "a.pdf"}]
-    assert rungs(metadata) == [Rung.COARSE] * 2
+    assert kinds(metadata) == [PositionKind.PAGE] * 2
     assert sequence(metadata) == [1, 0]
     assert sequence([{**each, "start_index": 5} for each in metadata]) == [1, 0]
 
@@ -436,6 +443,6 @@ def test_the_seconds_that_a_chunk_begins_with_are_a_position(seconds):
     metadata = [{"source": url, "start_seconds": each} if each is not None else {"source": url} for each in seconds]
     placement = place_all([{**each, "start_index": 0} for each in metadata])
     assert placement.positions[1].key < placement.positions[0].key
-    assert placement.positions[0].rung is Rung.PAGE_OFFSET
+    assert placement.positions[0].kind is PositionKind.PAGE_OFFSET
     assert placement.spans[0] == Span(0, 6, "90 s")
     assert sequence(metadata) == [1, 0]

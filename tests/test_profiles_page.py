@@ -13,7 +13,7 @@ from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import TextNode
 
-from oprag import Assembly, __version__
+from oprag import ContextOptions, __version__
 from oprag.profile import Profile, read_profile
 from oprag.providers.tokenizing import COUNTERS
 
@@ -58,7 +58,7 @@ def test_blocks_run_as_they_stand(names, capsys, monkeypatch, tmp_path):
 def test_the_shown_file_is_read(tmp_path):
     path = tmp_path / "oprag.toml"
     path.write_text(SHOWN, encoding="utf-8")
-    assert read_profile(path).as_assembly().order == "source"
+    assert read_profile(path).as_context_options().order == "source"
 
 
 def test_every_named_counter_and_no_other_is_named():
@@ -69,7 +69,7 @@ def test_every_named_counter_and_no_other_is_named():
 
 def test_functions_that_are_named_are_options_that_can_be_functions():
     named = re.findall(r"`(\w+)=`", PAGE.split("Give them as keywords (")[1].split(")")[0])
-    assert set(named) <= {one.name for one in fields(Assembly) if one.metadata["function"]}
+    assert set(named) <= {one.name for one in fields(ContextOptions) if one.metadata["function"]}
 
 
 def test_the_tables_are_those_of_a_profile():

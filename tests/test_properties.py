@@ -186,7 +186,7 @@ common = {
     "k": limits,
     "token_budget": st.none() | st.integers(1, 150),
     "count_tokens": st.sampled_from([len, roots, squares, overhead]),
-    "missing_position": st.sampled_from(["last", "first", "drop", "error"]),
+    "on_missing_position": st.sampled_from(["last", "first", "drop", "error"]),
     "source_key": st.sampled_from([None, None, "title", ("title", "url"), by_page]),
     "position_key": st.sampled_from([None, None, None, "chunk_index", ("page", "start_index"), by_index]),
     "stitch": st.booleans(),
@@ -198,8 +198,8 @@ in_source_order = st.fixed_dictionaries(common)
 any_options = st.fixed_dictionaries(
     {
         **common,
-        "order": st.sampled_from(["source", "source", "rank", "reverse", "edges", "random"]),
-        "source_order": st.sampled_from(["best", "best_last", "total", "natural", len]),
+        "order": st.sampled_from(["source", "source", "rank", "reverse_rank", "edges", "random"]),
+        "source_ranking": st.sampled_from(["best_first", "best_last", "score_sum", "name", len]),
         "seed": st.integers(0, 3),
     }
 )
@@ -312,7 +312,7 @@ def test_assembling_what_was_kept_gives_the_same_again(chunks, options):
 
 @given(retrieved(), any_options)
 def test_arranging_orders_as_a_context_does(chunks, options):
-    orders = ("order", "seed", "source_order", "missing_position", "source_key", "position_key")
+    orders = ("order", "seed", "source_ranking", "on_missing_position", "source_key", "position_key")
     chosen = {name: options[name] for name in orders}
     try:
         arranged = arrange(chunks, **chosen)
@@ -321,7 +321,11 @@ def test_arranging_orders_as_a_context_does(chunks, options):
         return
     context = build_context(chunks, **chosen)
     duplicates = {drop.chunk.rank for drop in context.dropped if drop.reason == "duplicate"}
-    if chosen["order"] in ("source", "rank", "reverse") and chosen["source_order"] in ("best", "best_last", "natural"):
+    if chosen["order"] in ("source", "rank", "reverse_rank") and chosen["source_ranking"] in (
+        "best_first",
+        "best_last",
+        "name",
+    ):
         assert [rank for rank in ranks(arranged) if rank not in duplicates] == ranks(context.kept)
     else:
         assert {*ranks(arranged)} - duplicates == {*ranks(context.kept)}

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from oprag import Assembly, Chunk, OptionError, build_context
+from oprag import Chunk, ContextOptions, OptionError, build_context
 from oprag.masking import describe
 from oprag.render import header_of, render
 from oprag.stitch import Passage
@@ -17,7 +17,7 @@ def rendered(chunks: Iterable[Chunk], **options: Any) -> str:
 
 
 def test_nothing_renders_as_nothing():
-    assert render([], Assembly(header="# {source}", gap="...")) == ""
+    assert render([], ContextOptions(header="# {source}", gap="...")) == ""
 
 
 def test_passages_are_separated():
@@ -39,7 +39,7 @@ def test_a_gap_stands_between_passages_of_one_source_in_source_order():
     assert rendered(chunks, gap="") == "a0\n\na9\n\nb0\n\nb1"
 
 
-@pytest.mark.parametrize("order", ["rank", "reverse", "edges", "random"])
+@pytest.mark.parametrize("order", ["rank", "reverse_rank", "edges", "random"])
 def test_other_orders_have_no_gap(order):
     chunks = [hit("a0", 0, chunk_index=0), hit("a9", 1, chunk_index=9)]
     assert "[...]" not in rendered(chunks, gap="[...]", order=order)

@@ -2,12 +2,12 @@ import pickle
 
 import pytest
 
-from oprag import Position, Rung
+from oprag import Position, PositionKind
 from oprag.rung import NOWHERE
 
 
-def test_the_rungs_stand_best_first():
-    assert [rung.name for rung in sorted(Rung)] == [
+def test_the_kinds_stand_best_first():
+    assert [kind.name for kind in sorted(PositionKind)] == [
         "KEY",
         "STAMPED",
         "PAGE_OFFSET",
@@ -16,17 +16,26 @@ def test_the_rungs_stand_best_first():
         "COARSE",
         "NONE",
     ]
-    assert [rung.value for rung in sorted(Rung)] == list(range(7))
+    assert [kind.value for kind in sorted(PositionKind)] == list(range(7))
 
 
-@pytest.mark.parametrize("rung", Rung)
-def test_a_position_is_known_on_every_rung_but_the_last(rung):
-    assert Position((1,), rung).known == (rung is not Rung.NONE)
+@pytest.mark.parametrize("kind", PositionKind)
+def test_a_position_is_known_on_every_kind_but_the_last(kind):
+    assert Position((1,), kind).known == (kind is not PositionKind.NONE)
     assert not NOWHERE.known
 
 
 def test_a_position_is_a_value():
-    assert Position((1,), Rung.OFFSET, "start_index") == pickle.loads(
-        pickle.dumps(Position((1,), Rung.OFFSET, "start_index"))
+    assert Position((1,), PositionKind.OFFSET, "start_index") == pickle.loads(
+        pickle.dumps(Position((1,), PositionKind.OFFSET, "start_index"))
     )
-    assert len({Position((1,), Rung.OFFSET), Position((1,), Rung.OFFSET), Position((2,), Rung.OFFSET)}) == 2
+    assert (
+        len(
+            {
+                Position((1,), PositionKind.OFFSET),
+                Position((1,), PositionKind.OFFSET),
+                Position((2,), PositionKind.OFFSET),
+            }
+        )
+        == 2
+    )

@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 
-from oprag import Assembly, Chunk, MissingPositionError, Rung
+from oprag import Chunk, ContextOptions, MissingPositionError, PositionKind
 from oprag.place import place
 from oprag.select import select
 from tests.helpers import hit, ranks
 
 
 def chosen(chunks: Sequence[Chunk], **options: Any) -> tuple[list[int], list[tuple[int, str, float | None]]]:
-    kept, dropped = select(place(chunks, None, None).chunks, Assembly(**options))
+    kept, dropped = select(place(chunks, None, None).chunks, ContextOptions(**options))
     return ranks(kept), [(drop.chunk.rank, drop.reason, drop.figure) for drop in dropped]
 
 
@@ -27,14 +27,17 @@ def test_the_first_k_are_kept():
 
 
 def test_candidates_beyond_fetch_k_are_not_looked_at():
-    assert chosen(FIVE, k=2, fetch_k=3) == ([0, 1], [(3, "fetch_k", 3), (4, "fetch_k", 3), (2, "k", 2)])
+    assert chosen(FIVE, k=2, max_candidates=3) == (
+        [0, 1],
+        [(3, "max_candidates", 3), (4, "max_candidates", 3), (2, "k", 2)],
+    )
 
 
 def test_a_duplicate_makes_room_for_the_next_candidate():
     chunks = [hit("same", 0, chunk_index=1), hit("same", 1, chunk_index=1), hit("other", 2, chunk_index=2)]
     assert chosen(chunks, k=2) == ([0, 2], [(1, "duplicate", 0)])
-    # With `fetch_k` the room stays empty.
-    assert chosen(chunks, k=2, fetch_k=2) == ([0], [(2, "fetch_k", 2), (1, "duplicate", 0)])
+    # With `max_candidates` the room stays empty.
+    assert chosen(chunks, k=2, max_candidates=2) == ([0], [(2, "max_candidates", 2), (1, "duplicate", 0)])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def test_without_a_source_an_equal_id_makes_a_duplicate():
 
 def test_the_best_of_many_duplicates_is_kept():
     chunks = [hit("same", rank, chunk_index=1) for rank in (4, 2, 7)]
-    kept, dropped = select(sorted(place(chunks, None, None).chunks, key=lambda chunk: chunk.rank), Assembly())
+    kept, dropped = select(sorted(place(chunks, None, None).chunks, key=lambda chunk: chunk.rank), ContextOptions())
     assert ranks(kept) == [2]
     assert [(drop.chunk.rank, drop.figure) for drop in dropped] == [(4, 2), (7, 2)]
     assert "rank 2" in dropped[0].detail
@@ -83,19 +86,19 @@ def test_the_best_of_many_duplicates_is_kept():
 
 @pytest.mark.parametrize("policy", ["last", "first"])
 def test_a_chunk_without_a_position_is_kept(policy):
-    assert chosen([*FIVE[:3], hit("lost", 5)], missing_position=policy) == ([0, 1, 2, 5], [])
+    assert chosen([*FIVE[:3], hit("lost", 5)], on_missing_position=policy) == ([0, 1, 2, 5], [])
 
 
 def test_a_chunk_without_a_position_can_be_dropped():
     chunks = [hit("lost", 9), *FIVE[:3]]
     chunks.sort(key=lambda chunk: chunk.rank)
-    assert chosen(chunks, missing_position="drop", k=2) == ([0, 1], [(9, "missing_position", None), (2, "k", 2)])
+    assert chosen(chunks, on_missing_position="drop", k=2) == ([0, 1], [(9, "on_missing_position", None), (2, "k", 2)])
 
 
 def test_missing_positions_beyond_fetch_k_are_no_error():
     chunks = [*FIVE[:3], hit("lost", 5)]
-    assert chosen(chunks, missing_position="error", fetch_k=3) == ([0, 1, 2], [(5, "fetch_k", 3)])
+    assert chosen(chunks, on_missing_position="error", max_candidates=3) == ([0, 1, 2], [(5, "max_candidates", 3)])
     with pytest.raises(MissingPositionError) as caught:
-        chosen(chunks, missing_position="error", k=3)
-    assert caught.value.value.position.rung is Rung.NONE
+        chosen(chunks, on_missing_position="error", k=3)
+    assert caught.value.value.position.kind is PositionKind.NONE
     assert "source" in str(caught.value)

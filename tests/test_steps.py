@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from oprag.steps import Step, Steps, aobtain, obtain
+from oprag.steps import Step, Steps, run_async, run_sync
 
 
 def doubled(number: int) -> Steps[int]:
@@ -30,16 +30,18 @@ def empty() -> Steps[str]:
 
 
 def test_what_is_yielded_is_done_and_sent_back():
-    assert obtain(doubled(4)) == asyncio.run(aobtain(doubled(4))) == 8
-    assert obtain(empty()) == asyncio.run(aobtain(empty())) == "nothing to do"
+    assert run_sync(doubled(4)) == asyncio.run(run_async(doubled(4))) == 8
+    assert run_sync(empty()) == asyncio.run(run_async(empty())) == "nothing to do"
 
 
 def test_a_failure_reaches_the_body():
-    assert obtain(recovering()) == asyncio.run(aobtain(recovering())) == "failed: integer division or modulo by zero"
+    assert (
+        run_sync(recovering()) == asyncio.run(run_async(recovering())) == "failed: integer division or modulo by zero"
+    )
     with pytest.raises(ZeroDivisionError):
-        obtain(failing())
+        run_sync(failing())
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(aobtain(failing()))
+        asyncio.run(run_async(failing()))
 
 
 def test_async_steps_are_awaited_and_others_run_in_a_thread():
@@ -51,7 +53,7 @@ def test_async_steps_are_awaited_and_others_run_in_a_thread():
         threaded = yield Step(lambda: threading.current_thread().name)
         return awaited, threaded
 
-    awaited, threaded = asyncio.run(aobtain(both()))
+    awaited, threaded = asyncio.run(run_async(both()))
     assert awaited == f"awaited in {threading.main_thread().name}"
     assert threaded != threading.main_thread().name
 
@@ -60,4 +62,4 @@ def test_a_step_of_a_step():
     def outer() -> Steps[int]:
         return (yield from doubled(3)) + 1
 
-    assert obtain(outer()) == 7
+    assert run_sync(outer()) == 7

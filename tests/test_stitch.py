@@ -59,7 +59,7 @@ def test_stitching_can_be_left_off():
     assert [passage.text for passage in each_alone(chunks)] == texts(chunks)
 
 
-@pytest.mark.parametrize("order", ["rank", "reverse", "edges", "random"])
+@pytest.mark.parametrize("order", ["rank", "reverse_rank", "edges", "random"])
 def test_in_other_orders_only_what_stands_behind_each_other_is_joined(order):
     chunks = cut(TEXT, [(50, 100), (0, 50), (100, 150)])
     passages = stitched(chunks, order=order)

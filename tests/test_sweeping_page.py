@@ -45,5 +45,5 @@ def test_the_conclusion_is_the_one_that_is_shown(swept):
 def test_the_profile_is_the_chosen_setting(swept):
     _, folder = swept
     profile = read_profile(folder / "oprag.toml")
-    assert profile.assembly["token_budget"] == 16_384
-    assert profile.assembly["order"] == "source"
+    assert profile.context["token_budget"] == 16_384
+    assert profile.context["order"] == "source"

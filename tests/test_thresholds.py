@@ -4,10 +4,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Assembly, Chunk, EmbeddingError, OptionError, build_context
-from oprag.assembly import as_assembly
+from oprag import Chunk, ContextOptions, EmbeddingError, OptionError, build_context
+from oprag.assembly import as_context_options
 from oprag.build import assemble
-from oprag.given import Given
+from oprag.given import ContextInputs
 from oprag.thresholds import apply_thresholds
 from tests.helpers import hit, ranks
 
@@ -92,9 +92,9 @@ def test_k_takes_what_the_thresholds_left():
 
 
 def test_thresholds_look_at_the_candidates_alone():
-    assert chosen([at(70, 0), at(10, 1), at(10, 2)], fetch_k=2, similarity_threshold=0.5) == (
+    assert chosen([at(70, 0), at(10, 1), at(10, 2)], max_candidates=2, similarity_threshold=0.5) == (
         [1],
-        {0: "similarity_threshold", 2: "fetch_k"},
+        {0: "similarity_threshold", 2: "max_candidates"},
     )
 
 
@@ -106,24 +106,24 @@ def test_the_context_can_be_empty():
 
 def test_min_keep_brings_the_best_ranked_back():
     chunks = [at(80, 0), at(70, 1), at(75, 2), at(60.5, 3)]
-    assert chosen(chunks, similarity_threshold=0.5, min_keep=2) == (
+    assert chosen(chunks, similarity_threshold=0.5, min_chunks=2) == (
         [0, 1],
         {2: "similarity_threshold", 3: "similarity_threshold"},
     )
     # One passes, so one comes back.
-    assert chosen([*chunks, at(10, 4)], similarity_threshold=0.5, min_keep=2)[0] == [0, 4]
+    assert chosen([*chunks, at(10, 4)], similarity_threshold=0.5, min_chunks=2)[0] == [0, 4]
 
 
 def test_min_keep_prefers_what_repeats_nothing():
     chunks = [at(80, 0), at(80, 1), at(-80, 2)]
     options: dict[str, Any] = {"similarity_threshold": 0.5, "redundancy_threshold": 0.95}
-    assert chosen(chunks, min_keep=2, **options) == ([0, 2], {1: "similarity_threshold"})
-    assert chosen(chunks, min_keep=3, **options) == ([0, 1, 2], {})
-    assert chosen(chunks, min_keep=9, **options) == ([0, 1, 2], {})
+    assert chosen(chunks, min_chunks=2, **options) == ([0, 2], {1: "similarity_threshold"})
+    assert chosen(chunks, min_chunks=3, **options) == ([0, 1, 2], {})
+    assert chosen(chunks, min_chunks=9, **options) == ([0, 1, 2], {})
 
 
 def test_min_keep_without_a_threshold_changes_nothing():
-    assert chosen([at(80, 0), at(70, 1)], min_keep=1) == ([0, 1], {})
+    assert chosen([at(80, 0), at(70, 1)], min_chunks=1) == ([0, 1], {})
 
 
 def test_no_threshold_looks_at_no_vector():
@@ -148,7 +148,7 @@ def test_no_threshold_looks_at_no_vector():
 def test_a_vector_that_cannot_be_used_is_an_error_that_names_the_chunk(vector, message, option):
     odd = Chunk("text", 7, source="book", id="x7", vector=vector)
     with pytest.raises(EmbeddingError, match=message) as caught:
-        build_context([at(10, 0), odd], as_assembly(None, {option: 0.5}), question_vector=QUESTION)
+        build_context([at(10, 0), odd], as_context_options(None, {option: 0.5}), question_vector=QUESTION)
     assert "rank 7, source 'book', id 'x7'" in str(caught.value)
     assert caught.value.value.rank == 7
 
@@ -193,7 +193,7 @@ def test_nothing_given_is_changed():
 
 
 def test_no_chunks_are_no_error():
-    assert apply_thresholds([], Assembly(similarity_threshold=0.5), None) == ([], [])
+    assert apply_thresholds([], ContextOptions(similarity_threshold=0.5), None) == ([], [])
 
 
 def test_a_context_decides_again():
@@ -202,7 +202,7 @@ def test_a_context_decides_again():
     assert len(context.kept) == 4
     strict = context.rethreshold(similarity_threshold=0.5, redundancy_threshold=0.99)
     assert ranks(strict.kept) == [0, 3]
-    assert strict.assembly.token_budget == 1_000
+    assert strict.options.token_budget == 1_000
     assert strict == build_context(
         chunks,
         question_vector=QUESTION,
@@ -213,7 +213,7 @@ def test_a_context_decides_again():
     # What is not named stays as it was; None switches a threshold off.
     assert ranks(strict.rethreshold(similarity_threshold=None).kept) == [0, 2, 3]
     assert ranks(strict.rethreshold(redundancy_threshold=None).kept) == [0, 1, 3]
-    assert ranks(strict.rethreshold(similarity_threshold=1, min_keep=1).kept) == [0]
+    assert ranks(strict.rethreshold(similarity_threshold=1, min_chunks=1).kept) == [0]
     assert strict.rethreshold(similarity_threshold=-1, redundancy_threshold=None) == context
 
 
@@ -261,5 +261,5 @@ def test_a_context_can_be_sent_to_another_process():
     assert ranks(again.rethreshold(similarity_threshold=0.5).kept) == [0]
     bare = build_context([at(10, 0)], question_vector=QUESTION)
     with pytest.raises(OptionError, match="neighbors needs read_neighbors="):
-        assemble(Given([at(10, 0)]), Assembly(neighbors=1))
+        assemble(ContextInputs([at(10, 0)]), ContextOptions(neighbors=1))
     assert bare.kept

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from oprag._version import __version__
 from oprag.arrange import arrange
-from oprag.assembly import PAPER, Assembly
+from oprag.assembly import OP_RAG, ContextOptions
 from oprag.build import build_context
 from oprag.chunk import Chunk, Span
 from oprag.context import Context
@@ -44,19 +44,19 @@ from oprag.errors import (
 )
 from oprag.lazy import loader, shown_in
 from oprag.place import SourceReport
-from oprag.rung import Position, Rung
+from oprag.rung import Position, PositionKind
 from oprag.stitch import Passage
 from oprag.tokens import approximate_tokens
 
 __all__ = [
-    "PAPER",
-    "Assembly",
+    "OP_RAG",
     "BudgetError",
     "CacheError",
     "CacheWarning",
     "Chunk",
     "ChunkError",
     "Context",
+    "ContextOptions",
     "DataError",
     "DocumentIndex",
     "Drop",
@@ -81,12 +81,12 @@ __all__ = [
     "OptionError",
     "Passage",
     "Position",
+    "PositionKind",
     "PositionWarning",
     "PromptError",
     "QueryError",
     "ResultsFileError",
     "RetrievalWarning",
-    "Rung",
     "SerializationWarning",
     "SourceReadError",
     "SourceReport",

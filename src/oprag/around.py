@@ -22,8 +22,8 @@ def neighbors_among(
 
     Args:
         chunks: All chunks of the sources, in any sequence; their ranks do not matter.
-        source_key: See `Assembly.source_key`.
-        position_key: See `Assembly.position_key`.
+        source_key: See `ContextOptions.source_key`.
+        position_key: See `ContextOptions.position_key`.
     """
     return _Among([changed(chunk, rank=row) for row, chunk in enumerate(chunks)], source_key, position_key)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from oprag.assembly import Assembly, SourceOrder, as_assembly
+from oprag.assembly import ContextOptions, SourceRanking, as_context_options
 from oprag.chunk import Chunk, sorted_by_rank
 from oprag.errors import OptionError
 from oprag.place import group_by_source, place, warn_about
@@ -18,17 +18,17 @@ from oprag.values import finite, natural_key
 __all__ = ["arrange", "in_order", "key_of"]
 
 
-def arrange(chunks: Iterable[Chunk], assembly: Assembly | None = None, **options: Any) -> list[Chunk]:
+def arrange(chunks: Iterable[Chunk], options: ContextOptions | None = None, **changes: Any) -> list[Chunk]:
     """Put chunks into the order of their source, or into another one.
 
     This orders only: `k`, `token_budget` and duplicates are the business of `build_context`. Nothing is dropped but
-    chunks without a position under `missing_position="drop"`.
+    chunks without a position under `on_missing_position="drop"`.
 
     Args:
         chunks: Chunks with distinct ranks, in any sequence.
-        assembly: The options; `order`, `seed`, `source_order`, `missing_position`, `source_key` and `position_key`
+        options: The options; `order`, `seed`, `source_ranking`, `on_missing_position`, `source_key` and `position_key`
             matter.
-        **options: Options of `Assembly` to change, such as `order="rank"`.
+        **changes: Options of `ContextOptions` to change, such as `order="rank"`.
 
     Returns:
         The chunks in order, with `source`, `position` and `span` filled in.
@@ -36,7 +36,7 @@ def arrange(chunks: Iterable[Chunk], assembly: Assembly | None = None, **options
     Raises:
         ChunkError: Something is no chunk, or a rank occurs twice.
         OptionError: An option is unknown or has a value that it cannot have.
-        MissingPositionError: A chunk has no position, and `missing_position="error"`.
+        MissingPositionError: A chunk has no position, and `on_missing_position="error"`.
 
     Example:
         >>> hits = [Chunk("end", rank=0, source="book", metadata={"chunk_index": 9}),
@@ -44,29 +44,29 @@ def arrange(chunks: Iterable[Chunk], assembly: Assembly | None = None, **options
         >>> [chunk.text for chunk in arrange(hits)]
         ['start', 'end']
     """
-    assembly = as_assembly(assembly, options)
-    placed = place(sorted_by_rank(chunks), assembly.source_key, assembly.position_key)
-    kept, _ = apply_missing_position(placed.chunks, assembly.missing_position)
-    warn_about(placed, placed.chunks, assembly)
-    return in_order(kept, assembly)
+    options = as_context_options(options, changes)
+    placed = place(sorted_by_rank(chunks), options.source_key, options.position_key)
+    kept, _ = apply_missing_position(placed.chunks, options.on_missing_position)
+    warn_about(placed, placed.chunks, options)
+    return in_order(kept, options)
 
 
-def in_order(chunks: Sequence[Chunk], assembly: Assembly) -> list[Chunk]:
+def in_order(chunks: Sequence[Chunk], options: ContextOptions) -> list[Chunk]:
     """Placed chunks, given best first, in the order that the assembly asks for."""
-    match assembly.order:
+    match options.order:
         case "source":
-            groups = _ordered_groups(group_by_source(chunks), assembly.source_order)
-            first = assembly.missing_position == "first"
+            groups = _ordered_groups(group_by_source(chunks), options.source_ranking)
+            first = options.on_missing_position == "first"
             return [chunk for group in groups for chunk in _by_position(group, missing_first=first)]
         case "rank":
             return list(chunks)
-        case "reverse":
+        case "reverse_rank":
             return list(reversed(chunks))
         case "edges":
             return [*chunks[::2], *reversed(chunks[1::2])]
         case "random":
             shuffled = list(chunks)
-            random.Random(assembly.seed).shuffle(shuffled)
+            random.Random(options.seed).shuffle(shuffled)
             return shuffled
 
 
@@ -85,22 +85,22 @@ def key_of(chunk: Chunk) -> tuple[Any, ...]:
     return chunk.position.key if chunk.position is not None else ()
 
 
-def _ordered_groups(groups: list[list[Chunk]], source_order: SourceOrder) -> list[list[Chunk]]:
+def _ordered_groups(groups: list[list[Chunk]], source_ranking: SourceRanking) -> list[list[Chunk]]:
     """The groups in the order of their sources; they come with the best-ranked first, which also settles ties."""
-    if len(groups) < 2 or source_order == "best":
+    if len(groups) < 2 or source_ranking == "best_first":
         return groups
-    if source_order == "best_last":
+    if source_ranking == "best_last":
         return groups[::-1]
-    if source_order == "natural":
+    if source_ranking == "name":
         return sorted(groups, key=_natural)
-    if source_order == "total":
+    if source_ranking == "score_sum":
         totals = _totals(groups)
         return [group for _, group in sorted(zip(totals, groups, strict=True), key=lambda pair: -pair[0])]
-    keys = [source_order(_by_position(group, missing_first=False)) for group in groups]
+    keys = [source_ranking(_by_position(group, missing_first=False)) for group in groups]
     try:
         ranking = sorted(range(len(groups)), key=keys.__getitem__)
     except TypeError as error:
-        raise OptionError(f"source_order gave keys that cannot be compared: {error}", source_order) from error
+        raise OptionError(f"source_ranking gave keys that cannot be compared: {error}", source_ranking) from error
     return [groups[index] for index in ranking]
 
 

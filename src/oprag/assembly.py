@@ -28,22 +28,22 @@ from oprag.tokens import TokenCounter, approximate_tokens
 __all__ = [
     "HEADER_FIELDS",
     "NEAR_MISSES",
+    "NO_LIMITS",
+    "OP_RAG",
     "OP_RAG_16K",
-    "PAPER",
-    "UNCUT",
-    "Assembly",
+    "ContextOptions",
     "Header",
-    "MissingPosition",
+    "OnMissingPosition",
     "Order",
-    "SourceOrder",
-    "as_assembly",
+    "SourceRanking",
+    "as_context_options",
     "everything_kept",
 ]
 
-Order = Literal["source", "rank", "reverse", "edges", "random"]
-SourceOrderName = Literal["best", "best_last", "total", "natural"]
-SourceOrder = SourceOrderName | Callable[[Sequence[Chunk]], Any]
-MissingPosition = Literal["last", "first", "drop", "error"]
+Order = Literal["source", "rank", "reverse_rank", "edges", "random"]
+SourceRankingName = Literal["best_first", "best_last", "score_sum", "name"]
+SourceRanking = SourceRankingName | Callable[[Sequence[Chunk]], Any]
+OnMissingPosition = Literal["last", "first", "drop", "error"]
 Header = str | Callable[[Passage], str]
 
 HEADER_FIELDS = ("number", "source", "page", "start", "end", "rank")
@@ -62,19 +62,19 @@ NEAR_MISSES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assembly:
+class ContextOptions:
     """How retrieved chunks become a context: select, budget, order, stitch, render.
 
     This is the one declaration of these options; the adapters and the command line take their names, defaults and
-    checks from here. The metadata of each field (`dataclasses.fields(Assembly)`) holds a description (`help`) and, if a
-    function is allowed as a value, what the function does (`function`).
+    checks from here. The metadata of each field (`dataclasses.fields(ContextOptions)`) holds a description (`help`)
+    and, if a function is allowed as a value, what the function does (`function`).
 
     Raises:
         OptionError: An option is invalid.
     """
 
     k: int | None = option(None, "Maximum number of chunks to keep, by rank.")
-    fetch_k: int | None = option(None, "Number of candidates to retrieve before the selection; k by default.")
+    max_candidates: int | None = option(None, "Number of candidates to retrieve before the selection; k by default.")
     token_budget: int | None = option(None, "Maximum number of tokens in the rendered context.")
     count_tokens: TokenCounter = option(
         approximate_tokens,
@@ -83,16 +83,16 @@ class Assembly:
     )
     order: Order = option(
         "source",
-        "Order of the kept chunks: source (OP-RAG), rank (vanilla), reverse, edges (best at both ends) or random.",
+        "Order of the kept chunks: source (OP-RAG), rank (vanilla), reverse_rank, edges (best at both ends) or random.",
     )
     seed: int = option(0, "Seed of the random order.")
-    source_order: SourceOrder = option(
-        "best",
-        "Order of the sources: best (the one with the best-ranked chunk first), best_last, total (by sum of scores) "
-        "or natural (by name).",
+    source_ranking: SourceRanking = option(
+        "best_first",
+        "Order of the sources: best_first (the one with the best-ranked chunk first), best_last, score_sum or name "
+        "(2 before 10).",
         "returns the sort key of a source's chunks",
     )
-    missing_position: MissingPosition = option(
+    on_missing_position: OnMissingPosition = option(
         "last", "What to do with chunks that have no position: last or first (in their source), drop, or error."
     )
     source_key: SourceKey | None = option(
@@ -109,7 +109,7 @@ class Assembly:
     redundancy_threshold: float | None = option(
         None, "Drop chunks whose cosine similarity to a better-ranked kept chunk is at least this, from -1 to 1."
     )
-    min_keep: int = option(
+    min_chunks: int = option(
         0, "Minimum number of chunks to keep despite the thresholds; by rank, redundant chunks last."
     )
     neighbors: int = option(0, "Number of adjacent chunks to add before and after each kept chunk, where available.")
@@ -125,19 +125,23 @@ class Assembly:
     def __post_init__(self) -> None:
         with_plain_numbers(self)
         check_count("k", self.k)
-        check_count("fetch_k", self.fetch_k)
+        check_count("max_candidates", self.max_candidates)
         check_count("token_budget", self.token_budget)
-        if self.k is not None and self.fetch_k is not None and self.fetch_k < self.k:
-            raise OptionError(f"fetch_k must be at least k, got fetch_k={self.fetch_k} and k={self.k}", self.fetch_k)
+        if self.k is not None and self.max_candidates is not None and self.max_candidates < self.k:
+            raise OptionError(
+                f"max_candidates must be at least k, got max_candidates={self.max_candidates} and k={self.k}",
+                self.max_candidates,
+            )
         check_cosine("similarity_threshold", self.similarity_threshold)
         check_cosine("redundancy_threshold", self.redundancy_threshold)
-        check_count("min_keep", self.min_keep, optional=False, least=0)
+        check_count("min_chunks", self.min_chunks, optional=False, least=0)
         check_count("neighbors", self.neighbors, optional=False, least=0)
-        for name in ("k", "fetch_k"):
+        for name in ("k", "max_candidates"):
             most = getattr(self, name)
-            if most is not None and self.min_keep > most:
+            if most is not None and self.min_chunks > most:
                 raise OptionError(
-                    f"min_keep must be at most {name}, got min_keep={self.min_keep} and {name}={most}", self.min_keep
+                    f"min_chunks must be at most {name}, got min_chunks={self.min_chunks} and {name}={most}",
+                    self.min_chunks,
                 )
         if not callable(self.count_tokens):
             raise OptionError(
@@ -146,9 +150,9 @@ class Assembly:
         check_choice("order", self.order, get_args(Order))
         if type(self.seed) is not int:
             raise OptionError(f"seed must be a whole number, got {describe(self.seed)}", self.seed)
-        if not callable(self.source_order):
-            check_choice("source_order", self.source_order, get_args(SourceOrderName), " or a function")
-        check_choice("missing_position", self.missing_position, get_args(MissingPosition))
+        if not callable(self.source_ranking):
+            check_choice("source_ranking", self.source_ranking, get_args(SourceRankingName), " or a function")
+        check_choice("on_missing_position", self.on_missing_position, get_args(OnMissingPosition))
         check_key("source_key", self.source_key)
         check_key("position_key", self.position_key)
         check_bool("stitch", self.stitch)
@@ -166,33 +170,33 @@ def _with_hints(made: Callable[..., None]) -> Callable[..., None]:
     """The constructor with the hints of `check_names` for unknown options."""
 
     @wraps(made)
-    def __init__(self: Assembly, *args: Any, **options: Any) -> None:  # noqa: N807
-        check_names(options, Assembly.__dataclass_fields__, NEAR_MISSES)
+    def __init__(self: ContextOptions, *args: Any, **options: Any) -> None:  # noqa: N807
+        check_names(options, ContextOptions.__dataclass_fields__, NEAR_MISSES)
         made(self, *args, **options)
 
     return __init__
 
 
-Assembly.__init__ = _with_hints(Assembly.__init__)  # type: ignore[method-assign]
+ContextOptions.__init__ = _with_hints(ContextOptions.__init__)  # type: ignore[method-assign]
 
 
-def as_assembly(assembly: Assembly | None, options: dict[str, Any]) -> Assembly:
-    """The assembly with these options changed.
+def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) -> ContextOptions:
+    """The options with these changes.
 
     Raises:
-        OptionError: `assembly` is not an `Assembly`, or an option is unknown or invalid.
+        OptionError: `options` is not a `ContextOptions`, or an option is unknown or invalid.
     """
-    if assembly is not None and not isinstance(assembly, Assembly):
-        raise OptionError(f"expected an oprag.Assembly, got {type(assembly).__name__}", assembly)
-    if assembly is None:
-        return Assembly(**options)
-    return dataclasses.replace(assembly, **options) if options else assembly
+    if options is not None and not isinstance(options, ContextOptions):
+        raise OptionError(f"expected oprag.ContextOptions, got {type(options).__name__}", options)
+    if options is None:
+        return ContextOptions(**changes)
+    return dataclasses.replace(options, **changes) if changes else options
 
 
-def everything_kept(assembly: Assembly) -> Assembly:
-    """The assembly, but for thresholds that keep everything and ask for vectors, and without a budget."""
+def everything_kept(options: ContextOptions) -> ContextOptions:
+    """The options, but for thresholds that keep everything and ask for vectors, and without a budget."""
     changes = {"similarity_threshold": -1, "redundancy_threshold": None, "token_budget": None, "neighbors": 0}
-    return as_assembly(assembly, changes)
+    return as_context_options(options, changes)
 
 
 def check_key(name: str, value: Any) -> None:
@@ -226,12 +230,12 @@ def _check_header(header: Any) -> None:
         raise OptionError(f"header may hold {expected} (write {{{{ for a brace), got {describe(header)}", header)
 
 
-PAPER = Assembly(k=128, separator="")
+OP_RAG = ContextOptions(k=128, separator="")
 """The setting of the OP-RAG paper (arXiv 2409.01666), to be used with `split_tokens(size=128)`."""
 
-UNCUT = {
+NO_LIMITS = {
     "k": None,
-    "fetch_k": None,
+    "max_candidates": None,
     "token_budget": None,
     "similarity_threshold": None,
     "redundancy_threshold": None,
@@ -240,4 +244,5 @@ UNCUT = {
 """What stands in place of other options where chunks were chosen before: nothing more is left out or filled in."""
 
 OP_RAG_16K = {"k": 128, "token_budget": 16_384}
-"""What stands in place of the defaults of `Assembly` where a store or an index is searched: the paper's OP-RAG-16K."""
+"""What stands in place of the defaults of `ContextOptions` where a store or an index is searched: the paper's
+OP-RAG-16K."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from oprag.arrange import in_order
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.chunk import Chunk
 from oprag.drop import Drop
 from oprag.errors import BudgetError
@@ -36,13 +36,13 @@ class Fit(NamedTuple):
     dropped: list[Drop]
 
 
-def lay_out(chunks: Sequence[Chunk], assembly: Assembly) -> Layout:
+def lay_out(chunks: Sequence[Chunk], options: ContextOptions) -> Layout:
     """Order and stitch; the chunks come best first."""
-    ordered = in_order(chunks, assembly)
-    return Layout(ordered, stitch(ordered, assembly.separator) if assembly.stitch else each_alone(ordered))
+    ordered = in_order(chunks, options)
+    return Layout(ordered, stitch(ordered, options.separator) if options.stitch else each_alone(ordered))
 
 
-def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int, show: Show | None = None) -> Fit:
+def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, show: Show | None = None) -> Fit:
     """The best chunks whose rendered text has at most `token_budget` tokens.
 
     Best first, each chunk is charged its own text, header, gap and separator; one that does not fit is left out, and
@@ -51,7 +51,7 @@ def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int, show: Sh
 
     Args:
         chunks: Selected chunks, best first; at least one.
-        assembly: The options.
+        options: The options.
         token_budget: The most tokens that the text may have.
         show: Writes a passage as it will be rendered, where that is not our own rendering.
 
@@ -59,10 +59,10 @@ def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int, show: Sh
         BudgetError: Not one chunk fits.
         TokenizerError: `count_tokens` gave no usable count.
     """
-    kept, charged, dropped = _walk(chunks, assembly, token_budget, show)
+    kept, charged, dropped = _walk(chunks, options, token_budget, show)
     while kept:
-        layout = lay_out(kept, assembly)
-        tokens = count(render(layout.passages, assembly, show), assembly.count_tokens)
+        layout = lay_out(kept, options)
+        tokens = count(render(layout.passages, options, show), options.count_tokens)
         if tokens <= token_budget:
             return Fit(layout, tokens, sum(charged[: len(kept)]), dropped)
         # Long lists with a counter that charges far too little would take quadratic time one by one.
@@ -78,17 +78,17 @@ def fit(chunks: Sequence[Chunk], assembly: Assembly, token_budget: int, show: Sh
 
 
 def _walk(
-    chunks: Sequence[Chunk], assembly: Assembly, token_budget: int, show: Show | None
+    chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, show: Show | None
 ) -> tuple[list[Chunk], list[int], list[Drop]]:
     """Take the best chunks while they fit.
 
     Returns:
         The chunks that were taken, what each was charged, and those that were left out.
     """
-    counter = assembly.count_tokens
-    between = SHOWN_SEPARATOR if show is not None else assembly.separator
+    counter = options.count_tokens
+    between = SHOWN_SEPARATOR if show is not None else options.separator
     separator = count(between, counter) if between else 0
-    mark = assembly.gap if assembly.order == "source" and show is None else None
+    mark = options.gap if options.order == "source" and show is None else None
     gap = count(mark, counter) + separator if mark else 0
     kept: list[Chunk] = []
     charged: list[int] = []
@@ -96,7 +96,7 @@ def _walk(
     sources: set[str] = set()
     left = token_budget
     for chunk, passage in zip(chunks, each_alone(chunks), strict=True):
-        text = with_header(passage, assembly.header) if show is None else show(passage)
+        text = with_header(passage, options.header) if show is None else show(passage)
         charge = count(text, counter)
         if kept:
             charge += separator + (gap if chunk.source in sources else 0)

@@ -149,7 +149,7 @@ class Chunk:
             raise ChunkError(f"the metadata of a chunk must be a mapping, got {type(metadata).__name__}", metadata)
 
     def __repr__(self) -> str:
-        kind = None if self.position is None else self.position.rung.name
+        kind = None if self.position is None else self.position.kind.name
         size = f"{counted(len(self.text), 'character')}: {quoted(self.text)}"
         return f"Chunk(rank={self.rank}, source={quoted(self.source)}, position={kind}, {size})"
 

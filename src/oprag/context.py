@@ -6,11 +6,11 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.chunk import Chunk, counted
 from oprag.drop import Drop
 from oprag.errors import EmbeddingError, OptionError
-from oprag.given import Given
+from oprag.given import ContextInputs
 from oprag.place import SourceReport
 from oprag.render import render
 from oprag.stitch import Passage
@@ -41,23 +41,23 @@ class Context:
         kept: The chunks that are in it, in order, each with `source`, `position` and `span`.
         dropped: The chunks that are not, best first, each with the reason and the figure that decided.
         sources: How the chunks of each source were placed.
-        assembly: The options that it was made with.
+        options: The options that it was made with.
         charged: The tokens that the kept chunks were charged one by one; None without a token budget.
-        given: What it was made of, so that it can be made again; None for one that was put together by hand.
+        inputs: What it was made of, so that it can be made again; None for one that was put together by hand.
     """
 
     passages: tuple[Passage, ...]
     kept: tuple[Chunk, ...]
     dropped: tuple[Drop, ...]
     sources: tuple[SourceReport, ...]
-    assembly: Assembly = field(repr=False)
+    options: ContextOptions = field(repr=False)
     charged: int | None = None
-    given: Given | None = field(default=None, compare=False, repr=False)
+    inputs: ContextInputs | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def text(self) -> str:
         """The rendered context, ready for a prompt."""
-        return render(self.passages, self.assembly)
+        return render(self.passages, self.options)
 
     @cached_property
     def tokens(self) -> int:
@@ -66,12 +66,12 @@ class Context:
         Raises:
             TokenizerError: `count_tokens` gave no usable count.
         """
-        return count(self.text, self.assembly.count_tokens) if self.kept else 0
+        return count(self.text, self.options.count_tokens) if self.kept else 0
 
     @property
     def tokens_are_approximate(self) -> bool:
         """Whether the tokens were counted with the approximation that stands in for a real tokenizer."""
-        return self.assembly.count_tokens is approximate_tokens
+        return self.options.count_tokens is approximate_tokens
 
     @property
     def freed_tokens(self) -> int | None:
@@ -83,7 +83,7 @@ class Context:
         *,
         similarity_threshold: float | Unchanged | None = UNCHANGED,
         redundancy_threshold: float | Unchanged | None = UNCHANGED,
-        min_keep: int | Unchanged = UNCHANGED,
+        min_chunks: int | Unchanged = UNCHANGED,
     ) -> "Context":
         """The context of the same chunks under other thresholds, without embedding anything or asking a model.
 
@@ -92,7 +92,7 @@ class Context:
         Args:
             similarity_threshold: The new one, None for none; as it was by default.
             redundancy_threshold: As `similarity_threshold`.
-            min_keep: The new one; as it was by default.
+            min_chunks: The new one; as it was by default.
 
         Raises:
             OptionError: A threshold has a value that it cannot have.
@@ -104,14 +104,14 @@ class Context:
         wanted = {
             "similarity_threshold": similarity_threshold,
             "redundancy_threshold": redundancy_threshold,
-            "min_keep": min_keep,
+            "min_chunks": min_chunks,
         }
         changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not UNCHANGED}
-        if self.given is None:
+        if self.inputs is None:
             raise OptionError("this context was put together by hand, so it cannot be made again", self)
-        assembly = replace(self.assembly, **changes)
-        lacking = "vectors" if assembly.needs_vectors and not self._has_vectors else None
-        if assembly.similarity_threshold is not None and self.given.question_vector is None and self.given.chunks:
+        options = replace(self.options, **changes)
+        lacking = "vectors" if options.needs_vectors and not self._has_vectors else None
+        if options.similarity_threshold is not None and self.inputs.question_vector is None and self.inputs.chunks:
             lacking = lacking or "the vector of the question"
         if lacking:
             raise EmbeddingError(
@@ -119,15 +119,15 @@ class Context:
                 "all of them, and decide again from there",
                 self,
             )
-        return assemble(self.given, assembly)
+        return assemble(self.inputs, options)
 
     @property
     def _has_vectors(self) -> bool:
-        candidates = [] if self.given is None else self.given.chunks[: self.assembly.fetch_k]
+        candidates = [] if self.inputs is None else self.inputs.chunks[: self.options.max_candidates]
         return all(chunk.vector is not None or not chunk.text.strip() for chunk in candidates)
 
     def explain(self) -> str:
-        """A report in plain text: sources and rungs, what was kept, what was dropped and why."""
+        """A report in plain text: sources and kinds, what was kept, what was dropped and why."""
         from oprag.explain import explain
 
         return explain(self)
@@ -141,9 +141,9 @@ class Context:
             "text": self.text,
             "tokens": self.tokens,
             "tokens_are_approximate": self.tokens_are_approximate,
-            "token_budget": self.assembly.token_budget,
+            "token_budget": self.options.token_budget,
             "freed_tokens": self.freed_tokens,
-            "order": self.assembly.order,
+            "order": self.options.order,
             "passages": [
                 {
                     "source": passage.source,
@@ -167,7 +167,7 @@ class Context:
             "sources": [
                 {
                     "source": report.source,
-                    "rung": report.rung.name.lower(),
+                    "kind": report.kind.name.lower(),
                     "field": report.field,
                     "chunks": report.chunks,
                     "missing": report.missing,
@@ -206,7 +206,7 @@ def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:
         "id": chunk.id,
         "source": chunk.source,
         "position": None if position is None or not position.known else plain_key(position.key),
-        "rung": None if position is None else position.rung.name.lower(),
+        "kind": None if position is None else position.kind.name.lower(),
         "span": None if chunk.span is None else chunk.span._asdict(),
         "neighbor_of": chunk.neighbor_of,
     }

@@ -7,9 +7,9 @@ from oprag.chunk import Chunk
 __all__ = ["Drop", "DropReason"]
 
 DropReason = Literal[
-    "fetch_k",
+    "max_candidates",
     "duplicate",
-    "missing_position",
+    "on_missing_position",
     "similarity_threshold",
     "redundancy_threshold",
     "k",
@@ -23,8 +23,8 @@ class Drop(NamedTuple):
     Attributes:
         chunk: The chunk.
         reason: The option that left it out, or "duplicate".
-        figure: What decided: the limit for `fetch_k` and `k`, the rank of the kept twin for a duplicate, the cosine for
-            a threshold, the tokens that the chunk needed for `token_budget`; None where there is none.
+        figure: What decided: the limit for `max_candidates` and `k`, the rank of the kept twin for a duplicate, the
+            cosine for a threshold, the tokens that the chunk needed for `token_budget`; None where there is none.
         detail: The same in words.
         twin: The rank of the better-ranked chunk that this one repeats, for a duplicate and for `redundancy_threshold`.
     """

@@ -5,7 +5,7 @@
     ├── ChunkError (TypeError)              a chunk, document or node is not what it should be
     ├── QueryError (ValueError)             the question is empty or not a string
     ├── BudgetError (ValueError)            not one chunk fits the token budget, or a prompt does not fit the model
-    ├── MissingPositionError (ValueError)   missing_position="error" met a chunk without a position
+    ├── MissingPositionError (ValueError)   on_missing_position="error" met a chunk without a position
     ├── MissingSourceError (ValueError)     a step that needs the name of the source has none
     ├── TokenizerError (TypeError)          a tokenizer or token counter does not do its job
     ├── EmbeddingError (ValueError)         an embedder's vectors cannot be used
@@ -105,7 +105,7 @@ class BudgetError(OpragError, ValueError):
 
 
 class MissingPositionError(OpragError, ValueError):
-    """`missing_position="error"` was asked for, and a retrieved chunk has no position."""
+    """`on_missing_position="error"` was asked for, and a retrieved chunk has no position."""
 
 
 class MissingSourceError(OpragError, ValueError):

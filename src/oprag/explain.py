@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from oprag.chunk import Chunk, counted
 from oprag.masking import without_keys
 from oprag.position import PAGE_FIELDS, page_of
-from oprag.rung import Rung
+from oprag.rung import PositionKind
 from oprag.svg import escaped, shortened
 from oprag.table import table
 
@@ -24,14 +24,14 @@ _ROWS_IN_HTML = 20
 _TEXT_IN_HTML = 300
 _NAME_IN_HTML = 80
 
-_RUNGS = {
-    Rung.KEY: "position_key",
-    Rung.STAMPED: "stamped ordinal",
-    Rung.PAGE_OFFSET: "page and offset",
-    Rung.OFFSET: "offset",
-    Rung.CHAIN: "previous/next links",
-    Rung.COARSE: "coarse number (ties keep rank)",
-    Rung.NONE: "none",
+_KINDS = {
+    PositionKind.KEY: "position_key",
+    PositionKind.STAMPED: "stamped ordinal",
+    PositionKind.PAGE_OFFSET: "page and offset",
+    PositionKind.OFFSET: "offset",
+    PositionKind.LINKS: "previous/next links",
+    PositionKind.PAGE: "coarse number (ties keep rank)",
+    PositionKind.NONE: "none",
 }
 
 
@@ -39,13 +39,13 @@ def explain(context: Context) -> str:
     """The report behind `Context.explain`."""
     lines = [_summary(context), "", "sources"]
     lines += table(
-        ["source", "chunks", "without position", "rung"],
+        ["source", "chunks", "without position", "kind"],
         [
             [
                 report.source or "(unknown)",
                 str(report.chunks),
                 str(report.missing),
-                _rung_text(report),
+                _kind_text(report),
             ]
             for report in context.sources
         ],
@@ -107,18 +107,18 @@ def _summary(context: Context) -> str:
     tokens = f"{context.tokens:,} tokens"
     if context.tokens_are_approximate:
         tokens += " (approximation: UTF-8 bytes / 4)"
-    if context.assembly.token_budget is not None:
-        tokens += f" of {context.assembly.token_budget:,}"
+    if context.options.token_budget is not None:
+        tokens += f" of {context.options.token_budget:,}"
     if context.freed_tokens:
         tokens += f", {context.freed_tokens:,} fewer than its chunks one by one"
     return (
         f"{chunks} {_plural('chunk', chunks)} in {passages} {_plural('passage', passages)}, "
-        f"order {context.assembly.order}, {tokens}; {len(context.dropped)} dropped"
+        f"order {context.options.order}, {tokens}; {len(context.dropped)} dropped"
     )
 
 
-def _rung_text(report: SourceReport) -> str:
-    text = f"{report.rung.value} {_RUNGS[report.rung]}" + (f": {report.field}" if report.field else "")
+def _kind_text(report: SourceReport) -> str:
+    text = f"{report.kind.value} {_KINDS[report.kind]}" + (f": {report.field}" if report.field else "")
     return f"{text}; {report.runs} runs whose order is unknown" if report.runs > 1 else text
 
 
@@ -131,9 +131,9 @@ def _position_text(chunk: Chunk) -> str:
     if position is None or not position.known:
         return "-"
     page = page_of(chunk)
-    if page is not None and position.rung is Rung.PAGE_OFFSET:
+    if page is not None and position.kind is PositionKind.PAGE_OFFSET:
         return f"p. {page}: {position.key[1]}"
-    if page is not None and position.rung is Rung.COARSE and position.field in (*PAGE_FIELDS, "source"):
+    if page is not None and position.kind is PositionKind.PAGE and position.field in (*PAGE_FIELDS, "source"):
         return f"p. {page}"
     return _key_text(position.key)
 

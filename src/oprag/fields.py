@@ -1,7 +1,8 @@
-"""The options of `Assembly` as pydantic fields, for the adapters of frameworks that build on pydantic.
+"""The options of `ContextOptions` as pydantic fields, for the adapters of frameworks that build on pydantic.
 
-Restated statically, since editors and type checkers need that. Nothing is checked here: values go into an `Assembly` as
-they are, so that every surface refuses the same things in the same words. A test holds the names and defaults together.
+Restated statically, since editors and type checkers need that. Nothing is checked here: values go into
+`ContextOptions` as they are, so that every surface refuses the same things in the same words. A test holds the names
+and defaults together.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args, get_
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
 
-from oprag.assembly import NEAR_MISSES, Assembly, Header, MissingPosition, Order, SourceOrder, as_assembly
+from oprag.assembly import (
+    NEAR_MISSES,
+    ContextOptions,
+    Header,
+    OnMissingPosition,
+    Order,
+    SourceRanking,
+    as_context_options,
+)
 from oprag.checks import check_names, descriptions, with_plain_numbers
 from oprag.errors import OptionError
 from oprag.masking import describe
@@ -25,9 +34,9 @@ from oprag.tokens import TokenCounter, approximate_tokens
 if TYPE_CHECKING:
     from oprag.profile import Profile
 
-__all__ = ["HELP", "OPTIONS", "AssemblyFields", "OptionFields", "callables", "given_options"]
+__all__ = ["HELP", "OPTIONS", "ContextFields", "OptionFields", "callables", "given_options"]
 
-HELP = descriptions(Assembly)
+HELP = descriptions(ContextOptions)
 OPTIONS = tuple(HELP)
 
 # Options that take an object of the framework, and are mistaken for each other.
@@ -117,29 +126,31 @@ class OptionFields(BaseModel):
         return f"{refusal}; write {cls.__name__}({', '.join([*ways, *(f'{name}=...' for name in options)])})"
 
 
-class AssemblyFields(OptionFields):
-    """The options of `Assembly`, and `annotate`.
+class ContextFields(OptionFields):
+    """The options of `ContextOptions`, and `annotate`.
 
-    Only `stitch` has another default than in `Assembly`, since the framework's own objects come back.
+    Only `stitch` has another default than in `ContextOptions`, since the framework's own objects come back.
     """
 
     _near_misses: ClassVar = NEAR_MISSES
 
     k: SkipValidation[int | None] = Field(default=None, description=HELP["k"])
-    fetch_k: SkipValidation[int | None] = Field(default=None, description=HELP["fetch_k"])
+    max_candidates: SkipValidation[int | None] = Field(default=None, description=HELP["max_candidates"])
     token_budget: SkipValidation[int | None] = Field(default=None, description=HELP["token_budget"])
     count_tokens: SkipValidation[TokenCounter] = Field(
         default=approximate_tokens, description=HELP["count_tokens"], exclude=True
     )
     order: SkipValidation[Order] = Field(default="source", description=HELP["order"])
     seed: SkipValidation[int] = Field(default=0, description=HELP["seed"])
-    source_order: SkipValidation[SourceOrder] = Field(default="best", description=HELP["source_order"])
-    missing_position: SkipValidation[MissingPosition] = Field(default="last", description=HELP["missing_position"])
+    source_ranking: SkipValidation[SourceRanking] = Field(default="best_first", description=HELP["source_ranking"])
+    on_missing_position: SkipValidation[OnMissingPosition] = Field(
+        default="last", description=HELP["on_missing_position"]
+    )
     source_key: SkipValidation[SourceKey | None] = Field(default=None, description=HELP["source_key"])
     position_key: SkipValidation[PositionKey | None] = Field(default=None, description=HELP["position_key"])
     similarity_threshold: SkipValidation[float | None] = Field(default=None, description=HELP["similarity_threshold"])
     redundancy_threshold: SkipValidation[float | None] = Field(default=None, description=HELP["redundancy_threshold"])
-    min_keep: SkipValidation[int] = Field(default=0, description=HELP["min_keep"])
+    min_chunks: SkipValidation[int] = Field(default=0, description=HELP["min_chunks"])
     neighbors: SkipValidation[int] = Field(default=0, description=HELP["neighbors"])
     stitch: SkipValidation[bool] = Field(default=False, description=HELP["stitch"])
     separator: SkipValidation[str] = Field(default="\n\n", description=HELP["separator"])
@@ -170,26 +181,26 @@ class AssemblyFields(OptionFields):
     @model_validator(mode="after")
     def _check_options(self) -> Self:
         with_plain_numbers(self)
-        self._assembly()
+        self._context_options()
         return self
 
-    def _assembly(self, **changes: Any) -> Assembly:
-        """The options as an `Assembly`, with some of them changed.
+    def _context_options(self, **changes: Any) -> ContextOptions:
+        """The options as `ContextOptions`, with some of them changed.
 
         Raises:
             OptionError: An option is invalid.
         """
         if type(self.annotate) is not bool:
             raise OptionError(f"annotate must be True or False, got {describe(self.annotate)}", self.annotate)
-        return as_assembly(None, {name: getattr(self, name) for name in OPTIONS} | changes)
+        return as_context_options(None, {name: getattr(self, name) for name in OPTIONS} | changes)
 
 
-def given_options(model: AssemblyFields) -> dict[str, Any]:
+def given_options(model: ContextFields) -> dict[str, Any]:
     """The options that are not what they are by default, `annotate` included; a subclass may have other defaults."""
-    fields = AssemblyFields.model_fields
+    fields = ContextFields.model_fields
     return {name: value for name in (*OPTIONS, "annotate") if (value := getattr(model, name)) != fields[name].default}
 
 
-def callables(model: AssemblyFields, names: Iterable[str] = OPTIONS) -> list[str]:
+def callables(model: ContextFields, names: Iterable[str] = OPTIONS) -> list[str]:
     """The options that are functions of the caller, which cannot be serialized."""
     return [name for name in names if callable(value := getattr(model, name)) and value is not approximate_tokens]

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.chunk import Chunk, Vector
 from oprag.errors import OptionError
 from oprag.neighbors import NeighborReader
 from oprag.place import Placed, place
 from oprag.render import Show
 
-__all__ = ["Given"]
+__all__ = ["ContextInputs"]
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class ContextInputs:
     """Everything that the assembly takes beside its options, so that it can be done again with others.
 
     Attributes:
@@ -41,12 +41,12 @@ class Given:
         """Gives the chunks around one, which are read once, however often the context is made again."""
         return None if self.read_neighbors is None and not self.neighbors else self._read
 
-    def place(self, assembly: Assembly) -> Placed:
+    def place(self, options: ContextOptions) -> Placed:
         """The chunks with their source and position, found once, however often the context is made again."""
         # Thresholds fill in the similarity, which contexts without them do not have.
-        key = assembly.source_key, assembly.position_key, assembly.needs_vectors
+        key = options.source_key, options.position_key, options.needs_vectors
         if key not in self.placed:
-            self.placed[key] = place(self.chunks, assembly.source_key, assembly.position_key)
+            self.placed[key] = place(self.chunks, options.source_key, options.position_key)
         return self.placed[key]
 
     def _read(self, chunk: Chunk, number: int) -> Sequence[Chunk]:

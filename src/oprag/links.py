@@ -1,4 +1,4 @@
-"""Positions from links: PREVIOUS/NEXT as far as they connect (rung 4), and places beside chunks on a better rung."""
+"""Positions from links: PREVIOUS/NEXT as far as they connect (kind 4), and places beside chunks on a better kind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def linked_keys(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> Sequence
 
     Args:
         chunks: The chunks of one source, best first.
-        keys: Their keys on one rung, on which no two places share a key.
+        keys: Their keys on one kind, on which no two places share a key.
 
     Returns:
         One key a chunk. The new ones sort directly after the key that they begin with.

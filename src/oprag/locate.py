@@ -70,7 +70,7 @@ def locate_positions(
     Args:
         chunks: The chunks, best in the sequence of their source (as a store lists them, or sorted by any hint).
         source_texts: The whole text of each source by its name or path, or a function of the name that reads it.
-        source_key: See `Assembly.source_key`.
+        source_key: See `ContextOptions.source_key`.
 
     Returns:
         One result for each chunk, in the given sequence. `(located.id, located.metadata)` is what a metadata-only

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from oprag.arrange import key_of
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.chunk import Chunk, changed
 from oprag.drop import Drop
 from oprag.errors import ChunkError, OptionError, PositionWarning
 from oprag.masking import describe
 from oprag.place import SourceReport, place, report_sources
-from oprag.rung import Rung
+from oprag.rung import PositionKind
 from oprag.warn import warn
 
 __all__ = ["NeighborReader", "WithNeighbors", "fill_in"]
@@ -21,7 +21,7 @@ NeighborReader = Callable[[Chunk, int], Iterable[Chunk]]
 """Gives the chunks around one, so many before and so many after it, in any sequence; their ranks do not matter."""
 
 # What was left out for a reason that an unretrieved neighbour would not have to meet either.
-_MAY_COME_BACK = ("fetch_k", "similarity_threshold", "k")
+_MAY_COME_BACK = ("max_candidates", "similarity_threshold", "k")
 
 
 class WithNeighbors(NamedTuple):
@@ -42,7 +42,7 @@ def fill_in(
     retrieved: Sequence[Chunk],
     selected: Sequence[Chunk],
     dropped: Sequence[Drop],
-    assembly: Assembly,
+    options: ContextOptions,
     read: Callable[[Chunk, int], Sequence[Chunk]] | None,
 ) -> WithNeighbors:
     """Read the neighbours of the selected chunks, and place them together with all that was retrieved.
@@ -55,7 +55,7 @@ def fill_in(
         retrieved: All chunks that were retrieved, as they came.
         selected: Those that the selection kept, placed, best first.
         dropped: The others.
-        assembly: The options.
+        options: The options.
         read: Gives the chunks around one.
 
     Raises:
@@ -64,13 +64,13 @@ def fill_in(
     """
     if read is None:
         raise OptionError(
-            "neighbors needs read_neighbors=, a function that gives the chunks around one", assembly.neighbors
+            "neighbors needs read_neighbors=, a function that gives the chunks around one", options.neighbors
         )
     # Whatever is known of its place so far: links place a chunk only together with its neighbours.
-    read_for = {chunk.rank: _checked(read, chunk, assembly.neighbors) for chunk in selected if chunk.source is not None}
+    read_for = {chunk.rank: _checked(read, chunk, options.neighbors) for chunk in selected if chunk.source is not None}
     placed = [*selected, *(drop.chunk for drop in dropped)]
     numbered = _numbered(retrieved, {chunk.rank: chunk.source for chunk in placed}, read_for)
-    by_rank = _placed_together(placed, numbered.chunks, assembly)
+    by_rank = _placed_together(placed, numbered.chunks, options)
     again = [_at_its_place(chunk, by_rank) for chunk in selected]
     out = {drop.chunk.rank: drop for drop in dropped}
     taken = {chunk.rank for chunk in selected}
@@ -80,7 +80,7 @@ def fill_in(
         if anchor.rank in numbered.altered:
             # The window around a sentence holds what stands around it already.
             around = [one for one in around if one.rank == anchor.rank or one.text.strip() not in anchor.text]
-        for neighbour in _nearest(anchor, around, assembly.neighbors):
+        for neighbour in _nearest(anchor, around, options.neighbors):
             drop = out.get(neighbour.rank)
             if neighbour.rank in taken or (drop is not None and drop.reason not in _MAY_COME_BACK):
                 continue
@@ -99,7 +99,7 @@ def fill_in(
 def _has_a_place(chunk: Chunk) -> bool:
     """Whether it can be said what stands before and behind a chunk: a page that many share does not tell."""
     known = chunk.source is not None and chunk.position is not None
-    return known and chunk.position is not None and chunk.position.rung not in (Rung.COARSE, Rung.NONE)
+    return known and chunk.position is not None and chunk.position.kind not in (PositionKind.PAGE, PositionKind.NONE)
 
 
 def _checked(read: Callable[[Chunk, int], Sequence[Chunk]], chunk: Chunk, number: int) -> Sequence[Chunk]:
@@ -159,9 +159,9 @@ def _numbered(
     return _Numbered(chunks, ranks, altered)
 
 
-def _placed_together(before: Sequence[Chunk], chunks: Sequence[Chunk], assembly: Assembly) -> dict[int, Chunk]:
+def _placed_together(before: Sequence[Chunk], chunks: Sequence[Chunk], options: ContextOptions) -> dict[int, Chunk]:
     """Each chunk by its rank; a copy of one, by source, position and text, stands for the first."""
-    placed = place(chunks, assembly.source_key, assembly.position_key).chunks
+    placed = place(chunks, options.source_key, options.position_key).chunks
     now = {chunk.rank: chunk for chunk in placed}
     spoilt = {chunk.source for chunk in before if _has_a_place(chunk) and not _has_a_place(now[chunk.rank])}
     if spoilt:

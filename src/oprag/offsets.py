@@ -1,4 +1,4 @@
-"""Character offsets: reading them, and finding out whether they can be true (rungs 2 and 3)."""
+"""Character offsets: reading them, and finding out whether they can be true (kinds 2 and 3)."""
 
 from __future__ import annotations
 

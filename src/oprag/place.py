@@ -9,13 +9,13 @@ from oprag.chunk import Chunk, changed
 from oprag.errors import OpragWarning, PositionWarning, SourceWarning
 from oprag.offsets import stated_span
 from oprag.position import FRAME_FIELDS, READ_FIELDS, PositionKey, find_positions, shared
-from oprag.rung import Rung
+from oprag.rung import PositionKind
 from oprag.source import SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
 from oprag.stamp import numberings
 from oprag.warn import warn
 
 if TYPE_CHECKING:
-    from oprag.assembly import Assembly
+    from oprag.assembly import ContextOptions
 
 __all__ = ["Placed", "SourceReport", "group_by_source", "place", "report_sources", "warn_about"]
 
@@ -49,16 +49,16 @@ class SourceReport(NamedTuple):
 
     Attributes:
         source: The name of the source, None for a chunk that does not say.
-        rung: How its positions are known.
+        kind: How its positions are known.
         field: The metadata keys that they were read from.
         chunks: How many of its chunks were retrieved.
         missing: How many of these have no position.
-        runs: How many connected runs their positions form; more than one under `Rung.CHAIN` alone, where nothing tells
-            how the runs stand to each other.
+        runs: How many connected runs their positions form; more than one under `PositionKind.LINKS` alone, where
+            nothing tells how the runs stand to each other.
     """
 
     source: str | None
-    rung: Rung
+    kind: PositionKind
     field: str
     chunks: int
     missing: int
@@ -73,17 +73,17 @@ class Placed(NamedTuple):
 
 
 def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> Placed:
-    """Find the source and the position of each chunk; the rung is chosen once for each source.
+    """Find the source and the position of each chunk; the kind is chosen once for each source.
 
     Chunks of a context that was assembled before keep what was found then, since a smaller set could lead to another
-    rung.
+    kind.
 
     What is given back are new objects, which later steps fill in.
 
     Args:
         chunks: Retrieved chunks, best first.
-        source_key: See `Assembly.source_key`.
-        position_key: See `Assembly.position_key`.
+        source_key: See `ContextOptions.source_key`.
+        position_key: See `ContextOptions.position_key`.
     """
     names = [source_of(chunk, source_key) for chunk in chunks]
     members: dict[str | int, list[int]] = {}
@@ -124,24 +124,24 @@ def report_sources(chunks: Sequence[Chunk]) -> tuple[SourceReport, ...]:
     return tuple(_report(group[0].source, group) for group in group_by_source(chunks))
 
 
-def warn_about(placed: Placed, kept: Sequence[Chunk], assembly: Assembly) -> None:
+def warn_about(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> None:
     """Warn where a key is misspelt or the order of the kept chunks is unknown; once for each cause.
 
     Args:
         placed: All retrieved chunks.
         kept: Those whose order matters, and those that were dropped since they have no position.
-        assembly: The options.
+        options: The options.
     """
     if len(placed.chunks) < 2:
         return
-    warn_about_key("source_key", assembly.source_key, placed.chunks)
-    explained = warn_about_key("position_key", assembly.position_key, placed.chunks)
-    if assembly.order == "source":
-        _warn_about_sources(placed, assembly)
-        _warn_about_positions(placed, kept, assembly, explained=explained)
+    warn_about_key("source_key", options.source_key, placed.chunks)
+    explained = warn_about_key("position_key", options.position_key, placed.chunks)
+    if options.order == "source":
+        _warn_about_sources(placed, options)
+        _warn_about_positions(placed, kept, options, explained=explained)
 
 
-def _warn_about_sources(placed: Placed, assembly: Assembly) -> None:
+def _warn_about_sources(placed: Placed, options: ContextOptions) -> None:
     """Warn of chunks without a source, and of sources that seem to be parts of one."""
     unnamed = sum(report.source is None for report in placed.sources)
     if unnamed:
@@ -155,7 +155,7 @@ def _warn_about_sources(placed: Placed, assembly: Assembly) -> None:
         )
     alone = [report.source for report in placed.sources if report.chunks == 1 and report.source is not None]
     # A function names what it wants to name.
-    parts = [] if callable(assembly.source_key) else names_of_parts(alone)
+    parts = [] if callable(options.source_key) else names_of_parts(alone)
     if parts:
         _warn(
             f"{len(parts)} of {len(placed.chunks)} chunks have a source of their own each, and these names seem to be "
@@ -167,22 +167,22 @@ def _warn_about_sources(placed: Placed, assembly: Assembly) -> None:
         )
 
 
-def _warn_about_positions(placed: Placed, kept: Sequence[Chunk], assembly: Assembly, *, explained: bool) -> None:
+def _warn_about_positions(placed: Placed, kept: Sequence[Chunk], options: ContextOptions, *, explained: bool) -> None:
     """Warn of each reason for which the order of a source with several kept chunks is not certain.
 
     Args:
         placed: All retrieved chunks.
         kept: Those whose order matters.
-        assembly: The options.
+        options: The options.
         explained: Whether a misspelt `position_key` was warned about already.
     """
     groups = [(group, _report(group[0].source, group)) for group in group_by_source(kept) if len(group) > 1]
     retrieved: dict[str | None, list[Chunk]] = {}
-    if any(report.rung > Rung.STAMPED for _, report in groups):
+    if any(report.kind > PositionKind.STAMPED for _, report in groups):
         retrieved = {group[0].source: group for group in group_by_source(placed.chunks)}
     causes: dict[str, list[Chunk]] = {}
     for group, report in groups:
-        if assembly.position_key is None:
+        if options.position_key is None:
             cause = _cause_of_doubt(group, report, retrieved.get(report.source, group))
         else:
             cause = _MISSING if report.missing and not explained else None
@@ -209,17 +209,17 @@ def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Seq
     What contradicts it may be among the retrieved chunks that were not kept.
     """
     # Whatever other position is taken, it can be the wrong one: offsets restart where stamps do.
-    if report.rung > Rung.STAMPED and len(numberings(retrieved)) > 1:
+    if report.kind > PositionKind.STAMPED and len(numberings(retrieved)) > 1:
         return _RESTARTED
     if report.runs > 1:
         return _TORN
-    by_page = report.rung is Rung.COARSE and report.field in FRAME_FIELDS
+    by_page = report.kind is PositionKind.PAGE and report.field in FRAME_FIELDS
     if (report.missing or by_page) and _ignored_offsets(retrieved):
         return _VOID
     if report.missing:
         return _MISSING
     keys = [chunk.position and chunk.position.key for chunk in group]
-    return _TIED if report.rung is Rung.COARSE and shared(group, keys) else None
+    return _TIED if report.kind is PositionKind.PAGE and shared(group, keys) else None
 
 
 def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:
@@ -230,15 +230,15 @@ def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:
 def _read_alike(group: Sequence[Chunk]) -> bool:
     """Whether the positions were read in one way, by the ladder, so that they can be compared."""
     readings = {
-        (chunk.position.rung, chunk.position.field) for chunk in group if chunk.position and chunk.position.known
+        (chunk.position.kind, chunk.position.field) for chunk in group if chunk.position and chunk.position.known
     }
-    return len(readings) <= 1 and all(rung is not Rung.KEY for rung, _ in readings)
+    return len(readings) <= 1 and all(kind is not PositionKind.KEY for kind, _ in readings)
 
 
 def _report(source: str | None, group: Sequence[Chunk]) -> SourceReport:
-    known = [chunk.position for chunk in group if chunk.position and chunk.position.rung is not Rung.NONE]
+    known = [chunk.position for chunk in group if chunk.position and chunk.position.kind is not PositionKind.NONE]
     if not known:
-        return SourceReport(source, Rung.NONE, "", len(group), len(group))
-    rung, field = known[0].rung, known[0].field
-    runs = len({position.key[0] for position in known}) if rung is Rung.CHAIN else 1
-    return SourceReport(source, rung, field, len(group), len(group) - len(known), runs)
+        return SourceReport(source, PositionKind.NONE, "", len(group), len(group))
+    kind, field = known[0].kind, known[0].field
+    runs = len({position.key[0] for position in known}) if kind is PositionKind.LINKS else 1
+    return SourceReport(source, kind, field, len(group), len(group) - len(known), runs)

@@ -1,8 +1,8 @@
 """Where a chunk stands in its source: a ladder of readings, read once a source and reported.
 
 Metadata in the wild is dirty: an offset is -1 when a splitter lost the text, restarts at 0 on each page or section, and
-is absent by default; a page is a number, a string or the label "iv". So every source is read as a whole: the best rung
-that covers all its chunks is taken, else the one that covers most, and a rung that contradicts itself is not taken at
+is absent by default; a page is a number, a string or the label "iv". So every source is read as a whole: the best kind
+that covers all its chunks is taken, else the one that covers most, and a kind that contradicts itself is not taken at
 all.
 """
 
@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from oprag.chunk import Chunk, Span
 from oprag.links import chain_keys, linked_keys
 from oprag.offsets import START_FIELDS, disagree, read_offsets
-from oprag.rung import NOWHERE, Position, Rung
+from oprag.rung import NOWHERE, Position, PositionKind
 from oprag.source import SOURCE_FIELDS, source_parts
 from oprag.stamp import NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD, numberings
 from oprag.values import NUMBERED, Key, label_keys, natural_key, ordinal
 
-__all__ = ["Placement", "Position", "PositionKey", "Rung", "find_positions", "page_of", "shared"]
+__all__ = ["Placement", "Position", "PositionKey", "PositionKind", "find_positions", "page_of", "shared"]
 
 PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
@@ -51,7 +51,7 @@ class Placement(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    rung: Rung
+    kind: PositionKind
     field: str
     keys: Sequence[Key | None]
 
@@ -70,14 +70,16 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
     fields: set[str] = set().union(*[chunk.metadata for chunk in chunks])
     frames, pages = _frames(chunks, fields, _pages(chunks, fields))
     if position_key is not None:
-        taken: _Reading | None = _Reading(Rung.KEY, _name(position_key), [_given(c, position_key) for c in chunks])
+        taken: _Reading | None = _Reading(
+            PositionKind.KEY, _name(position_key), [_given(c, position_key) for c in chunks]
+        )
     else:
         taken = _highest(_readings(chunks, fields, pages, frames), len(chunks))
     spans = _spans(chunks, frames)
     if taken is None:
         return Placement([NOWHERE] * len(chunks), spans)
-    rung, field, keys = taken
-    return Placement([NOWHERE if key is None else Position(key, rung, field) for key in keys], spans)
+    kind, field, keys = taken
+    return Placement([NOWHERE if key is None else Position(key, kind, field) for key in keys], spans)
 
 
 class _Frame(NamedTuple):
@@ -180,7 +182,7 @@ def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
 def _readings(
     chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]], frames: Sequence[_Frame]
 ) -> Iterator[_Reading]:
-    """Every rung that says something about these chunks and does not contradict itself, best first."""
+    """Every kind that says something about these chunks and does not contradict itself, best first."""
     for field in STAMPED_FIELDS:
         if field in fields:
             keys = _ordinals(chunks, field)
@@ -188,20 +190,20 @@ def _readings(
             # Where the pages of several files have one source, they restart, and stamps of one call do not.
             against = pages if None in calls else {}
             if len(calls) <= 1 and not shared(chunks, keys) and not _against_pages(keys, against):
-                yield _Reading(Rung.STAMPED, field, linked_keys(chunks, keys))
+                yield _Reading(PositionKind.STAMPED, field, linked_keys(chunks, keys))
     for page_field, offset_field, _, claims in frames:
         if page_field:
-            yield _Reading(Rung.PAGE_OFFSET, f"{page_field}, {offset_field}", linked_keys(chunks, claims))
+            yield _Reading(PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", linked_keys(chunks, claims))
         else:
             keys = [claim and claim[1:] for claim in claims]
-            yield _Reading(Rung.OFFSET, offset_field, linked_keys(chunks, keys))
+            yield _Reading(PositionKind.OFFSET, offset_field, linked_keys(chunks, keys))
     if any(chunk.previous_id or chunk.next_id for chunk in chunks):
-        yield _Reading(Rung.CHAIN, "previous, next", chain_keys(chunks))
+        yield _Reading(PositionKind.LINKS, "previous, next", chain_keys(chunks))
     for field, page_keys in pages.items():
-        yield _Reading(Rung.COARSE, field, page_keys)
+        yield _Reading(PositionKind.PAGE, field, page_keys)
     for field in COARSE_FIELDS:
         if field in fields:
-            yield _Reading(Rung.COARSE, field, _ordinals(chunks, field))
+            yield _Reading(PositionKind.PAGE, field, _ordinals(chunks, field))
 
 
 def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:

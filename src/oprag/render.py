@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from oprag.assembly import Assembly, Header
+from oprag.assembly import ContextOptions, Header
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.position import page_of
@@ -20,7 +20,7 @@ SHOWN_SEPARATOR = "\n\n"
 """What frameworks put between two of their objects."""
 
 
-def render(passages: Sequence[Passage], assembly: Assembly, show: Show | None = None, first: int = 1) -> str:
+def render(passages: Sequence[Passage], options: ContextOptions, show: Show | None = None, first: int = 1) -> str:
     """The passages as one text, with headers, separators and gaps.
 
     A gap stands between two passages of one source under `order="source"`; in the other orders nothing says that the
@@ -28,7 +28,7 @@ def render(passages: Sequence[Passage], assembly: Assembly, show: Show | None = 
 
     Args:
         passages: The passages, in order.
-        assembly: The options.
+        options: The options.
         show: Writes a passage where a framework will render its own objects, without our headers, separators and gaps.
         first: The number of the first passage.
     """
@@ -37,22 +37,22 @@ def render(passages: Sequence[Passage], assembly: Assembly, show: Show | None = 
     parts: list[str] = []
     last: Passage | None = None
     for number, passage in enumerate(passages, first):
-        text = with_header(passage, assembly.header, number)
+        text = with_header(passage, options.header, number)
         if not text:
             continue
         if last is not None:
-            parts.append(between(last, passage, assembly))
+            parts.append(between(last, passage, options))
         parts.append(text)
         last = passage
     return "".join(parts)
 
 
-def between(first: Passage, second: Passage, assembly: Assembly) -> str:
+def between(first: Passage, second: Passage, options: ContextOptions) -> str:
     """What stands between two passages: a separator, or a gap."""
     same_source = first.source is not None and first.source == second.source
-    if assembly.gap and same_source and assembly.order == "source":
-        return f"{assembly.separator}{assembly.gap}{assembly.separator}"
-    return assembly.separator
+    if options.gap and same_source and options.order == "source":
+        return f"{options.separator}{options.gap}{options.separator}"
+    return options.separator
 
 
 def with_header(passage: Passage, header: Header | None, number: int = 1) -> str:

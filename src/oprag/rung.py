@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from oprag.values import Key
 
-__all__ = ["NOWHERE", "Position", "Rung"]
+__all__ = ["NOWHERE", "Position", "PositionKind"]
 
 
-class Rung(IntEnum):
+class PositionKind(IntEnum):
     """How a position is known, best first."""
 
     KEY = 0
@@ -19,12 +19,12 @@ class Rung(IntEnum):
     """A page, and a character offset on it."""
     OFFSET = 3
     """A character offset."""
-    CHAIN = 4
+    LINKS = 4
     """PREVIOUS/NEXT links, as far as they connect."""
-    COARSE = 5
+    PAGE = 5
     """A page, a row or another single number that several chunks may share."""
     NONE = 6
-    """Nothing: `missing_position` says where such a chunk stands."""
+    """Nothing: `on_missing_position` says where such a chunk stands."""
 
 
 class Position(NamedTuple):
@@ -32,19 +32,19 @@ class Position(NamedTuple):
 
     Attributes:
         key: Sorts the chunks of one source; empty when nothing is known. Comparable inside one source alone.
-        rung: How it is known.
+        kind: How it is known.
         field: The metadata keys that it was read from.
     """
 
     key: Key
-    rung: Rung
+    kind: PositionKind
     field: str = ""
 
     @property
     def known(self) -> bool:
         """Whether anything is known."""
-        return self.rung is not Rung.NONE
+        return self.kind is not PositionKind.NONE
 
 
-NOWHERE = Position((), Rung.NONE)
+NOWHERE = Position((), PositionKind.NONE)
 """What a chunk has of which nothing is known."""

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from oprag.assembly import Assembly, MissingPosition
+from oprag.assembly import ContextOptions, OnMissingPosition
 from oprag.chunk import Chunk, Vector
 from oprag.drop import Drop
 from oprag.errors import MissingPositionError, RetrievalWarning
-from oprag.rung import NOWHERE, Rung
+from oprag.rung import NOWHERE, PositionKind
 from oprag.warn import warn
 
 __all__ = ["apply_missing_position", "select", "warn_about_few"]
@@ -25,36 +25,36 @@ def warn_about_few(found: Sequence[Any], k: int | None) -> None:
 
 
 def select(
-    chunks: Sequence[Chunk], assembly: Assembly, question_vector: Vector | None = None
+    chunks: Sequence[Chunk], options: ContextOptions, question_vector: Vector | None = None
 ) -> tuple[list[Chunk], list[Drop]]:
-    """Keep the first `fetch_k` that are no duplicates, have a position and pass the thresholds, and of these `k`.
+    """Keep the first k of the candidates that are not duplicates, have a position and pass the thresholds.
 
     Args:
         chunks: Placed chunks, best first; with vectors where a threshold is set.
-        assembly: The options.
+        options: The options.
         question_vector: The vector of the question, of shape (dimension,), for `similarity_threshold`.
 
     Returns:
         The kept chunks, best first, and the others.
 
     Raises:
-        MissingPositionError: A candidate has no position, and `missing_position="error"`.
+        MissingPositionError: A candidate has no position, and `on_missing_position="error"`.
         EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
     """
-    kept, dropped = _first(chunks, "fetch_k", assembly.fetch_k)
+    kept, dropped = _first(chunks, "max_candidates", options.max_candidates)
     kept, repeated = _without_duplicates(kept)
-    kept, missing = apply_missing_position(kept, assembly.missing_position)
+    kept, missing = apply_missing_position(kept, options.on_missing_position)
     compressed: list[Drop] = []
-    if assembly.needs_vectors:
+    if options.needs_vectors:
         # NumPy is loaded only for who wants thresholds.
         from oprag.thresholds import apply_thresholds
 
-        kept, compressed = apply_thresholds(kept, assembly, question_vector)
-    kept, beyond = _first(kept, "k", assembly.k)
+        kept, compressed = apply_thresholds(kept, options, question_vector)
+    kept, beyond = _first(kept, "k", options.k)
     return kept, [*dropped, *repeated, *missing, *compressed, *beyond]
 
 
-def apply_missing_position(chunks: Sequence[Chunk], policy: MissingPosition) -> tuple[list[Chunk], list[Drop]]:
+def apply_missing_position(chunks: Sequence[Chunk], policy: OnMissingPosition) -> tuple[list[Chunk], list[Drop]]:
     """Drop the chunks without a position, or raise, where the policy says so.
 
     Raises:
@@ -68,16 +68,16 @@ def apply_missing_position(chunks: Sequence[Chunk], policy: MissingPosition) -> 
         raise MissingPositionError(
             f"{len(missing)} of {len(chunks)} chunks have no position, the first one (rank {chunk.rank}, source "
             f"{chunk.source!r}) with the metadata keys {chunk.keys_text()}; stamp positions at ingestion, find them "
-            'with locate_positions, or use missing_position="last", "first" or "drop"',
+            'with locate_positions, or use on_missing_position="last", "first" or "drop"',
             chunk,
         )
     ranks = {chunk.rank for chunk in missing}
-    drops = [Drop(chunk, "missing_position", None, "has no position") for chunk in missing]
+    drops = [Drop(chunk, "on_missing_position", None, "has no position") for chunk in missing]
     return [chunk for chunk in chunks if chunk.rank not in ranks], drops
 
 
 def _first(
-    chunks: Sequence[Chunk], reason: Literal["fetch_k", "k"], limit: int | None
+    chunks: Sequence[Chunk], reason: Literal["max_candidates", "k"], limit: int | None
 ) -> tuple[list[Chunk], list[Drop]]:
     if limit is None:
         return list(chunks), []
@@ -96,7 +96,7 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
     for chunk in chunks:
         position = chunk.position or NOWHERE
         name: object = chunk.id
-        if position.rung not in (Rung.COARSE, Rung.NONE) and chunk.source is not None:
+        if position.kind not in (PositionKind.PAGE, PositionKind.NONE) and chunk.source is not None:
             name = None
         elif name is None and (chunk.source is None or not position.known):
             name = chunk.rank

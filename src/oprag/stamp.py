@@ -1,4 +1,4 @@
-"""Numbering the chunks of each source at ingestion (rung 1)."""
+"""Numbering the chunks of each source at ingestion (kind 1)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def stamps(
     Args:
         chunks: The chunks of one or many sources, each source in sequence.
         source: The name for chunks that do not say their source.
-        source_key: See `Assembly.source_key`.
+        source_key: See `ContextOptions.source_key`.
 
     Raises:
         MissingSourceError: A chunk does not say its source, and `source` is not given.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["Step", "Steps", "aobtain", "obtain"]
+__all__ = ["Step", "Steps", "run_async", "run_sync"]
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ class Step(NamedTuple):
 Steps = Generator[Step, Any, T]
 
 
-def obtain(steps: Steps[T]) -> T:
+def run_sync(steps: Steps[T]) -> T:
     """Do what is to be done, one step after the other."""
     try:
         step = next(steps)
@@ -38,8 +38,8 @@ def obtain(steps: Steps[T]) -> T:
         steps.close()
 
 
-async def aobtain(steps: Steps[T]) -> T:
-    """As `obtain`, async; what has no async way runs in a thread."""
+async def run_async(steps: Steps[T]) -> T:
+    """As `run_sync`, async; what has no async way runs in a thread."""
     # Who does nothing async does not load it.
     from asyncio import to_thread
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from oprag.chunk import Chunk, Span, counted, quoted
 from oprag.offsets import is_exact
-from oprag.rung import Rung
+from oprag.rung import PositionKind
 
 __all__ = ["Passage", "each_alone", "stitch"]
 
@@ -180,7 +180,7 @@ def _passage(runs: Sequence[_Run], separator: str) -> Passage:
 def _follows(first: Chunk, second: Chunk) -> bool | None:
     """Whether one chunk is the next of the other in the source, or None where their positions do not tell."""
     a, b = first.position, second.position
-    if a is None or b is None or a.rung is not b.rung or a.rung not in (Rung.STAMPED, Rung.CHAIN):
+    if a is None or b is None or a.kind is not b.kind or a.kind not in (PositionKind.STAMPED, PositionKind.LINKS):
         return None
     return bool(a.key[:-1] == b.key[:-1] and a.key[-1] + 1 == b.key[-1])
 

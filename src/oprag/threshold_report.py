@@ -24,7 +24,7 @@ __all__ = ["ThresholdReport", "report_thresholds"]
 
 _QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
 # Chunks that thresholds never look at.
-_NO_CANDIDATES = ("fetch_k", "duplicate", "missing_position")
+_NO_CANDIDATES = ("max_candidates", "duplicate", "on_missing_position")
 _STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # What the suggestions leave out: the least similar quarter, and the twentieth that repeats most.
 _UNLIKE = 0.25
@@ -112,16 +112,16 @@ def report_thresholds(contexts: Iterable[Context], embedder: str = "embedder") -
     nearest: list[NDArray[np.float32]] = []
     kept = np.zeros(len(_STEPS), dtype=int)
     for context in contexts:
-        if context.given is None or not context.given.chunks:
+        if context.inputs is None or not context.inputs.chunks:
             continue
         out = {drop.chunk.rank for drop in context.dropped if drop.reason in _NO_CANDIDATES}
-        candidates = [chunk for chunk in context.given.chunks if chunk.rank not in out and chunk.text.strip()]
+        candidates = [chunk for chunk in context.inputs.chunks if chunk.rank not in out and chunk.text.strip()]
         if not candidates:
             continue
-        if context.given.question_vector is None:
+        if context.inputs.question_vector is None:
             raise EmbeddingError("a context has no vectors; retrieve with similarity_threshold=-1", context)
         vectors = unit_rows(candidates)
-        question = unit_vector(context.given.question_vector, vectors.shape[1])
+        question = unit_vector(context.inputs.question_vector, vectors.shape[1])
         similarities.append(np.clip(vectors @ question, -1, 1))
         nearest.append(_nearest_better(vectors))
         kept += [int((find_repeats(vectors, step).twins < 0).sum()) for step in _STEPS]

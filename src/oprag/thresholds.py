@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.chunk import Chunk, Vector, fill
 from oprag.drop import Drop
 from oprag.errors import EmbeddingError
@@ -18,18 +18,18 @@ _TOLERANCE = 1e-6
 
 
 def apply_thresholds(
-    chunks: Sequence[Chunk], assembly: Assembly, question: Vector | None
+    chunks: Sequence[Chunk], options: ContextOptions, question: Vector | None
 ) -> tuple[list[Chunk], list[Drop]]:
     """Keep chunks like the question first, and of these the ones that repeat none of a better rank.
 
-    Where fewer than `min_keep` are left, chunks come back: best first those that repeat nothing, then the others.
+    Where fewer than `min_chunks` are left, chunks come back: best first those that repeat nothing, then the others.
 
     Chunks without text and vector are kept: there is nothing that could be compared.
 
     Args:
         chunks: Placed chunks with vectors, best first; their `similarity` is filled in where the question's vector is
             known.
-        assembly: The options; one threshold at least is set.
+        options: The options; one threshold at least is set.
         question: The vector of the question, of shape (dimension,); needed for `similarity_threshold`.
 
     Returns:
@@ -48,20 +48,20 @@ def apply_thresholds(
         cosines = np.clip(vectors @ unit_vector(question, vectors.shape[1]), -1, 1)
         for chunk, similarity in zip(judged, cosines.tolist(), strict=True):
             fill(chunk, similarity=similarity)
-        if assembly.similarity_threshold is not None:
-            below = cosines < assembly.similarity_threshold - _TOLERANCE
-    elif assembly.similarity_threshold is not None:
+        if options.similarity_threshold is not None:
+            below = cosines < options.similarity_threshold - _TOLERANCE
+    elif options.similarity_threshold is not None:
         raise EmbeddingError(
             "similarity_threshold needs the vector of the question; give question_vector=, or embeddings=", None
         )
-    repeats = _repeats(vectors, below, assembly)
+    repeats = _repeats(vectors, below, options)
     unlike = set(np.flatnonzero(below).tolist())
     goes = unlike | repeats.keys()
-    missing = assembly.min_keep - (len(chunks) - len(goes))
+    missing = options.min_chunks - (len(chunks) - len(goes))
     if missing > 0:
         # Best first those that repeat nothing, then best first the others.
         goes -= set(sorted(goes, key=lambda row: (row in repeats, row))[:missing])
-    too_low = f"with the question, below {assembly.similarity_threshold}"
+    too_low = f"with the question, below {options.similarity_threshold}"
     drops: list[Drop] = []
     for row in sorted(goes):
         chunk = judged[row]
@@ -70,7 +70,7 @@ def apply_thresholds(
             drops.append(Drop(chunk, "similarity_threshold", chunk.similarity, detail))
         else:
             twin, cosine = repeats[row]
-            drops.append(_repeat(chunk, judged[twin], cosine, assembly))
+            drops.append(_repeat(chunk, judged[twin], cosine, options))
     out = {drop.chunk.rank for drop in drops}
     return [chunk for chunk in chunks if chunk.rank not in out], drops
 
@@ -162,22 +162,22 @@ def _fault(vector: Vector | None) -> str:
 
 
 def _repeats(
-    vectors: NDArray[np.float32], below: NDArray[np.bool_], assembly: Assembly
+    vectors: NDArray[np.float32], below: NDArray[np.bool_], options: ContextOptions
 ) -> dict[int, tuple[int, float]]:
     """For each row that repeats a better one that one, and their cosine.
 
-    Rows that are below the similarity threshold come behind all others: of these only `min_keep` makes use.
+    Rows that are below the similarity threshold come behind all others: of these only `min_chunks` makes use.
     """
-    if assembly.redundancy_threshold is None:
+    if options.redundancy_threshold is None:
         return {}
     walk = np.flatnonzero(~below)
-    if assembly.min_keep:
+    if options.min_chunks:
         walk = np.concatenate([walk, np.flatnonzero(below)])
-    twins, cosines = find_repeats(vectors[walk], assembly.redundancy_threshold - _TOLERANCE)
+    twins, cosines = find_repeats(vectors[walk], options.redundancy_threshold - _TOLERANCE)
     return {int(walk[at]): (int(walk[twins[at]]), float(cosines[at])) for at in np.flatnonzero(twins >= 0).tolist()}
 
 
-def _repeat(chunk: Chunk, twin: Chunk, cosine: float, assembly: Assembly) -> Drop:
+def _repeat(chunk: Chunk, twin: Chunk, cosine: float, options: ContextOptions) -> Drop:
     cosine = min(1.0, max(-1.0, cosine))
-    detail = f"cosine {cosine:.3f} with rank {twin.rank}, a better one; the limit is {assembly.redundancy_threshold:g}"
+    detail = f"cosine {cosine:.3f} with rank {twin.rank}, a better one; the limit is {options.redundancy_threshold:g}"
     return Drop(chunk, "redundancy_threshold", cosine, detail, twin.rank)

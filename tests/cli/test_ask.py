@@ -14,7 +14,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from oprag import Assembly
+from oprag import ContextOptions
 from oprag.cli.app import app
 from oprag.cli.indexing import Indexing
 from oprag.methods import MethodOptions
@@ -133,7 +133,7 @@ def test_json_is_all_that_is_printed_and_knows_everything(book, model):
 
 
 def test_explain_tells_how_the_answer_came_to_be(book):
-    output = answered(book, QUESTION, *SMALL, "--k", 1, "--fetch-k", 3, "--explain").stdout
+    output = answered(book, QUESTION, *SMALL, "--k", 1, "--max-candidates", 3, "--explain").stdout
     assert output.startswith(CRANES)
     assert "method stuff: 1 call" in output
     assert "behind the first 1" in output
@@ -143,7 +143,7 @@ def test_several_files_and_standard_input(tmp_path, model):
     paths = [tmp_path / f"part{number}.txt" for number in (10, 2)]
     for path, text in zip(paths, PARTS, strict=False):
         path.write_text(text, encoding="utf-8")
-    data = json_of(*paths, paths[0], "-", QUESTION, "--source-order", "natural", input=PARTS[3])
+    data = json_of(*paths, paths[0], "-", QUESTION, "--source-ranking", "name", input=PARTS[3])
     assert [one["source"] for one in data["contexts"][0]["passages"]] == [str(paths[1]), str(paths[0]), "<stdin>"]
     assert all(text.strip() in model.prompts[0] for text in (PARTS[0], PARTS[1], PARTS[3]))
 
@@ -268,7 +268,7 @@ def parameters():
 
 
 def declared():
-    both = (*fields(Assembly), *fields(MethodOptions))
+    both = (*fields(ContextOptions), *fields(MethodOptions))
     # A prompt is no text for a shell, and there is no conversation.
     return {field.name: field for field in both if field.name not in ("prompts", "condense", "empty_answer")}
 

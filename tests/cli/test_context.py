@@ -64,7 +64,7 @@ def test_everything_fits_and_nothing_is_changed(runner, book):
 
 
 def test_dropped_chunks_are_explained(runner, book):
-    output = result_of(runner, book, "crane", "--chunk-size", 12, "--k", 1, "--fetch-k", 3, "--explain").stdout
+    output = result_of(runner, book, "crane", "--chunk-size", 12, "--k", 1, "--max-candidates", 3, "--explain").stdout
     assert "dropped" in output
     assert "behind the first 1" in output
 
@@ -101,7 +101,7 @@ def test_several_files_and_standard_input(runner, tmp_path):
     first, second = tmp_path / "doc10.txt", tmp_path / "doc2.txt"
     first.write_text(PARTS["bread"])
     second.write_text(PARTS["comet"])
-    data = json_of(runner, first, second, first, "-", "crane", "--source-order", "natural", input=PARTS["crane"])
+    data = json_of(runner, first, second, first, "-", "crane", "--source-ranking", "name", input=PARTS["crane"])
     sources = [passage["source"] for passage in data["passages"]]
     assert sources == [str(second), str(first), "<stdin>"]
 
@@ -156,11 +156,11 @@ def test_an_empty_question_is_refused(runner, book, question):
     ("option", "value", "message"),
     [
         ("--k", "0", "k must be"),
-        ("--fetch-k", "5", "fetch_k must be at least k"),
+        ("--max-candidates", "5", "max_candidates must be at least k"),
         ("--token-budget", "-1", "token_budget must be"),
         ("--order", "best", "order must be one of"),
-        ("--source-order", "worst", "source_order must be one of"),
-        ("--missing-position", "ignore", "missing_position must be one of"),
+        ("--source-ranking", "worst", "source_ranking must be one of"),
+        ("--on-missing-position", "ignore", "on_missing_position must be one of"),
         ("--header", "{page.__class__}", "header may hold"),
         ("--count-tokens", "no.such:thing", "count_tokens must be"),
         ("--count-tokens", "math", "count_tokens must be"),

@@ -60,7 +60,7 @@ def test_what_came_close_is_shown_as_dropped(book):
     arguments = (book, QUESTION, "--k", 4, "--chunk-size", 30)
     output = output_of(*arguments)
     assert "kept: 4 chunks" in output
-    assert "▒ dropped by fetch_k: 4 chunks" in output
+    assert "▒ dropped by max_candidates: 4 chunks" in output
     assert "▒" in strips(output)[0]
     assert "behind the first 4" in output_of(*arguments, "--explain")
 
@@ -69,7 +69,7 @@ def test_what_came_close_is_shown_as_dropped(book):
     "options",
     [
         ("--k", 3),
-        ("--k", 3, "--fetch-k", 6),
+        ("--k", 3, "--max-candidates", 6),
         ("--k", 5, "--redundancy-threshold", 0.3),
         ("--k", 5, "--similarity-threshold", 0.3, "--retriever", "hybrid"),
         ("--token-budget", 300, "--retriever", "bm25"),

@@ -1,4 +1,4 @@
-"""The command line has every option of `Assembly`, with the same names and defaults."""
+"""The command line has every option of `ContextOptions`, with the same names and defaults."""
 
 from dataclasses import fields
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from oprag import Assembly
+from oprag import ContextOptions
 from oprag.cli.app import app
 from oprag.cli.indexing import Indexing
 
@@ -22,17 +22,17 @@ def parameters(command="context"):
 
 
 def test_every_option_is_there():
-    assert set(parameters()) - OWN == {field.name for field in fields(Assembly)}
+    assert set(parameters()) - OWN == {field.name for field in fields(ContextOptions)}
 
 
 def test_defaults_are_those_of_the_assembly():
-    expected = {field.name: field.default for field in fields(Assembly)} | EXCEPTIONS
+    expected = {field.name: field.default for field in fields(ContextOptions)} | EXCEPTIONS
     expected |= {"count_tokens": "approximate", "separator": r"\n\n"}
     assert {name: parameter.default for name, parameter in parameters().items() if name not in OWN} == expected
 
 
 def test_descriptions_are_those_of_the_assembly():
-    for field in fields(Assembly):
+    for field in fields(ContextOptions):
         assert parameters()[field.name].help.startswith(field.metadata["help"])
 
 

@@ -86,7 +86,7 @@ def test_the_whole_text_has_blank_lines_between_pages(book, monkeypatch):
 def test_a_pdf_among_other_files_and_on_standard_input(book, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("A crane in a text file.")
-    data = json_of(book, other, "-", "crane", "--source-order", "natural", input=pdf("A crane by standard input."))
+    data = json_of(book, other, "-", "crane", "--source-ranking", "name", input=pdf("A crane by standard input."))
     assert [passage["source"] for passage in data["passages"]] == [str(book), str(other), "<stdin>"]
     assert [passage["spans"][0]["page"] for passage in data["passages"]] == [1, None, 1]
 

@@ -60,7 +60,7 @@ def ranks(context):
 
 
 def test_a_context_is_that_of_the_same_options(book, saved):
-    path = saved(assembly={**ASSEMBLY, "separator": "\n---\n"})
+    path = saved(context={**ASSEMBLY, "separator": "\n---\n"})
     typed = ("--k", 3, "--token-budget", 10**9, "--order", "rank", "--gap", "[...]", "--separator", r"\n---\n")
     ours = json_of("context", book, QUESTION, "--profile", path)
     same = json_of("context", book, QUESTION, *typed)
@@ -71,12 +71,12 @@ def test_a_context_is_that_of_the_same_options(book, saved):
 
 def test_a_text_of_a_profile_is_taken_as_it_is(book, saved):
     # On the command line these two characters stand for a line break.
-    assert r"\n" in json_of("context", book, QUESTION, "--profile", saved(assembly=ASSEMBLY))["text"]
+    assert r"\n" in json_of("context", book, QUESTION, "--profile", saved(context=ASSEMBLY))["text"]
 
 
 @pytest.mark.parametrize("command", ["context", "ask", "map"])
 def test_what_is_typed_wins_also_where_it_is_the_default(book, saved, command):
-    path = saved(assembly={"k": 3, "order": "rank"})
+    path = saved(context={"k": 3, "order": "rank"})
     data = json_of(command, book, QUESTION, "--profile", path, "--order", "source", "--k", 4)
     context = data["contexts"][0] if command == "ask" else data
     assert ranks(context) == ranks(json_of("context", book, QUESTION, "--k", 4))
@@ -84,14 +84,14 @@ def test_what_is_typed_wins_also_where_it_is_the_default(book, saved, command):
 
 
 def test_what_is_in_neither_is_as_by_default(book, saved):
-    path = saved(assembly={"order": "rank"})
+    path = saved(context={"order": "rank"})
     without = json_of("context", book, QUESTION, "--order", "rank")
     assert json_of("context", book, QUESTION, "--profile", path) == without
 
 
 def test_an_answer_is_made_with_the_method_and_the_prompts(book, saved, model):
     method = {"method": "refine", "passage_tokens": 30, "prompts": {"instruction": "Say it in verse."}}
-    path = saved(assembly={"k": 4, "count_tokens": "words"}, method=method)
+    path = saved(context={"k": 4, "count_tokens": "words"}, method=method)
     data = json_of("ask", book, QUESTION, "--profile", path)
     assert data["method"] == "refine"
     assert {call["step"] for call in data["calls"]} == {"answer", "refine"}
@@ -101,20 +101,20 @@ def test_an_answer_is_made_with_the_method_and_the_prompts(book, saved, model):
 
 def test_a_limit_that_there_is_not_is_not_put_there_by_the_model(book, saved):
     # Whatever the defaults of the model are, none of the chunks is left out.
-    path = saved(assembly={"k": None, "token_budget": None})
+    path = saved(context={"k": None, "token_budget": None})
     (context,) = json_of("ask", book, QUESTION, "--profile", path)["contexts"]
     assert context["dropped"] == []
 
 
 def test_a_context_is_shown_as_the_method_reads_it(book, saved):
-    path = saved(assembly={"k": 2}, method={"cite": True})
+    path = saved(context={"k": 2}, method={"cite": True})
     result = run("context", book, QUESTION, "--profile", path, "--raw")
     assert result.stdout.startswith("[1]")
     assert "[2]" in result.stdout
 
 
 def test_a_counter_that_is_typed_stands_in_for_one_that_cannot_be_loaded(book, saved):
-    path = saved(assembly={"count_tokens": "huggingface:/no/such/folder/tokenizer.json", "k": 2})
+    path = saved(context={"count_tokens": "huggingface:/no/such/folder/tokenizer.json", "k": 2})
     assert run("context", book, QUESTION, "--profile", path, "--count-tokens", "approximate").exit_code == 0
     result = run("context", book, QUESTION, "--profile", path)
     assert result.exit_code == 2
@@ -127,14 +127,14 @@ def test_a_profile_that_cannot_be_used_is_one_sentence(book, tmp_path, command):
     result = run(command, book, QUESTION, "--profile", path)
     assert result.exit_code == 1
     assert result.stderr == f"Error: cannot read the profile {path}: No such file or directory\n"
-    path.write_text("format = 1\n[assembly]\nordr = 'rank'")
+    path.write_text("format = 1\n[context]\nordr = 'rank'")
     result = run(command, book, QUESTION, "--profile", path)
     assert result.exit_code == 2
-    assert result.stderr == "Error: mine.toml: in [assembly]: unknown key 'ordr'; did you mean 'order'?\n"
+    assert result.stderr == "Error: mine.toml: in [context]: unknown key 'ordr'; did you mean 'order'?\n"
 
 
 def test_text_that_was_not_stitched_is_not_stitched_in_silence(book, saved):
-    path = saved(assembly={"stitch": False})
+    path = saved(context={"stitch": False})
     result = run("ask", book, QUESTION, "--profile", path)
     assert result.exit_code == 2
     assert "stitch = false, and oprag ask always stitches what the model reads" in result.stderr

@@ -43,8 +43,8 @@ def test_a_document_its_questions_and_a_model(folder):
     assert "token_f1: order against source" in result.stdout
     assert "only a sweep with a model can say" not in result.stdout
     profile = read_profile("oprag.toml")
-    assert profile.assembly["order"] == "source"
-    assert 150 <= profile.assembly["token_budget"] <= 300
+    assert profile.context["order"] == "source"
+    assert 150 <= profile.context["token_budget"] <= 300
     assert result.stderr.endswith("Profile: oprag.toml\n")
     # The same command again asks nothing.
     again = sweep(
@@ -64,7 +64,7 @@ def test_without_a_model_the_contexts_are_scored(folder):
     assert [row["values"]["token_budget"] for row in told["cells"]] == [20, 60]
     assert {row["values"]["order"] for row in told["cells"]} == {"rank"}
     assert told["curves"][0]["conclusion"].startswith("sweet spot at token_budget=60")
-    assert told["profile"]["assembly"]["order"] == "rank"
+    assert told["profile"]["context"]["order"] == "rank"
     plain = sweep("book.txt", "--questions", "asked.jsonl", "--budgets", "20,60", "--orders", "rank")
     assert "only a sweep with a model can say" in plain.stdout
 
@@ -170,7 +170,7 @@ def test_a_budget_without_room_for_a_chunk_is_no_point(folder):
     said = r"token_budget=9 \(source, random\) is no point of the curve: not one chunk fits it for \d\d of 80 answers"
     assert re.search(said, result.stdout)
     assert "failed" not in result.stderr
-    assert read_profile("oprag.toml").assembly["token_budget"] == 150
+    assert read_profile("oprag.toml").context["token_budget"] == 150
     told = json.loads(sweep(*swept, "--budgets", "9,60,150", "--json").stdout)
     assert [row["values"]["token_budget"] for row in told["impossible"]] == [9, 9]
     assert [[point["value"] for point in curve["points"]] for curve in told["curves"]] == [[60, 150]] * 2
@@ -235,12 +235,12 @@ def test_no_profile_takes_the_place_of_something_else(folder, profile, words):
 
 
 def test_a_profile_and_an_empty_file_are_replaced(folder):
-    write_profile(Profile(assembly={"k": 3}), "mine.toml")
+    write_profile(Profile(context={"k": 3}), "mine.toml")
     (folder / "empty.toml").touch()
     for name in ("mine.toml", "empty.toml"):
         result = sweep(*LEDGERS, "--budgets", "60", "--profile", name)
         assert result.stderr.endswith(f"Profile: {name}, replaced\n")
-        assert read_profile(name).assembly["token_budget"] == 60
+        assert read_profile(name).context["token_budget"] == 60
 
 
 def test_documents_of_a_folder_are_no_profile(folder):
@@ -273,7 +273,7 @@ def test_who_reads_the_first_line_alone_has_the_profile_as_well(folder):
         _, told = process.communicate()
     assert b"Traceback" not in told
     assert process.returncode == 1
-    assert read_profile("oprag.toml").assembly["order"] == "source"
+    assert read_profile("oprag.toml").context["order"] == "source"
 
 
 def test_budgets_beyond_the_document_are_no_points(folder):
@@ -293,7 +293,7 @@ def test_budgets_beyond_the_document_are_no_points(folder):
         (8192, 2048, True),
         (8192, 2048, True),
     ]
-    assert told["profile"]["assembly"]["token_budget"] == 2048
+    assert told["profile"]["context"]["token_budget"] == 2048
 
 
 def test_the_progress_bar_of_the_intervals_moves(folder, monkeypatch):

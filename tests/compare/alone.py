@@ -42,11 +42,11 @@ class _Alone:
         )
 
     def retrieve(self, question: str) -> Context:
-        assembly = self._cell.assembly
-        depth = assembly.fetch_k or assembly.k or len(self._index)
+        context_options = self._cell.context_options
+        depth = context_options.max_candidates or context_options.k or len(self._index)
         return build_context(
             self._index.search(question, depth, self._cell.retriever),
-            self._cell.options.numbered(assembly),
+            self._cell.options.numbered(context_options),
             question_vector=self._index.question_vector(question),
             read_neighbors=self._index.neighbors,
         )
@@ -75,7 +75,7 @@ def answer_alone(
 ) -> Answer:
     """The answer, with every call made for it alone."""
     inputs = {GOLD: question.answers} if cell.method in CONTROLS else {}
-    task = Task(question.text, cell.options, cell.assembly, question.choices, inputs=inputs)
+    task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
     own = {name: documents[name] for name in question.documents}
     backend = _Alone(cell, own, embedder, tokenizer, model)
     *_, answer = drive(answering(task, control(cell.method)), backend, Limit(4))

@@ -115,7 +115,7 @@ CHANGES: dict[str, dict[str, Any]] = {
             "method": "refine",
             "empty_answer": "None.",
             "store": "in_memory",
-            "fetch_k": 9,
+            "max_candidates": 9,
         }.items()
     },
 }

@@ -163,7 +163,7 @@ def test_contexts_are_those_of_build_context():
         RecordingModel(),
         grid={
             "k": [2, 6],
-            "fetch_k": 9,
+            "max_candidates": 9,
             "splitter": "words",
             "chunk_size": 30,
             "order": ["source", "edges"],
@@ -187,7 +187,7 @@ def test_contexts_are_those_of_build_context():
         (found,) = library.contexts(cell, question, [question.text])
         expected = build_context(
             direct.search(question.text, 9),
-            cell.options.numbered(cell.assembly),
+            cell.options.numbered(cell.context_options),
             question_vector=direct.question_vector(question.text),
             read_neighbors=direct.neighbors,
         )
@@ -210,7 +210,7 @@ def test_several_documents_are_searched_together(tmp_path):
         )
     ]
     data = DataSet(name="set", documents=data.documents, questions=both)
-    grid = {"k": 30, "chunk_size": 32, "method": ["context_only", "long_context"], "source_order": "natural"}
+    grid = {"k": 30, "chunk_size": 32, "method": ["context_only", "long_context"], "source_ranking": "name"}
     model = RecordingModel()
     assert run(experiment(model, data=data, grid=grid), tmp_path / "r.db").complete
     sources = rows(tmp_path / "r.db", "SELECT DISTINCT document FROM chunks ORDER BY 1")
@@ -270,7 +270,7 @@ def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
 
 
 def test_records_of_contexts_say_what_was_kept():
-    grid = {"k": 3, "chunk_size": 32, "fetch_k": 6, "similarity_threshold": 0.2, "method": "context_only"}
+    grid = {"k": 3, "chunk_size": 32, "max_candidates": 6, "similarity_threshold": 0.2, "method": "context_only"}
     small = experiment(None, grid=grid)
     opened, library = library_of(small)
     unit = next(opened.units())

@@ -16,7 +16,7 @@ from tests.compare.html.parsed import page_of
 from tests.compare.test_table import made, results_of
 
 KS = (4, 16, 64)
-ORDERS = ("source", "rank", "reverse")
+ORDERS = ("source", "rank", "reverse_rank")
 
 
 def graded(*, noise: float, questions: int = 24) -> Any:
@@ -83,7 +83,7 @@ def test_the_best_setting_is_not_doubted_where_its_curve_has_a_sweet_spot():
     # Seven questions that are all better in all three pairs of contexts that differ at all: p = 2 / 2^7.
     assert best.comparisons == 3
     assert best.shown
-    assert [one.values["order"] for one in best.tied] == ["rank", "reverse"]
+    assert [one.values["order"] for one in best.tied] == ["rank", "reverse_rank"]
     assert {one.adjusted_p for one in best.others} == {2 / 2**7}
     assert [spot.best is not None and spot.best.value for spot in spots] == [64] * 3
     assert {one.adjusted_p for spot in spots for one in spot.behind} == {2 / 2**7}

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.compare.axes import axes
 from oprag.compare.cell import CONTROLS, LIKELIHOODS
 from oprag.compare.grid import Fixed, as_grids, cells_of
@@ -36,17 +36,17 @@ SENSIBLE = {
     "chunk_overlap": 7,
     "repeat": 2,
     "k": 9,
-    "fetch_k": 11,
+    "max_candidates": 11,
     "token_budget": 900,
     "order": "edges",
     "seed": 3,
-    "source_order": "natural",
-    "missing_position": "first",
+    "source_ranking": "name",
+    "on_missing_position": "first",
     "source_key": "source",
     "position_key": "chunk_index",
     "similarity_threshold": 0.5,
     "redundancy_threshold": 0.9,
-    "min_keep": 2,
+    "min_chunks": 2,
     "neighbors": 1,
     "stitch": False,
     "separator": "",
@@ -74,7 +74,7 @@ def test_every_option_is_an_axis_with_its_default():
     documented = {"count_tokens", "prompts", "condense", "max_concurrency", "on_error"}
     expected = {
         field.name: field
-        for kind in (Assembly, MethodOptions)
+        for kind in (ContextOptions, MethodOptions)
         for field in fields(kind)
         if field.name not in documented
     }
@@ -92,7 +92,7 @@ def test_every_option_is_an_axis_with_its_default():
 def test_defaults_are_those_of_the_options():
     (cell, other) = cells({"k": 5}).cells
     assert (cell.data, other.data) == ("one", "two")
-    assert cell.assembly == Assembly(k=5, count_tokens=approximate_tokens)
+    assert cell.context_options == ContextOptions(k=5, count_tokens=approximate_tokens)
     assert cell.options == MethodOptions()
     assert (cell.embedder, cell.model, cell.store, cell.retriever, cell.repeat) == ("local", "m", "index", "dense", 1)
     assert cell.split == ("tokens", 128, 0)
@@ -101,9 +101,9 @@ def test_defaults_are_those_of_the_options():
 @pytest.mark.parametrize("name", SENSIBLE)
 def test_the_value_of_an_axis_comes_to_its_cells(name):
     related: dict[str, dict[str, Any]] = {
-        "fetch_k": {"k": 5},
+        "max_candidates": {"k": 5},
         "seed": {"order": "random"},
-        "min_keep": {"similarity_threshold": 0.5},
+        "min_chunks": {"similarity_threshold": 0.5},
         "inner_method": {"method": "step_down"},
         "passage_tokens": {"method": "map_reduce"},
         "collapse_tokens": {"method": "map_reduce"},
@@ -123,9 +123,17 @@ def test_the_value_of_an_axis_comes_to_its_cells(name):
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        *[("k", 0), ("k", "5"), ("k", True), ("fetch_k", -1), ("token_budget", 0), ("order", "best"), ("seed", "a")],
-        *[("source_order", "worst"), ("missing_position", "middle"), ("similarity_threshold", 1.5)],
-        *[("redundancy_threshold", "high"), ("min_keep", -1), ("neighbors", -1), ("stitch", "yes"), ("separator", 1)],
+        *[
+            ("k", 0),
+            ("k", "5"),
+            ("k", True),
+            ("max_candidates", -1),
+            ("token_budget", 0),
+            ("order", "best"),
+            ("seed", "a"),
+        ],
+        *[("source_ranking", "worst"), ("on_missing_position", "middle"), ("similarity_threshold", 1.5)],
+        *[("redundancy_threshold", "high"), ("min_chunks", -1), ("neighbors", -1), ("stitch", "yes"), ("separator", 1)],
         *[
             ("header", "{nothing}"),
             ("method", "staff"),
@@ -166,7 +174,7 @@ def test_impossible_combinations_are_counted_with_their_reason():
         {
             "data": "one",
             "k": [4, 8],
-            "min_keep": [0, 6],
+            "min_chunks": [0, 6],
             "similarity_threshold": 0.5,
             "chunk_size": [16, 64],
             "chunk_overlap": 32,
@@ -176,7 +184,7 @@ def test_impossible_combinations_are_counted_with_their_reason():
     )
     assert found.combinations == 32
     assert dict(found.impossible) == {
-        "min_keep must be at most k, got min_keep=6 and k=4": 4,
+        "min_chunks must be at most k, got min_chunks=6 and k=4": 4,
         "chunk_overlap=32 is not less than chunk_size=16": 16,
         "a vector store ranks by vectors, so retriever=bm25 needs store=index": 3,
     }
@@ -216,8 +224,8 @@ def test_cells_that_do_the_same_are_one():
             "k": 5,
             "order": ["source", "random", "rank"],
             "seed": [0, 1],
-            "source_order": ["best", "natural"],
-            "min_keep": [0, 2],
+            "source_ranking": ["best_first", "name"],
+            "min_chunks": [0, 2],
         }
     )
     # source: two source_orders; random: two seeds; rank: one.
@@ -263,30 +271,30 @@ def test_what_has_no_effect_on_a_method_makes_no_other_cell(method):
 
 def test_none_stands_for_no_value():
     found = cells({"data": "one", "k": [5, "none"], "token_budget": 100, "similarity_threshold": ["none", 0.5]})
-    assert {(cell.assembly.k, cell.assembly.similarity_threshold) for cell in found.cells} == {
+    assert {(cell.context_options.k, cell.context_options.similarity_threshold) for cell in found.cells} == {
         (5, None),
         (5, 0.5),
         (None, None),
         (None, 0.5),
     }
     # Where it is a text it stays one.
-    assert {cell.assembly.separator for cell in cells({"k": 5, "separator": ["none", ""]}).cells} == {"none", ""}
+    assert {cell.context_options.separator for cell in cells({"k": 5, "separator": ["none", ""]}).cells} == {"none", ""}
 
 
 def test_equal_numbers_are_one_value():
     found = cells({"data": "one", "k": 5, "similarity_threshold": [0.5, 0.50, 1, 1.0, 0, 0.0, -0.0]})
-    assert sorted(cell.assembly.similarity_threshold for cell in found.cells) == [0.0, 0.5, 1.0]
+    assert sorted(cell.context_options.similarity_threshold for cell in found.cells) == [0.0, 0.5, 1.0]
 
 
 def test_numbers_of_numpy_are_those_of_python():
     found = cells({"data": "one", "k": [np.int64(5), 5], "similarity_threshold": [np.float32(0.5), 0.5]})
-    assert [(cell.assembly.k, cell.assembly.similarity_threshold) for cell in found.cells] == [(5, 0.5)]
-    assert type(found.cells[0].assembly.k) is int
+    assert [(cell.context_options.k, cell.context_options.similarity_threshold) for cell in found.cells] == [(5, 0.5)]
+    assert type(found.cells[0].context_options.k) is int
 
 
 def test_several_grids_are_one_experiment():
     found = cells([{"k": [4, 5], "data": "one"}, {"k": [5, 6], "data": "one"}, {"method": "closed_book"}])
-    assert [cell.assembly.k for cell in found.cells] == [4, 5, 6, None, None]
+    assert [cell.context_options.k for cell in found.cells] == [4, 5, 6, None, None]
     assert (found.combinations, found.repeated) == (6, 1)
 
 

@@ -254,7 +254,7 @@ def test_an_embedder_that_is_not_there_costs_its_questions(path):
 
 def test_a_model_that_is_gone_ends_it(path, log):
     asked = {"log": str(log), "fails_on": "keeper"}
-    grid = {"order": ["source", "rank", "reverse"]}
+    grid = {"order": ["source", "rank", "reverse_rank"]}
     report = measure_cells(measurable(grid, asked=asked, questions=2, give_up_after=3), path, warmup=0)
     assert report.outcome == "the last 3 calls failed, the last one with ConnectionResetError: the line is dead"
     assert (sum(report.failed.values()), report.left) == (3, 3)
@@ -369,7 +369,7 @@ def test_a_process_that_dies_costs_its_cell_alone(path, log):
 
 
 def test_processes_that_keep_dying_end_it(path):
-    grid = {"order": ["source", "rank", "reverse"]}
+    grid = {"order": ["source", "rank", "reverse_rank"]}
     report = measure_cells(measurable(grid, asked={"dies_on": "keeper"}, give_up_after=2), path)
     assert report.outcome.startswith("the last 2 processes died, the last one thus: the process of measure_cell ended")
     assert (report.failed, report.left) == ({"MeasuringError": 2}, 1)

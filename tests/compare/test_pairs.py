@@ -24,13 +24,13 @@ def shown(pairs):
 
 
 def test_each_order_is_held_against_the_first_with_all_else_equal():
-    cells = [made(LOW, k=k, order=order) for k in (4, 8) for order in ("source", "rank", "reverse")]
+    cells = [made(LOW, k=k, order=order) for k in (4, 8) for order in ("source", "rank", "reverse_rank")]
     pairs = found(results_of(*cells))
     assert shown(pairs) == [
         ("source", "rank", 4),
-        ("source", "reverse", 4),
+        ("source", "reverse_rank", 4),
         ("source", "rank", 8),
-        ("source", "reverse", 8),
+        ("source", "reverse_rank", 8),
     ]
     assert count_pairs(results_of(*cells)) == 4
 
@@ -44,7 +44,7 @@ def test_the_difference_is_that_of_the_setting_minus_the_first():
 
 def test_p_values_are_adjusted_for_the_family():
     slightly = {key: value + (0.01 if int(key) % 3 else -0.01) for key, value in LOW.items()}
-    results = results_of(made(LOW), made(HIGH, order="rank"), made(slightly, order="reverse"))
+    results = results_of(made(LOW), made(HIGH, order="rank"), made(slightly, order="reverse_rank"))
     pairs = found(results)
     # The highest is held against both others, so that one comparison more belongs to the family.
     assert {pair.comparisons for pair in pairs} == {3}
@@ -118,7 +118,7 @@ def test_some_metrics_alone():
 def test_progress_is_told():
     told = []
     found(
-        results_of(made(LOW), made(HIGH, order="rank"), made(LOW, order="reverse")),
+        results_of(made(LOW), made(HIGH, order="rank"), made(LOW, order="reverse_rank")),
         watch=lambda done, total: told.append((done, total)),
     )
     assert told == [(1, 2), (2, 2)]
@@ -131,8 +131,8 @@ def test_an_axis_that_cannot_be_compared_is_refused(axis):
 
 
 def test_the_first_value_is_the_first_of_the_grid():
-    cells = [made(LOW, order="source", source_order="total"), made(HIGH, order="rank")]
-    described = {"grid": [{"source_order": ["total"], "order": ["rank", "source"]}]}
+    cells = [made(LOW, order="source", source_ranking="score_sum"), made(HIGH, order="rank")]
+    described = {"grid": [{"source_ranking": ["score_sum"], "order": ["rank", "source"]}]}
     (pair,) = found(replace(results_of(*cells), described=described))
     assert (pair.baseline, pair.value) == ("rank", "source")
 

@@ -62,11 +62,11 @@ def test_scores_are_those_of_the_file(ran):
 
 
 def test_cells_stand_in_the_sequence_of_the_grid_as_it_is_now(ran):
-    grid = 'method = ["context_only", "stuff"]\norder = ["reverse", "rank", "source"]\nk = 2\nstitch = false'
+    grid = 'method = ["context_only", "stuff"]\norder = ["reverse_rank", "rank", "source"]\nk = 2\nstitch = false'
     run(read_experiment(write_experiment(ran, grid, model()), trust=True), ran / "r.db")
     cells = read_results(ran / "r.db").cells
     assert [(cell.values["method"], cell.values["order"]) for cell in cells] == [
-        (method, order) for method in ("context_only", "stuff") for order in ("reverse", "rank", "source")
+        (method, order) for method in ("context_only", "stuff") for order in ("reverse_rank", "rank", "source")
     ]
     assert all(list(cell.values)[:4] == ["chunk_size", "method", "order", "k"] for cell in cells)
 

@@ -90,12 +90,12 @@ def test_questions_with_the_same_words_have_their_own_evidence(tmp_path):
 
 def test_order_shows_in_inverted_pairs(tmp_path):
     path = tmp_path / "results.db"
-    grid = {"k": 8, "chunk_size": 16, "method": "context_only", "order": ["source", "reverse", "rank"]}
+    grid = {"k": 8, "chunk_size": 16, "method": "context_only", "order": ["source", "reverse_rank", "rank"]}
     assert run(experiment(None, data=keepers(1, 3), grid=grid, metrics=["inverted_pairs"]), path).complete
     found = rows(path, "SELECT \"order\", json_extract(scores, '$.inverted_pairs') FROM results")
     assert {value for order, value in found if order == "source"} == {0}
     by_rank = [value for order, value in found if order == "rank"]
-    reverse = [value for order, value in found if order == "reverse"]
+    reverse = [value for order, value in found if order == "reverse_rank"]
     # The reverse of an order has the other pairs inverted.
     assert [one + other for one, other in zip(by_rank, reverse, strict=True)] == pytest.approx([1, 1, 1])
 

@@ -38,7 +38,7 @@ GRIDS = {
     },
     "thresholds": {
         "k": 6,
-        "fetch_k": 12,
+        "max_candidates": 12,
         "chunk_size": 32,
         "method": ANSWERED,
         "similarity_threshold": ["none", 0.5],

@@ -38,8 +38,8 @@ def test_scores_are_averaged_where_all_cells_have_one():
     [
         ({"method": "closed_book"}, {"k", "order", "splitter", "embedder", "retriever", "store", "variants"}),
         ({"method": "context_only"}, {"model", "variants", "passage_tokens", "score"}),
-        ({"method": "stuff"}, {"variants", "passage_tokens", "inner_method", "min_keep"}),
-        ({"method": "stuff", "order": "rank"}, {"source_order"}),
+        ({"method": "stuff"}, {"variants", "passage_tokens", "inner_method", "min_chunks"}),
+        ({"method": "stuff", "order": "rank"}, {"source_ranking"}),
         ({"method": "step_down", "inner_method": "stuff"}, {"passage_tokens"}),
     ],
 )
@@ -52,9 +52,9 @@ def test_axes_without_an_effect_are_no_part_of_a_setting(values, without):
 @pytest.mark.parametrize(
     ("values", "there"),
     [
-        ({"method": "stuff"}, {"k", "order", "source_order", "model", "splitter"}),
+        ({"method": "stuff"}, {"k", "order", "source_ranking", "model", "splitter"}),
         ({"method": "step_down", "inner_method": "map_reduce"}, {"variants", "inner_method", "passage_tokens"}),
-        ({"method": "stuff", "redundancy_threshold": 0.9}, {"min_keep"}),
+        ({"method": "stuff", "redundancy_threshold": 0.9}, {"min_chunks"}),
         ({"method": "of_my_own"}, {"variants", "passage_tokens", "inner_method", "score"}),
     ],
 )

@@ -205,12 +205,12 @@ def test_values_stand_from_small_to_large_and_none_where_it_belongs():
 def test_no_threshold_is_on_the_curve_of_each_number_of_chunks_that_are_kept_whatever_it_says():
     cells = [made({"a": 0.1, "b": 0.2}, similarity_threshold=None)]
     cells += [
-        made({"a": 0.1, "b": 0.2}, similarity_threshold=threshold, min_keep=keep)
+        made({"a": 0.1, "b": 0.2}, similarity_threshold=threshold, min_chunks=keep)
         for threshold in (0.5, 0.6)
         for keep in (1, 2)
     ]
     found = spots(*cells, axis="similarity_threshold")
-    assert [(spot.values["min_keep"], [point.value for point in spot.points]) for spot in found] == [
+    assert [(spot.values["min_chunks"], [point.value for point in spot.points]) for spot in found] == [
         (1, [None, 0.5, 0.6]),
         (2, [None, 0.5, 0.6]),
     ]

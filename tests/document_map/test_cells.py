@@ -26,10 +26,10 @@ def test_anything_kept_shows_before_anything_dropped():
 
 
 def test_of_several_reasons_the_one_for_most_shows():
-    found = cells(chunk(0, 0, 5), chunk(1, 20, 24), chunk(2, 30, 50), k=1, fetch_k=2, length=100, width=2)
+    found = cells(chunk(0, 0, 5), chunk(1, 20, 24), chunk(2, 30, 50), k=1, max_candidates=2, length=100, width=2)
     assert found == [Cell(KEPT, half=False), NOTHING]
-    found = cells(chunk(0, 90, 100), chunk(1, 20, 24), chunk(2, 30, 50), k=1, fetch_k=2, length=100, width=2)
-    assert found == [Cell("fetch_k", half=False), Cell(KEPT, half=False)]
+    found = cells(chunk(0, 90, 100), chunk(1, 20, 24), chunk(2, 30, 50), k=1, max_candidates=2, length=100, width=2)
+    assert found == [Cell("max_candidates", half=False), Cell(KEPT, half=False)]
 
 
 @pytest.mark.parametrize("length", [1, 3, 9, 10])

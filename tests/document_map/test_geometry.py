@@ -66,10 +66,10 @@ def test_a_chunk_that_is_longer_than_its_source_ends_with_it():
 
 def test_reasons_come_in_the_sequence_of_the_assembly_and_unknown_ones_behind():
     context = context_of(*(chunk(n, 20 * n, 20 * n + 20) for n in range(6)))
-    reasons = ["token_budget", "zebra", "fetch_k", "apple", "k"]
+    reasons = ["token_budget", "zebra", "max_candidates", "apple", "k"]
     dropped = tuple(Drop(one, reason, None, "") for one, reason in zip(context.kept, reasons, strict=False))  # type: ignore[arg-type]
     chart = map_of(replace(context, kept=context.kept[5:], dropped=dropped), {"book": 200})
-    assert chart.states == (KEPT, "fetch_k", "k", "token_budget", "apple", "zebra")
+    assert chart.states == (KEPT, "max_candidates", "k", "token_budget", "apple", "zebra")
 
 
 def test_where_chunks_overlap_the_kept_one_counts():

@@ -32,12 +32,12 @@ def marks(svg):
 
 def test_each_chunk_is_a_mark_that_says_what_it_is():
     best = chunk(0, 100, 200, score=1.5, similarity=0.25)
-    svg = drawn(best, chunk(1, 500, 510), chunk(2, 0, 50), k=1, fetch_k=2)
+    svg = drawn(best, chunk(1, 500, 510), chunk(2, 0, 50), k=1, max_candidates=2)
     found = marks(svg)
     assert set(found) == {
         "rank 0, kept",
         "rank 1, dropped by k (behind the first 1)",
-        "rank 2, dropped by fetch_k (behind the first 2)",
+        "rank 2, dropped by max_candidates (behind the first 2)",
     }
     title = found["rank 0, kept"].findtext("svg:title", "", NS)
     assert "score 1.500, similarity 0.250, characters 100–200" in title

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from oprag import Rung
+from oprag import PositionKind
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever, stamp_positions
 from tests.integration.asking import HOW, check_calls, check_method
 from tests.integration.clients import chat_openai
@@ -68,7 +68,7 @@ async def test_what_the_model_finds_nearest_comes_in_source_order(store, documen
 
     context = await retriever.aget_context(QUESTION)
     assert [chunk.text for chunk in context.kept] == [document.page_content for document in found]
-    assert [report.rung for report in context.sources] == [Rung.STAMPED]
+    assert [report.kind for report in context.sources] == [PositionKind.STAMPED]
 
 
 def check_cosines(answers, minilm):

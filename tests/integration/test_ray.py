@@ -190,7 +190,12 @@ def test_a_model_that_is_gone_ends_it(path, log):
 
 def test_workers_without_calls_hear_of_an_interrupt(path, log):
     """A sweep without a model asks nobody before its next call."""
-    grid = {"k": list(range(1, 80)), "chunk_size": 8, "method": "context_only", "order": ["source", "rank", "reverse"]}
+    grid = {
+        "k": list(range(1, 80)),
+        "chunk_size": 8,
+        "method": "context_only",
+        "order": ["source", "rank", "reverse_rank"],
+    }
     small = spread(log, grid=grid, questions=8)
     report = run_on_ray(small, path, watch=once(lambda: True, lambda: os.kill(os.getpid(), signal.SIGINT)))
     assert report.outcome == "interrupted"

@@ -77,7 +77,9 @@ WRONG: list[Any] = [
 KEYS = ["source", "chunk_index", "start_index", "end_index", "page", "page_label", "row", "relevance_score", "oprag"]
 
 
-@pytest.mark.parametrize("options", [{}, {"stitch": True}, {"annotate": True}, {"source_order": "total"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"stitch": True}, {"annotate": True}, {"source_ranking": "score_sum"}], ids=str
+)
 @pytest.mark.parametrize("key", KEYS)
 @both_surfaces
 def test_metadata_of_every_wrong_type(ordered: Any, key: str, options: dict[str, Any]):
@@ -206,8 +208,8 @@ def test_20_000_documents():
     stamped = stamp_positions(many())
     ranked = random.Random(5).sample(stamped, len(stamped))
     expected = sorted(stamped, key=lambda found: (found.metadata["source"], found.metadata["chunk_index"]))
-    assert through_compressor(ranked, source_order="natural") == expected
-    found = through_retriever(ranked, k=128, token_budget=16_384, source_order="natural")
+    assert through_compressor(ranked, source_ranking="name") == expected
+    found = through_retriever(ranked, k=128, token_budget=16_384, source_ranking="name")
     best = {id(document) for document in ranked[:128]}
     assert [id(document) for document in found] == [id(document) for document in expected if id(document) in best]
 

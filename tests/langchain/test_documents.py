@@ -152,7 +152,7 @@ def test_annotated_copies_say_rank_score_position_and_span(ordered):
             "id": "s0",
             "source": "log.txt",
             "position": [0, 22],
-            "rung": "offset",
+            "kind": "offset",
             "span": {"start": 0, "end": 22, "page": None},
             "neighbor_of": None,
         },
@@ -163,7 +163,7 @@ def test_annotated_copies_say_rank_score_position_and_span(ordered):
             "id": "s3",
             "source": "log.txt",
             "position": [62, 83],
-            "rung": "offset",
+            "kind": "offset",
             "span": {"start": 62, "end": 83, "page": None},
             "neighbor_of": None,
         },
@@ -231,5 +231,5 @@ def test_several_sources_stand_by_their_best_document(ordered):
     first, second = parts(3, "b.txt"), parts(3, "a.txt")
     ranked = [first[2], second[1], first[0], second[0]]
     assert ordered(ranked) == [first[0], first[2], second[0], second[1]]
-    assert ordered(ranked, source_order="natural") == [second[0], second[1], first[0], first[2]]
+    assert ordered(ranked, source_ranking="name") == [second[0], second[1], first[0], first[2]]
     assert numbers_of(ordered(ranked, order="rank")) == [2, 1, 0, 0]

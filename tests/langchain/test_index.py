@@ -238,7 +238,7 @@ async def test_ranks_and_scores_reach_the_context(index, retriever):
 
 
 async def test_all_chunks_stitched_are_the_texts(retriever):
-    ordered = OrderPreservingRetriever(retriever=retriever, stitch=True, source_order="natural")
+    ordered = OrderPreservingRetriever(retriever=retriever, stitch=True, source_ranking="name")
     assert [document.page_content for document in ordered.invoke(QUESTION)] == list(TEXTS.values())
     assert [document.page_content for document in await ordered.ainvoke(QUESTION)] == list(TEXTS.values())
 

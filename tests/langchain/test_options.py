@@ -1,4 +1,5 @@
-"""`Assembly` declares the options; the retriever and the compressor have the same names, defaults and refusals."""
+"""`ContextOptions` declares the options; the retriever and the compressor have the same names, defaults and
+refusals."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -8,11 +9,11 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from pydantic import BaseModel, ValidationError
 
-from oprag import Assembly, OptionError
+from oprag import ContextOptions, OptionError
 from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
 from tests.langchain.conftest import QUESTION, giving, parts, store_of
 
-DEFAULTS = {field.name: field.default for field in fields(Assembly)}
+DEFAULTS = {field.name: field.default for field in fields(ContextOptions)}
 
 
 EMBEDDINGS = DeterministicFakeEmbedding(size=16)
@@ -67,18 +68,18 @@ each_surface = pytest.mark.parametrize("make", EXCEPTIONS, ids=lambda make: make
 
 REFUSED: dict[str, list[Any]] = {
     "k": [0, -1, True, 1.0, "3", [3], float("nan")],
-    "fetch_k": [0, -1, False, 2.5, "3"],
+    "max_candidates": [0, -1, False, 2.5, "3"],
     "token_budget": [0, -5, True, 100.0, "100", float("inf")],
     "count_tokens": [None, 4, "gpt-4"],
     "order": ["sources", "", None, 1, ["source"], "Source"],
     "seed": [None, 1.0, "1", True],
-    "source_order": ["first", None, 3, ["best"]],
-    "missing_position": ["skip", None, True, 0],
+    "source_ranking": ["first", None, 3, ["best_first"]],
+    "on_missing_position": ["skip", None, True, 0],
     "source_key": ["", (), 3, ["source"], ("source", ""), ("source", 1)],
     "position_key": ["", (), 3, ["page"], ("page", None)],
     "similarity_threshold": [1.5, -2, True, "0.5", float("nan")],
     "redundancy_threshold": [1.5, -2, False, [0.9], float("inf")],
-    "min_keep": [None, -1, True, 0.5, "1"],
+    "min_chunks": [None, -1, True, 0.5, "1"],
     "neighbors": [None, -1, True, 0.5, "1"],
     "stitch": [None, 1, "yes"],
     "separator": [None, 1, b"\n"],
@@ -87,18 +88,18 @@ REFUSED: dict[str, list[Any]] = {
 }
 ACCEPTED: dict[str, list[Any]] = {
     "k": [None, 1, 5],
-    "fetch_k": [None, 130],
+    "max_candidates": [None, 130],
     "token_budget": [None, 1000],
     "count_tokens": [words],
-    "order": ["source", "rank", "reverse", "edges", "random"],
+    "order": ["source", "rank", "reverse_rank", "edges", "random"],
     "seed": [0, -1, 7],
-    "source_order": ["best", "best_last", "total", "natural", len],
-    "missing_position": ["last", "first", "drop", "error"],
+    "source_ranking": ["best_first", "best_last", "score_sum", "name", len],
+    "on_missing_position": ["last", "first", "drop", "error"],
     "source_key": [None, "source", ("title", "source"), by_name],
     "position_key": [None, "chunk_index", ("source", "chunk_index"), by_number],
     "similarity_threshold": [None, -1, 0.5],
     "redundancy_threshold": [None, 1, 0.95],
-    "min_keep": [0, 3],
+    "min_chunks": [0, 3],
     "neighbors": [0, 2],
     "stitch": [True, False],
     "separator": ["", " ", "\n---\n"],
@@ -144,7 +145,7 @@ def test_nothing_else_is_declared_but_what_belongs_to_langchain():
 @pytest.mark.parametrize(("name", "value"), pairs(REFUSED))
 def test_what_the_assembly_refuses_is_refused_in_the_same_words(make: Callable[..., BaseModel], name: str, value: Any):
     with pytest.raises(OptionError) as expected:
-        Assembly(**{name: value})
+        ContextOptions(**{name: value})
     with pytest.raises(ValidationError) as caught:
         make(**{name: value})
     assert str(expected.value) in str(caught.value)
@@ -170,9 +171,9 @@ def use(surface: BaseModel) -> Any:
 @each_surface
 @pytest.mark.parametrize(("name", "value"), pairs(ACCEPTED))
 def test_what_the_assembly_takes_is_taken(make: Callable[..., BaseModel], name: str, value: Any):
-    assert getattr(Assembly(**{name: value}), name) is value
+    assert getattr(ContextOptions(**{name: value}), name) is value
     if make is over_store and (name, value) == ("k", None):
-        return  # needs fetch_k, since a store has to be asked for some number
+        return  # needs max_candidates, since a store has to be asked for some number
     surface = make(**{name: value})
     assert getattr(surface, name) is value
     assert use(surface)
@@ -181,18 +182,18 @@ def test_what_the_assembly_takes_is_taken(make: Callable[..., BaseModel], name: 
 @pytest.mark.parametrize("make", [over_retriever, over_store], ids=["over_retriever", "over_store"])
 @pytest.mark.parametrize(("name", "value"), [pair for pair in pairs(ACCEPTED) if pair[0] not in ("k", "stitch")])
 def test_every_option_reaches_the_context(make: Callable[..., OrderPreservingRetriever], name: str, value: Any):
-    assembly = make(**{name: value}).get_context(QUESTION).assembly
+    context_options = make(**{name: value}).get_context(QUESTION).options
     exceptions = EXCEPTIONS[make] | {"stitch": True, name: value}
-    assert {option: getattr(assembly, option) for option in DEFAULTS} == DEFAULTS | exceptions
+    assert {option: getattr(context_options, option) for option in DEFAULTS} == DEFAULTS | exceptions
 
 
 def test_two_options_that_contradict_each_other_are_refused_everywhere():
-    message = "fetch_k must be at least k, got fetch_k=3 and k=4"
+    message = "max_candidates must be at least k, got max_candidates=3 and k=4"
     with pytest.raises(OptionError, match=message):
-        Assembly(k=4, fetch_k=3)
+        ContextOptions(k=4, max_candidates=3)
     for make in EXCEPTIONS:
         with pytest.raises(ValidationError, match=message):
-            make(k=4, fetch_k=3)
+            make(k=4, max_candidates=3)
 
 
 @each_surface
@@ -207,15 +208,15 @@ def test_unknown_names_are_refused(make: Callable[..., BaseModel], unknown: str)
     ("options", "expected"),
     [
         ({"k": 2}, [4, 5]),
-        ({"fetch_k": 1}, [5]),
+        ({"max_candidates": 1}, [5]),
         ({"token_budget": 8, "count_tokens": words, "separator": ""}, [4, 5]),
         ({"order": "rank"}, [5, 4, 3]),
-        ({"order": "reverse"}, [3, 4, 5]),
+        ({"order": "reverse_rank"}, [3, 4, 5]),
         ({"order": "edges"}, [5, 3, 4]),
         ({"position_key": lambda chunk: 5 - chunk.metadata["chunk_index"]}, [5, 4, 3]),
-        ({"position_key": all_but_4, "missing_position": "last"}, [3, 5, 4]),
-        ({"position_key": all_but_4, "missing_position": "first"}, [4, 3, 5]),
-        ({"position_key": all_but_4, "missing_position": "drop"}, [3, 5]),
+        ({"position_key": all_but_4, "on_missing_position": "last"}, [3, 5, 4]),
+        ({"position_key": all_but_4, "on_missing_position": "first"}, [4, 3, 5]),
+        ({"position_key": all_but_4, "on_missing_position": "drop"}, [3, 5]),
     ],
     ids=range(10),
 )

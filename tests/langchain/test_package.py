@@ -7,12 +7,12 @@ from importlib.metadata import version
 from pydantic import Field
 
 import oprag.langchain
-from oprag import Assembly
+from oprag import ContextOptions
 from oprag.langchain import OrderPreservingRetriever
 from oprag.methods import MethodOptions
 from tests.helpers import declared_descriptions, shown_after_import
 
-ASSEMBLY, METHODS = declared_descriptions(Assembly), declared_descriptions(MethodOptions)
+ASSEMBLY, METHODS = declared_descriptions(ContextOptions), declared_descriptions(MethodOptions)
 SHARED = {*ASSEMBLY, "annotate", "embeddings", "vector_cache", "read_neighbors"}
 OPTIONS = {
     "DocumentIndexRetriever": {"index", "k", "retriever"},

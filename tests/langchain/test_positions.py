@@ -1,6 +1,6 @@
 """The order through LangChain's own splitters, whose offsets are missing, -1, tied or restart.
 
-Stamped or located, the order is right. If not, the rung that was used is reported, and a mostly unknown order is warned
+Stamped or located, the order is right. If not, the kind that was used is reported, and a mostly unknown order is warned
 about.
 """
 
@@ -19,7 +19,7 @@ from langchain_text_splitters import (
     TextSplitter,
 )
 
-from oprag import Chunk, Context, PositionWarning, Rung, SourceWarning, locate_positions
+from oprag import Chunk, Context, PositionKind, PositionWarning, SourceWarning, locate_positions
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
 from oprag.warn import forget
 from tests.langchain.conftest import QUESTION, giving
@@ -141,7 +141,7 @@ def test_stamped_chunks_are_in_order_whatever_split_them(make: Callable[[], list
     assert len(stamped) > 10
     context = ordered(stamped)
     assert kept(context) == stamped
-    assert [(report.rung, report.missing) for report in context.sources] == [(Rung.STAMPED, 0)]
+    assert [(report.kind, report.missing) for report in context.sources] == [(PositionKind.STAMPED, 0)]
 
 
 @each_split
@@ -179,7 +179,7 @@ def test_start_index_orders_chunks_that_were_not_stamped():
     chunks = recursive()
     context = ordered(chunks)
     assert kept(context) == chunks
-    assert [(report.rung, report.field) for report in context.sources] == [(Rung.OFFSET, "start_index")]
+    assert [(report.kind, report.field) for report in context.sources] == [(PositionKind.OFFSET, "start_index")]
 
 
 def test_without_start_index_the_rank_stays_and_a_warning_says_what_to_do():
@@ -190,7 +190,7 @@ def test_without_start_index_the_rank_stays_and_a_warning_says_what_to_do():
         context = ordered(chunks)
     assert len(caught) == 1
     assert kept(context) == shuffled(chunks)
-    assert [(report.rung, report.missing) for report in context.sources] == [(Rung.NONE, len(chunks))]
+    assert [(report.kind, report.missing) for report in context.sources] == [(PositionKind.NONE, len(chunks))]
     assert "none" in context.explain()
 
 
@@ -204,11 +204,11 @@ def test_an_offset_of_minus_one_is_no_position(overlap: int):
         context = ordered(chunks)
     found = [chunk for chunk in chunks if chunk not in lost]
     assert kept(context) == found + [chunk for chunk in shuffled(chunks) if chunk in lost]
-    assert [(report.rung, report.missing) for report in context.sources] == [(Rung.OFFSET, len(lost))]
+    assert [(report.kind, report.missing) for report in context.sources] == [(PositionKind.OFFSET, len(lost))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositionWarning)
-        assert kept(ordered(chunks, missing_position="drop")) == found
-        assert kept(ordered(chunks, missing_position="first"))[len(lost) :] == found
+        assert kept(ordered(chunks, on_missing_position="drop")) == found
+        assert kept(ordered(chunks, on_missing_position="first"))[len(lost) :] == found
 
 
 def test_offsets_of_minus_one_alone_are_warned_about():
@@ -225,7 +225,7 @@ def test_offsets_that_restart_in_each_section_are_not_believed():
     with pytest.warns(PositionWarning, match="metadata keys seen: chapter, part, source, start_index"):
         context = ordered(chunks)
     assert kept(context) == shuffled(chunks)
-    assert [(report.rung, report.missing) for report in context.sources] == [(Rung.NONE, len(chunks))]
+    assert [(report.kind, report.missing) for report in context.sources] == [(PositionKind.NONE, len(chunks))]
 
 
 def test_sections_that_do_not_say_their_source_are_warned_about():
@@ -249,7 +249,7 @@ def test_page_and_offset_order_chunks_that_were_not_stamped(names: dict[str, Cal
     chunks = by_page(**names)
     context = ordered(chunks)
     assert kept(context) == chunks
-    assert [report.rung for report in context.sources] == [Rung.PAGE_OFFSET]
+    assert [report.kind for report in context.sources] == [PositionKind.PAGE_OFFSET]
 
 
 def test_pages_without_offsets_are_in_order_and_ties_keep_their_rank_with_a_warning():
@@ -262,7 +262,7 @@ def test_pages_without_offsets_are_in_order_and_ties_keep_their_rank_with_a_warn
     ):
         context = ordered(chunks)
     assert kept(context) == sorted(shuffled(chunks), key=lambda chunk: int(chunk.metadata["page"]))
-    assert [report.rung for report in context.sources] == [Rung.COARSE]
+    assert [report.kind for report in context.sources] == [PositionKind.PAGE]
 
 
 class Outcome(NamedTuple):
@@ -382,7 +382,7 @@ def test_a_source_that_is_added_again_as_it_was_stays_in_order():
 
 def test_whole_sources_that_are_stamped_one_by_one_are_in_order():
     books = [stamp_positions(split(RecursiveCharacterTextSplitter(chunk_size=300), TEXT, source=name)) for name in "ab"]
-    found = ordered([*books[0], *books[1]], source_order="natural")
+    found = ordered([*books[0], *books[1]], source_ranking="name")
     assert kept(found) == [*books[0], *books[1]]
 
 
@@ -475,7 +475,7 @@ def test_the_chunks_of_a_transcript_are_in_order():
     context = ordered(chunks)
     assert kept(context) == chunks
     (report,) = context.sources
-    assert (report.source, report.rung) == ("https://www.youtube.com/watch?v=abc123XYZ_-", Rung.COARSE)
+    assert (report.source, report.kind) == ("https://www.youtube.com/watch?v=abc123XYZ_-", PositionKind.PAGE)
     assert (report.field, report.missing) == ("start_seconds", 0)
 
 
@@ -488,7 +488,7 @@ def test_the_time_in_the_url_is_a_position_too():
 
 def test_two_transcripts_are_two_sources():
     first, second = transcript(video="one"), transcript(video="two")
-    context = ordered([*first, *second], source_order="natural")
+    context = ordered([*first, *second], source_ranking="name")
     assert kept(context) == [*first, *second]
     assert [report.chunks for report in context.sources] == [8, 8]
 
@@ -500,8 +500,8 @@ def test_offsets_in_a_transcript_count_from_its_chunks():
     assert len(chunks) > 10
     context = ordered(chunks)
     assert kept(context) == chunks
-    assert [(report.rung, report.field) for report in context.sources] == [
-        (Rung.PAGE_OFFSET, "start_seconds, start_index")
+    assert [(report.kind, report.field) for report in context.sources] == [
+        (PositionKind.PAGE_OFFSET, "start_seconds, start_index")
     ]
 
 

@@ -17,14 +17,14 @@ from tests.langchain.conftest import QUESTION, giving, numbers_of, parts, store_
 EMBEDDINGS = DeterministicFakeEmbedding(size=16)
 ASSEMBLY: dict[str, Any] = {
     "k": 5,
-    "fetch_k": 9,
+    "max_candidates": 9,
     "token_budget": 40,
     "count_tokens": "words",
-    "order": "reverse",
-    "source_order": "total",
+    "order": "reverse_rank",
+    "source_ranking": "score_sum",
     "position_key": ("chunk_index",),
     "redundancy_threshold": 0.99,
-    "min_keep": 1,
+    "min_chunks": 1,
     "stitch": True,
     "separator": " / ",
     "gap": "[...]",
@@ -40,7 +40,7 @@ def saved(tmp_path: Any, **tables: Any) -> str:
 
 
 def keywords(**changes: Any) -> dict[str, Any]:
-    return Profile(assembly=ASSEMBLY | changes).as_assembly().__dict__ | {}
+    return Profile(context=ASSEMBLY | changes).as_context_options().__dict__ | {}
 
 
 def options_of(surface: Any, names: tuple[str, ...] = OPTIONS) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def options_of(surface: Any, names: tuple[str, ...] = OPTIONS) -> dict[str, Any]
 
 
 def test_a_retriever_over_a_store_is_that_of_the_same_keywords(tmp_path, store):
-    path = saved(tmp_path, assembly=ASSEMBLY)
+    path = saved(tmp_path, context=ASSEMBLY)
     given = keywords()
     made = OrderPreservingRetriever.from_profile(path, vectorstore=store)
     same = OrderPreservingRetriever(vectorstore=store, **given)
@@ -59,7 +59,7 @@ def test_a_retriever_over_a_store_is_that_of_the_same_keywords(tmp_path, store):
 
 
 async def test_a_retriever_around_a_retriever_is_that_of_the_same_keywords(tmp_path, store):
-    path = saved(tmp_path, assembly=ASSEMBLY)
+    path = saved(tmp_path, context=ASSEMBLY)
     inner = store.as_retriever(search_kwargs={"k": 9})
     made = OrderPreservingRetriever.from_profile(path, retriever=inner)
     same = OrderPreservingRetriever(retriever=inner, **keywords())
@@ -68,7 +68,7 @@ async def test_a_retriever_around_a_retriever_is_that_of_the_same_keywords(tmp_p
 
 
 def test_a_compressor_is_that_of_the_same_keywords(tmp_path):
-    path = saved(tmp_path, assembly=ASSEMBLY)
+    path = saved(tmp_path, context=ASSEMBLY)
     made = OrderPreservingCompressor.from_profile(path, embeddings=EMBEDDINGS)
     same = OrderPreservingCompressor(embeddings=EMBEDDINGS, **keywords())
     assert options_of(made) == options_of(same)
@@ -78,7 +78,7 @@ def test_a_compressor_is_that_of_the_same_keywords(tmp_path):
 
 @pytest.mark.parametrize("kind", ["store", "retriever"])
 def test_a_chain_is_that_of_the_same_keywords(tmp_path, store, kind):
-    path = saved(tmp_path, assembly=ASSEMBLY, method=METHOD)
+    path = saved(tmp_path, context=ASSEMBLY, method=METHOD)
     retriever = store if kind == "store" else store.as_retriever(search_kwargs={"k": 9})
     models = [Model(reply=by_step), Model(reply=by_step)]
     parts_ = {"retriever": retriever, "embeddings": EMBEDDINGS}
@@ -93,13 +93,13 @@ def test_a_chain_is_that_of_the_same_keywords(tmp_path, store, kind):
 
 
 def test_a_profile_that_was_read_serves_as_well(tmp_path, store):
-    path = saved(tmp_path, assembly=ASSEMBLY)
+    path = saved(tmp_path, context=ASSEMBLY)
     made = OrderPreservingRetriever.from_profile(read_profile(path), vectorstore=store)
     assert options_of(made) == options_of(OrderPreservingRetriever.from_profile(path, vectorstore=store))
 
 
 def test_keywords_win_over_the_profile(tmp_path, store):
-    path = saved(tmp_path, assembly={"k": 5, "order": "rank", "count_tokens": "huggingface:/no/such"}, method=METHOD)
+    path = saved(tmp_path, context={"k": 5, "order": "rank", "count_tokens": "huggingface:/no/such"}, method=METHOD)
     chain = OrderPreservingChain.from_profile(
         path, llm=Model(), retriever=store, k=2, count_tokens=len, method="stuff", cite=False
     )
@@ -114,7 +114,7 @@ def test_keywords_win_over_the_profile(tmp_path, store):
 
 
 def test_what_is_not_said_is_as_by_default_on_the_surface(store):
-    made = OrderPreservingRetriever.from_profile(Profile(assembly={"order": "rank"}), vectorstore=store)
+    made = OrderPreservingRetriever.from_profile(Profile(context={"order": "rank"}), vectorstore=store)
     assert options_of(made) == options_of(OrderPreservingRetriever(vectorstore=store, order="rank"))
     assert (made.k, made.token_budget) == (128, 16_384)
 
@@ -122,7 +122,7 @@ def test_what_is_not_said_is_as_by_default_on_the_surface(store):
 @pytest.mark.parametrize("chain", [False, True], ids=["retriever", "chain"])
 def test_a_limit_that_there_is_not_stays_away_from_a_store_too(chain):
     store = store_of(parts(150))
-    profile = Profile(assembly={"k": None, "fetch_k": 150, "token_budget": None})
+    profile = Profile(context={"k": None, "max_candidates": 150, "token_budget": None})
     if chain:
         made = OrderPreservingChain.from_profile(profile, llm=Model(), retriever=store)
         assert len(made.answer(QUESTION).contexts[0].kept) == 150
@@ -133,13 +133,13 @@ def test_a_limit_that_there_is_not_stays_away_from_a_store_too(chain):
 
 
 def test_a_store_needs_to_know_how_many_to_search_for(store):
-    profile = Profile(assembly={"k": None, "token_budget": 20})
-    with pytest.raises(ValidationError, match="k=None with vectorstore= needs fetch_k") as caught:
+    profile = Profile(context={"k": None, "token_budget": 20})
+    with pytest.raises(ValidationError, match="k=None with vectorstore= needs max_candidates") as caught:
         OrderPreservingRetriever.from_profile(profile, vectorstore=store)
     assert caught.value.__notes__ == ["the profile gives k=None, token_budget=20"]
-    with pytest.raises(ValidationError, match="k=None with vectorstore= needs fetch_k"):
+    with pytest.raises(ValidationError, match="k=None with vectorstore= needs max_candidates"):
         OrderPreservingChain.from_profile(profile, llm=Model(), retriever=store)
-    assert OrderPreservingRetriever.from_profile(profile, vectorstore=store, fetch_k=12).invoke(QUESTION)
+    assert OrderPreservingRetriever.from_profile(profile, vectorstore=store, max_candidates=12).invoke(QUESTION)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_store_needs_to_know_how_many_to_search_for(store):
     [{"method": "refine"}, {"method": "stuff", "cite": True}, {"prompts": {"instruction": "Be short."}}],
 )
 def test_a_method_is_not_lost_where_no_answers_are_made(store, method):
-    profile = Profile(assembly={"k": 3}, method=method)
+    profile = Profile(context={"k": 3}, method=method)
     for make in (
         lambda given: OrderPreservingRetriever.from_profile(given, vectorstore=store),
         lambda given: OrderPreservingRetriever.from_profile(given, retriever=giving(parts())),
@@ -160,12 +160,12 @@ def test_a_method_is_not_lost_where_no_answers_are_made(store, method):
 
 def test_a_method_that_answers_as_without_it_is_no_obstacle(tmp_path, store):
     method = {"method": "stuff", "passage_tokens": 1_024, "max_concurrency": 2, "cite": False}
-    path = saved(tmp_path, assembly={"k": 3}, method=method)
+    path = saved(tmp_path, context={"k": 3}, method=method)
     assert OrderPreservingRetriever.from_profile(path, vectorstore=store).k == 3
 
 
 def test_a_retriever_with_options_of_its_own_must_have_those_of_the_profile(tmp_path, store):
-    path = saved(tmp_path, assembly=ASSEMBLY, method={"method": "refine", "prompts": STEPS})
+    path = saved(tmp_path, context=ASSEMBLY, method={"method": "refine", "prompts": STEPS})
     model = Model(reply=by_step)
     retrieval = read_profile(path).without_method()
     same = OrderPreservingRetriever.from_profile(retrieval, vectorstore=store, search_kwargs={"filter": None})
@@ -174,7 +174,9 @@ def test_a_retriever_with_options_of_its_own_must_have_those_of_the_profile(tmp_
     assert len(chain.answer(QUESTION).contexts[0].kept) == len(same.get_context(QUESTION).kept)
 
     other = OrderPreservingRetriever.from_profile(retrieval, vectorstore=store, k=4, order="source")
-    with pytest.raises(OptionError, match=r"with options of its own, and .*oprag.toml says k=5, order='reverse'; make"):
+    with pytest.raises(
+        OptionError, match=r"with options of its own, and .*oprag.toml says k=5, order='reverse_rank'; make"
+    ):
         OrderPreservingChain.from_profile(path, llm=model, retriever=other)
     # An option that is given to the chain is refused as ever.
     with pytest.raises(ValidationError, match="options of its own; set k there"):
@@ -182,7 +184,7 @@ def test_a_retriever_with_options_of_its_own_must_have_those_of_the_profile(tmp_
 
 
 def test_text_that_was_not_stitched_is_not_stitched_in_silence(tmp_path, store):
-    path = saved(tmp_path, assembly={"stitch": False, "k": 3})
+    path = saved(tmp_path, context={"stitch": False, "k": 3})
     with pytest.raises(
         OptionError, match="stitch = false, and OrderPreservingChain always stitches what the model reads"
     ):
@@ -194,18 +196,18 @@ def test_text_that_was_not_stitched_is_not_stitched_in_silence(tmp_path, store):
 
 
 def test_what_the_constructor_refuses_is_refused_with_a_note_of_the_profile(tmp_path, store):
-    path = saved(tmp_path, assembly={"k": 8}, method={"method": "reciprocl"})
+    path = saved(tmp_path, context={"k": 8}, method={"method": "reciprocl"})
     with pytest.raises(ValidationError, match="unknown method 'reciprocl'") as caught:
         OrderPreservingChain.from_profile(path, llm=Model(), retriever=store)
     assert caught.value.__notes__ == [f"{path} gives k=8, method='reciprocl'"]
-    with pytest.raises(ValidationError, match="fetch_k must be at least k, got fetch_k=3 and k=8"):
-        OrderPreservingChain.from_profile(path, llm=Model(), retriever=store, fetch_k=3)
+    with pytest.raises(ValidationError, match="max_candidates must be at least k, got max_candidates=3 and k=8"):
+        OrderPreservingChain.from_profile(path, llm=Model(), retriever=store, max_candidates=3)
     with pytest.raises(ValidationError, match="give either retriever= or vectorstore="):
         OrderPreservingRetriever.from_profile(read_profile(path).without_method())
     with pytest.raises(ValidationError, match="kk"):
         OrderPreservingRetriever.from_profile(Profile(), vectorstore=store, kk=3)
     with pytest.raises(ValidationError, match="thresholds need vectors"):
-        OrderPreservingCompressor.from_profile(Profile(assembly={"similarity_threshold": 0.5}))
+        OrderPreservingCompressor.from_profile(Profile(context={"similarity_threshold": 0.5}))
 
 
 @pytest.mark.parametrize("kind", [OrderPreservingRetriever, OrderPreservingCompressor, OrderPreservingChain])

@@ -62,13 +62,13 @@ def test_the_defaults_of_a_subclass_hold_over_a_vector_store(store):
 
 def test_the_defaults_over_a_vector_store_can_be_switched_off():
     store = store_of(parts(200))
-    retriever = OrderPreservingRetriever(vectorstore=store, k=None, fetch_k=150, token_budget=None)
+    retriever = OrderPreservingRetriever(vectorstore=store, k=None, max_candidates=150, token_budget=None)
     assert (retriever.k, retriever.token_budget) == (None, None)
     assert len(retriever.invoke(QUESTION)) == 150
 
 
 def test_no_k_and_no_fetch_k_leaves_the_store_without_a_number(store):
-    with pytest.raises(ValidationError, match="k=None with vectorstore= needs fetch_k"):
+    with pytest.raises(ValidationError, match="k=None with vectorstore= needs max_candidates"):
         OrderPreservingRetriever(vectorstore=store, k=None)
 
 
@@ -118,8 +118,8 @@ def test_a_call_with_an_impossible_k_is_refused(store, k: Any):
 
 
 def test_more_than_fetch_k_cannot_be_kept(store):
-    retriever = OrderPreservingRetriever(vectorstore=store, k=2, fetch_k=4)
-    with pytest.raises(OptionError, match="fetch_k must be at least k"):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=2, max_candidates=4)
+    with pytest.raises(OptionError, match="max_candidates must be at least k"):
         retriever.invoke(QUESTION, None, k=5)
 
 
@@ -234,7 +234,7 @@ def test_the_budget_keeps_the_best_documents_and_counts_as_the_caller_does():
     "duplicate", [copy.copy, copy.deepcopy, lambda retriever: pickle.loads(pickle.dumps(retriever))]
 )
 def test_a_copy_does_the_same(store, duplicate: Any):
-    retriever = OrderPreservingRetriever(vectorstore=store, k=5, order="reverse", tags=["mine"], annotate=True)
+    retriever = OrderPreservingRetriever(vectorstore=store, k=5, order="reverse_rank", tags=["mine"], annotate=True)
     twin = duplicate(retriever)
     assert twin.tags == ["mine"]
     assert twin.invoke(QUESTION) == retriever.invoke(QUESTION)

@@ -124,7 +124,7 @@ def test_an_empty_filter_reaches_the_store_too():
 
 def test_the_store_is_asked_for_fetch_k_candidates():
     store = store_of(parts(), RecordingStore)
-    found = OrderPreservingRetriever(vectorstore=store, k=2, fetch_k=7).invoke(QUESTION)
+    found = OrderPreservingRetriever(vectorstore=store, k=2, max_candidates=7).invoke(QUESTION)
     assert store.calls == [("similarity", {"k": 7})]
     assert numbers_of(found) == sorted(numbers_of(store.similarity_search(QUESTION, k=2)))
 

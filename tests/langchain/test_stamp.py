@@ -10,7 +10,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
 
-from oprag import ChunkError, MissingSourceError, OptionError, Rung
+from oprag import ChunkError, MissingSourceError, OptionError, PositionKind
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
 from tests.langchain.conftest import QUESTION, giving, store_of, texts
 
@@ -144,7 +144,7 @@ def test_numbers_survive_a_store_that_changes_their_type(changed: Any):
     shuffled = random.Random(2).sample(returned, len(returned))
     context = OrderPreservingRetriever(retriever=giving(shuffled)).get_context(QUESTION)
     assert [chunk.origin for chunk in context.kept] == returned
-    assert [report.rung for report in context.sources] == [Rung.STAMPED]
+    assert [report.kind for report in context.sources] == [PositionKind.STAMPED]
 
 
 def test_stamped_chunks_that_follow_each_other_are_joined():

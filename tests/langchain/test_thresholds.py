@@ -189,7 +189,7 @@ def test_only_candidates_are_embedded(store, embeddings, ask):
     retriever = OrderPreservingRetriever(
         retriever=RunnableLambda(lambda question: store.similarity_search(question, 6)),
         embeddings=embeddings,
-        fetch_k=2,
+        max_candidates=2,
         similarity_threshold=-1,
     )
     context = ask(retriever)

@@ -148,7 +148,7 @@ def test_dirty_metadata_in_any_combination():
             for place in range(rng.randint(1, 12))
         ]
         given = ranked(nodes)
-        kept = _quietly(given, missing_position=rng.choice(["last", "first"]), order=rng.choice(["source", "edges"]))
+        kept = _quietly(given, on_missing_position=rng.choice(["last", "first"]), order=rng.choice(["source", "edges"]))
         assert _ids(kept) == _ids(given)
         assert all(any(one is other for other in given) for one in kept)
 
@@ -172,7 +172,7 @@ def test_metadata_keys_that_are_no_strings(key: Any):
 
 
 @pytest.mark.parametrize("score", [None, math.nan, math.inf, -3.0, 0.0])
-@pytest.mark.parametrize("options", [*OPTIONS, {"source_order": "total"}, {"k": 2}])
+@pytest.mark.parametrize("options", [*OPTIONS, {"source_ranking": "score_sum"}, {"k": 2}])
 def test_scores_of_every_kind(score: float | None, options: dict[str, Any]):
     given = [
         NodeWithScore(node=stamped_node(str(number), number, source=source), score=score)

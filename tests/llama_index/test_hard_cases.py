@@ -35,7 +35,7 @@ from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelati
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
-from oprag import Chunk, PositionWarning, Rung, locate_positions
+from oprag import Chunk, PositionKind, PositionWarning, locate_positions
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
 from oprag.warn import forget
 from tests.llama_index.conftest import HashedWords, inversions, pdf_pages, places, prose, ranked
@@ -48,12 +48,12 @@ class Outcome(NamedTuple):
 
     Attributes:
         inverted: Inverted pairs in all of them.
-        rungs: How the positions were known.
+        kinds: How the positions were known.
         silent: How often the order was wrong, and no warning was given.
     """
 
     inverted: int
-    rungs: set[Rung]
+    kinds: set[PositionKind]
     silent: int
 
 
@@ -61,7 +61,7 @@ def _outcome(nodes: Sequence[BaseNode], k: int, *, draws: int = DRAWS) -> Outcom
     """The nodes come in the sequence of the source."""
     rng = random.Random(k)
     inverted = silent = 0
-    rungs: set[Rung] = set()
+    kinds: set[PositionKind] = set()
     for _ in range(draws):
         given = ranked(rng.sample(nodes, k))
         # Each draw is a process of its own, which is warned once.
@@ -73,8 +73,8 @@ def _outcome(nodes: Sequence[BaseNode], k: int, *, draws: int = DRAWS) -> Outcom
         inverted += inversions(places(nodes, [chunk.origin for chunk in context.kept]))
         silent += not warned and inversions(places(nodes, [chunk.origin for chunk in context.kept])) > 0
         assert len(context.kept) == k
-        rungs |= {report.rung for report in context.sources}
-    return Outcome(inverted, rungs, silent)
+        kinds |= {report.kind for report in context.sources}
+    return Outcome(inverted, kinds, silent)
 
 
 def _text(seed: int, sentences: int = 300) -> Document:
@@ -96,7 +96,7 @@ def test_one_document_a_page_with_random_ids(labels: list[str], split: bool):
         nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0, include_prev_next_rel=True)(pages)
         assert len(nodes) > 24
     outcome = _outcome(nodes, 16)
-    assert outcome == (0, {Rung.PAGE_OFFSET if split else Rung.COARSE}, 0)
+    assert outcome == (0, {PositionKind.PAGE_OFFSET if split else PositionKind.PAGE}, 0)
 
 
 def _start(node: BaseNode) -> int:
@@ -124,7 +124,7 @@ def test_pages_of_two_files_stay_apart():
     nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pages)
     rng = random.Random(4)
     for _ in range(50):
-        kept = OrderPreservingPostprocessor(source_order="natural").postprocess_nodes(ranked(rng.sample(nodes, 30)))
+        kept = OrderPreservingPostprocessor(source_ranking="name").postprocess_nodes(ranked(rng.sample(nodes, 30)))
         names = [scored.node.metadata["file_name"] for scored in kept]
         assert names == sorted(names)
         files: dict[str, list[NodeWithScore]] = {}
@@ -164,7 +164,7 @@ def test_pages_inserted_in_several_calls_are_in_the_order_of_the_pages(k: int, b
     assert len(nodes) > 24
     outcome = _outcome(nodes, k)
     assert (outcome.inverted, outcome.silent) == (0, 0)
-    assert k < 8 or Rung.STAMPED not in outcome.rungs
+    assert k < 8 or PositionKind.STAMPED not in outcome.kinds
 
 
 def test_labels_of_merged_files_are_never_wrong_silently():
@@ -174,10 +174,10 @@ def test_labels_of_merged_files_are_never_wrong_silently():
     nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pages)
     outcome = _outcome(nodes, 30)
     assert outcome.silent == 0
-    assert outcome.rungs <= {Rung.CHAIN, Rung.NONE}
+    assert outcome.kinds <= {PositionKind.LINKS, PositionKind.NONE}
     # A stamp of one call tells, whatever the labels are.
     for k in (2, 8, 30):
-        assert _outcome(StampPositions()(nodes), k) == (0, {Rung.STAMPED}, 0)
+        assert _outcome(StampPositions()(nodes), k) == (0, {PositionKind.STAMPED}, 0)
 
 
 # Two stages
@@ -206,13 +206,13 @@ def test_two_stages_lose_most_offsets_and_next_links():
 @pytest.mark.parametrize("k", [4, 10, 16, 24, 30])
 def test_markdown_then_sentences_unstamped_is_never_wrong_silently(k: int):
     outcome = _outcome(_two_stages(_sections(1)), k)
-    assert outcome.rungs <= {Rung.CHAIN, Rung.OFFSET, Rung.NONE}
+    assert outcome.kinds <= {PositionKind.LINKS, PositionKind.OFFSET, PositionKind.NONE}
     assert outcome.silent == 0
 
 
 @pytest.mark.parametrize("k", [4, 16, 30])
 def test_markdown_then_sentences_stamped(k: int):
-    assert _outcome(StampPositions()(_two_stages(_sections(1))), k) == (0, {Rung.STAMPED}, 0)
+    assert _outcome(StampPositions()(_two_stages(_sections(1))), k) == (0, {PositionKind.STAMPED}, 0)
 
 
 @pytest.mark.parametrize("k", [2, 4, 8, 12])
@@ -230,8 +230,8 @@ def test_sections_stamped_in_two_batches_are_never_wrong_silently(k: int, links:
     assert len(nodes) == 16
     outcome = _outcome(nodes, k)
     assert outcome.silent == 0
-    assert k < 12 or Rung.STAMPED not in outcome.rungs
-    assert _outcome(pipeline.run(documents=sections), k) == (0, {Rung.STAMPED}, 0)
+    assert k < 12 or PositionKind.STAMPED not in outcome.kinds
+    assert _outcome(pipeline.run(documents=sections), k) == (0, {PositionKind.STAMPED}, 0)
 
 
 def _located(nodes: Sequence[BaseNode], document: Document) -> list[BaseNode]:
@@ -252,7 +252,7 @@ def _located(nodes: Sequence[BaseNode], document: Document) -> list[BaseNode]:
 @pytest.mark.parametrize("k", [4, 16, 30])
 def test_markdown_then_sentences_located(k: int):
     document = _sections(1)
-    assert _outcome(_located(_two_stages(document), document), k) == (0, {Rung.OFFSET}, 0)
+    assert _outcome(_located(_two_stages(document), document), k) == (0, {PositionKind.OFFSET}, 0)
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
@@ -262,8 +262,8 @@ def test_nodes_split_again(k: int, links: bool):
     twice = SentenceSplitter(chunk_size=64, chunk_overlap=0, include_prev_next_rel=links)
     nodes = twice(SentenceSplitter(chunk_size=256, chunk_overlap=0, include_prev_next_rel=links)([document]))
     assert _outcome(nodes, k).silent == 0
-    assert _outcome(StampPositions()(nodes), k, draws=50) == (0, {Rung.STAMPED}, 0)
-    assert _outcome(_located(nodes, document), k, draws=50) == (0, {Rung.OFFSET}, 0)
+    assert _outcome(StampPositions()(nodes), k, draws=50) == (0, {PositionKind.STAMPED}, 0)
+    assert _outcome(_located(nodes, document), k, draws=50) == (0, {PositionKind.OFFSET}, 0)
 
 
 # Levels
@@ -277,13 +277,13 @@ def _levels() -> list[BaseNode]:
 def test_hierarchical_leaves_unstamped_are_never_wrong_silently(k: int):
     leaves = get_leaf_nodes(_levels())
     outcome = _outcome(leaves, k)
-    assert outcome.rungs <= {Rung.CHAIN, Rung.NONE}
+    assert outcome.kinds <= {PositionKind.LINKS, PositionKind.NONE}
     assert outcome.silent == 0
 
 
 @pytest.mark.parametrize("k", [4, 16, 50])
 def test_hierarchical_leaves_stamped(k: int):
-    assert _outcome(get_leaf_nodes(StampPositions()(_levels())), k) == (0, {Rung.STAMPED}, 0)
+    assert _outcome(get_leaf_nodes(StampPositions()(_levels())), k) == (0, {PositionKind.STAMPED}, 0)
 
 
 def test_parents_and_leaves_stand_in_one_order_when_stamped():
@@ -383,7 +383,7 @@ def test_elements_of_which_some_have_no_offset_are_never_wrong_silently(k: int):
     outcome = _outcome(nodes, k)
     assert outcome.inverted > 0
     assert outcome.silent == 0
-    assert _outcome(StampPositions()(nodes), k) == (0, {Rung.STAMPED}, 0)
+    assert _outcome(StampPositions()(nodes), k) == (0, {PositionKind.STAMPED}, 0)
 
 
 def test_an_element_without_an_offset_is_placed_beside_the_one_before_or_after_it():
@@ -406,7 +406,7 @@ def test_periodic_text_is_in_order_although_its_offsets_lie(overlap: int):
     """Of LlamaIndex's offsets on repeating text hardly one is true, yet they increase."""
     nodes = SentenceSplitter(chunk_size=48, chunk_overlap=overlap, separator="\n")([_periodic()])
     assert len(nodes) > 12
-    assert _outcome(nodes, 12) == (0, {Rung.OFFSET}, 0)
+    assert _outcome(nodes, 12) == (0, {PositionKind.OFFSET}, 0)
 
 
 @pytest.mark.parametrize("overlap", [0, 12])
@@ -430,13 +430,13 @@ def test_stitching_periodic_text_loses_nothing(overlap: int, k: int | None):
 def test_one_stage(overlap: int, links: bool):
     for splitter in (SentenceSplitter, TokenTextSplitter):
         parse = splitter(chunk_size=64, chunk_overlap=overlap, include_prev_next_rel=links)
-        assert _outcome(parse([_text(4)]), 16, draws=50) == (0, {Rung.OFFSET}, 0)
+        assert _outcome(parse([_text(4)]), 16, draws=50) == (0, {PositionKind.OFFSET}, 0)
 
 
 def test_langchain_splitter():
     splitters = pytest.importorskip("langchain_text_splitters")
     parse = LangchainNodeParser(splitters.RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=40))
-    assert _outcome(parse([_text(5)]), 16, draws=50) == (0, {Rung.OFFSET}, 0)
+    assert _outcome(parse([_text(5)]), 16, draws=50) == (0, {PositionKind.OFFSET}, 0)
 
 
 def test_semantic_splitter():

@@ -1,4 +1,4 @@
-"""The options are those of `Assembly`: the same names, defaults and refusals, on both components."""
+"""The options are those of `ContextOptions`: the same names, defaults and refusals, on both components."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from pydantic import BaseModel, ValidationError
 
-from oprag import Assembly, OptionError
+from oprag import ContextOptions, OptionError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever
 from tests.llama_index.conftest import ListRetriever, numbered, numbers
 
@@ -30,10 +30,10 @@ def _use(component: Component) -> None:
 
 
 COMPONENTS: list[Make] = [OrderPreservingPostprocessor, _retriever]
-OPTIONS = {field.name: field.default for field in dataclasses.fields(Assembly)}
+OPTIONS = {field.name: field.default for field in dataclasses.fields(ContextOptions)}
 
 REFUSED: list[tuple[str, Any]] = [
-    *[(name, value) for name in ("k", "fetch_k", "token_budget") for value in (0, -1, True, 1.5, "3", [3])],
+    *[(name, value) for name in ("k", "max_candidates", "token_budget") for value in (0, -1, True, 1.5, "3", [3])],
     ("count_tokens", None),
     ("count_tokens", "words"),
     ("order", "sources"),
@@ -42,13 +42,13 @@ REFUSED: list[tuple[str, Any]] = [
     ("seed", "0"),
     ("seed", True),
     ("seed", None),
-    ("source_order", "newest"),
-    ("source_order", None),
-    ("missing_position", "middle"),
-    ("missing_position", None),
+    ("source_ranking", "newest"),
+    ("source_ranking", None),
+    ("on_missing_position", "middle"),
+    ("on_missing_position", None),
     *[(name, value) for name in ("source_key", "position_key") for value in (5, "", (), ["file_name"], ("a", 1))],
     *[(name, value) for name in ("similarity_threshold", "redundancy_threshold") for value in (1.5, -2, True, "0.5")],
-    *[(name, value) for name in ("min_keep", "neighbors") for value in (-1, None, True, 0.5, "1")],
+    *[(name, value) for name in ("min_chunks", "neighbors") for value in (-1, None, True, 0.5, "1")],
     ("stitch", 1),
     ("stitch", "yes"),
     ("stitch", None),
@@ -80,7 +80,7 @@ def test_same_names_and_defaults_as_assembly_but_for_stitch(component: type[Base
 @pytest.mark.parametrize(("name", "value"), REFUSED)
 def test_refuses_at_construction_what_assembly_refuses_in_the_same_words(make: Make, name: str, value: Any):
     with pytest.raises(OptionError) as by_assembly:
-        Assembly(**{name: value})
+        ContextOptions(**{name: value})
     with pytest.raises(ValidationError) as refusal:
         make(**{name: value})
     assert str(by_assembly.value) in str(refusal.value)
@@ -88,8 +88,8 @@ def test_refuses_at_construction_what_assembly_refuses_in_the_same_words(make: M
 
 @pytest.mark.parametrize("make", COMPONENTS)
 def test_fetch_k_below_k_is_refused(make: Make):
-    with pytest.raises(ValidationError, match="fetch_k must be at least k, got fetch_k=3 and k=5"):
-        make(k=5, fetch_k=3)
+    with pytest.raises(ValidationError, match="max_candidates must be at least k, got max_candidates=3 and k=5"):
+        make(k=5, max_candidates=3)
 
 
 @pytest.mark.parametrize("make", COMPONENTS)

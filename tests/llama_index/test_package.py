@@ -8,11 +8,11 @@ from pathlib import Path
 import llama_index.core
 
 import oprag.llama_index
-from oprag import Assembly
+from oprag import ContextOptions
 from oprag.methods import MethodOptions
 from tests.helpers import declared_descriptions, run_python, shown_after_import
 
-ASSEMBLY, METHODS = declared_descriptions(Assembly), declared_descriptions(MethodOptions)
+ASSEMBLY, METHODS = declared_descriptions(ContextOptions), declared_descriptions(MethodOptions)
 SHARED = {*ASSEMBLY, *("annotate", "embeddings", "vector_cache", "read_neighbors", "index", "callback_manager")}
 OPTIONS = {
     "OrderPreservingPostprocessor": SHARED,

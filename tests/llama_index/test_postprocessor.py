@@ -66,7 +66,7 @@ def test_gives_the_given_objects_in_source_order():
     [
         ("source", [0, 2, 5, 7, 9]),
         ("rank", [7, 2, 9, 0, 5]),
-        ("reverse", [5, 0, 9, 2, 7]),
+        ("reverse_rank", [5, 0, 9, 2, 7]),
         ("edges", [7, 9, 5, 0, 2]),
     ],
 )
@@ -89,7 +89,7 @@ def test_sources_follow_each_other_by_their_best_node():
     )
     kept = OrderPreservingPostprocessor().postprocess_nodes(given)
     assert [scored.node_id for scored in kept] == ["b-2", "b-5", "a-1"]
-    kept = OrderPreservingPostprocessor(source_order="natural").postprocess_nodes(given)
+    kept = OrderPreservingPostprocessor(source_ranking="name").postprocess_nodes(given)
     assert [scored.node_id for scored in kept] == ["a-1", "b-2", "b-5"]
 
 
@@ -107,13 +107,13 @@ def test_keys_named_by_the_caller():
 def test_nodes_without_a_position(policy: Any, expected: str):
     lost = TextNode(text="x", metadata={"file_name": "book"})
     given = ranked([stamped_node("3", 3), lost, stamped_node("0", 0), stamped_node("2", 2)])
-    kept = OrderPreservingPostprocessor(missing_position=policy).postprocess_nodes(given)
+    kept = OrderPreservingPostprocessor(on_missing_position=policy).postprocess_nodes(given)
     assert "".join(texts(kept)) == expected
 
 
 def test_a_missing_position_can_be_an_error():
     with pytest.raises(MissingPositionError, match="rank 1"):
-        OrderPreservingPostprocessor(missing_position="error").postprocess_nodes(
+        OrderPreservingPostprocessor(on_missing_position="error").postprocess_nodes(
             ranked([stamped_node("3", 3), TextNode(text="x", metadata={"file_name": "book"})])
         )
 
@@ -173,7 +173,7 @@ def test_orders_what_prev_next_postprocessor_leaves_in_disorder():
         {"stitch": True},
         {"stitch": True, "annotate": True, "token_budget": 60, "header": "{source}"},
         {"order": "random"},
-        {"missing_position": "drop"},
+        {"on_missing_position": "drop"},
     ],
 )
 def test_nothing_given_is_changed(options: dict[str, Any]):
@@ -198,7 +198,7 @@ def test_annotated_copies_say_how_they_were_placed():
         "id": "book-2",
         "source": "book",
         "position": 2,
-        "rung": "stamped",
+        "kind": "stamped",
         "span": {"start": 10, "end": 17, "page": None},
         "neighbor_of": None,
     }
@@ -339,7 +339,7 @@ def test_a_page_number_in_source_is_a_page_and_not_a_source(stamped: bool):
     if stamped:
         nodes = StampPositions()(nodes)
     given = ranked(random.Random(5).sample(nodes, len(nodes)))
-    kept = OrderPreservingPostprocessor(source_order="natural").postprocess_nodes(given)
+    kept = OrderPreservingPostprocessor(source_ranking="name").postprocess_nodes(given)
     assert places(nodes, kept) == list(range(len(nodes)))
 
 

@@ -16,10 +16,10 @@ from tests.llama_index.conftest import HashedWords, ListRetriever, RecordingLLM,
 
 ASSEMBLY: dict[str, Any] = {
     "k": 5,
-    "fetch_k": 9,
+    "max_candidates": 9,
     "token_budget": 60,
     "count_tokens": "words",
-    "order": "reverse",
+    "order": "reverse_rank",
     "redundancy_threshold": 0.99,
     "neighbors": 1,
     "separator": " / ",
@@ -40,12 +40,12 @@ def index() -> Any:
 
 @pytest.fixture
 def path(tmp_path) -> Any:
-    write_profile(Profile(assembly=ASSEMBLY), tmp_path / "oprag.toml")
+    write_profile(Profile(context=ASSEMBLY), tmp_path / "oprag.toml")
     return tmp_path / "oprag.toml"
 
 
 def keywords() -> dict[str, Any]:
-    return Profile(assembly=ASSEMBLY).assembly_keywords()
+    return Profile(context=ASSEMBLY).context_keywords()
 
 
 def options_of(surface: Any, names: tuple[str, ...] = OPTIONS) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_a_retriever_is_that_of_the_same_keywords(path, index):
 
 
 def test_an_engine_is_that_of_the_same_keywords(tmp_path, index):
-    write_profile(Profile(assembly=ASSEMBLY, method=METHOD), tmp_path / "oprag.toml")
+    write_profile(Profile(context=ASSEMBLY, method=METHOD), tmp_path / "oprag.toml")
     models = [RecordingLLM(), RecordingLLM()]
     inner = index.as_retriever(similarity_top_k=9)
     made = OrderPreservingQueryEngine.from_profile(tmp_path / "oprag.toml", llm=models[0], retriever=inner)
@@ -97,7 +97,7 @@ def test_keywords_win_over_the_profile(path):
 
 @pytest.mark.parametrize("method", [{"method": "refine"}, {"cite": True}])
 def test_a_method_is_not_lost_where_no_answers_are_made(method):
-    profile = Profile(assembly={"k": 3}, method=method)
+    profile = Profile(context={"k": 3}, method=method)
     retriever = ListRetriever(numbered([2, 1]))
     with pytest.raises(OptionError, match="OrderPreservingPostprocessor makes no answers, so that would be lost"):
         OrderPreservingPostprocessor.from_profile(profile)
@@ -159,7 +159,7 @@ async def test_k_without_effect_warns(index, kind: Any, call: str, profiled: boo
     inner = index.as_retriever()
     parts: dict[str, Any] = {} if kind is OrderPreservingPostprocessor else {"retriever": inner}
     parts |= {"llm": RecordingLLM()} if kind is OrderPreservingQueryEngine else {}
-    given = kind.from_profile(Profile(assembly={"k": 5}), **parts) if profiled else kind(k=5, **parts)
+    given = kind.from_profile(Profile(context={"k": 5}), **parts) if profiled else kind(k=5, **parts)
     ask = ways_to_ask(given, inner.retrieve(QUESTION))[call]
     with pytest.warns(RetrievalWarning, match=FEW):
         _ = await ask() if call.startswith("a") and call != "answer" else ask()
@@ -192,7 +192,7 @@ class FirstTwo(BaseNodePostprocessor):
 
 
 def test_text_that_was_not_stitched_is_not_stitched_in_silence(index):
-    profile = Profile(assembly={"stitch": False})
+    profile = Profile(context={"stitch": False})
     parts = {"llm": RecordingLLM(), "retriever": index.as_retriever()}
     with pytest.raises(OptionError, match="OrderPreservingQueryEngine always stitches what the model reads"):
         OrderPreservingQueryEngine.from_profile(profile, **parts)
@@ -202,7 +202,7 @@ def test_text_that_was_not_stitched_is_not_stitched_in_silence(index):
 def test_what_the_constructor_refuses_is_refused_with_a_note_of_the_profile(path):
     with pytest.raises(ValidationError, match=r"index=|embeddings=|vectors") as caught:
         OrderPreservingPostprocessor.from_profile(path)
-    assert caught.value.__notes__[0].startswith(f"{path} gives k=5, fetch_k=9")
+    assert caught.value.__notes__[0].startswith(f"{path} gives k=5, max_candidates=9")
     with pytest.raises(ValidationError, match="retriever"):
         OrderPreservingQueryEngine.from_profile(Profile(), llm=RecordingLLM())
 

@@ -19,12 +19,12 @@ from tests.llama_index.conftest import numbered, numbers
 
 OPTIONS: dict[str, Any] = {
     "k": 7,
-    "fetch_k": 9,
+    "max_candidates": 9,
     "token_budget": 500,
     "order": "random",
     "seed": 3,
-    "source_order": "natural",
-    "missing_position": "first",
+    "source_ranking": "name",
+    "on_missing_position": "first",
     "source_key": ("file_name", "title"),
     "position_key": ("page", "start"),
     "stitch": True,
@@ -53,7 +53,7 @@ def above(passage: Passage) -> str:
 
 FUNCTIONS: dict[str, Any] = {
     "count_tokens": count_words,
-    "source_order": last_first,
+    "source_ranking": last_first,
     "source_key": title,
     "position_key": title,
     "header": above,
@@ -75,10 +75,10 @@ def test_dict_and_back():
 
 def test_numbers_of_numpy_are_saved_as_those_of_python():
     given = OrderPreservingPostprocessor(
-        k=np.int64(3), redundancy_threshold=np.float32(0.5), embeddings=WordEmbedder(), min_keep=np.int32(2)
+        k=np.int64(3), redundancy_threshold=np.float32(0.5), embeddings=WordEmbedder(), min_chunks=np.int32(2)
     )
     data = json.loads(given.to_json())
-    assert (data["k"], data["redundancy_threshold"], data["min_keep"]) == (3, 0.5, 2)
+    assert (data["k"], data["redundancy_threshold"], data["min_chunks"]) == (3, 0.5, 2)
 
 
 def test_json_and_back_keeps_tuples():

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from oprag import Assembly, Chunk, Context, build_context
+from oprag import Chunk, Context, ContextOptions, build_context
 from oprag.methods import (
     Answer,
     Completion,
@@ -80,7 +80,7 @@ class World:
         self.read = as_reader(sources)
         self.requests: list[Request] = []
         self.prompts: list[Prompt] = []
-        self.assembly = Assembly()
+        self.context_options = ContextOptions()
 
     @property
     def steps(self) -> list[str]:
@@ -98,7 +98,7 @@ class World:
         self,
         question: str = QUESTION,
         *,
-        assembly: Assembly | None = None,
+        context_options: ContextOptions | None = None,
         choices: tuple[str, ...] = (),
         chat_history: tuple[Message, ...] = (),
         inputs: Mapping[str, Any] | None = None,
@@ -106,8 +106,8 @@ class World:
     ) -> Answer:
         """The answer to a question, each of the `parts` read by itself where nothing else is said."""
         chosen = MethodOptions(**{"passage_tokens": APART, **options})
-        self.assembly = chosen.numbered(assembly or Assembly())
-        task = Task(question, chosen, self.assembly, choices, chat_history, inputs or {})
+        self.context_options = chosen.numbered(context_options or ContextOptions())
+        task = Task(question, chosen, self.context_options, choices, chat_history, inputs or {})
         answer: Answer = self.drive(answering(task))
         return answer
 
@@ -143,7 +143,7 @@ class World:
 
     def search(self, question: str) -> Context:
         chunks = self.found.get(question, ()) if isinstance(self.found, Mapping) else self.found
-        return build_context(chunks, self.assembly)
+        return build_context(chunks, self.context_options)
 
     def generate(self, prompt: Prompt) -> Completion:
         self.prompts.append(prompt)

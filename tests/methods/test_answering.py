@@ -135,7 +135,7 @@ def test_too_few_replies_are_an_error():
 
 def test_errors_of_the_search_come_through():
     with pytest.raises(BudgetError):
-        World(parts(1)).answer(assembly=build_context([], token_budget=1).assembly)
+        World(parts(1)).answer(context_options=build_context([], token_budget=1).options)
 
 
 def test_an_unknown_method():
@@ -151,7 +151,7 @@ def test_usage_is_the_models_own():
 
 def test_usage_is_estimated_and_marked_where_the_model_gives_none():
     world = World(parts(2), answer="It sank.", refine=Completion("x", usage=Usage(7, 3)))
-    answer = world.answer(method="refine", assembly=build_context([], count_tokens=words).assembly)
+    answer = world.answer(method="refine", context_options=build_context([], count_tokens=words).options)
     first, second = answer.calls
     assert first.usage == Usage(words(world.prompts[0].text), 2, estimated=True)
     assert second.usage == Usage(7, 3)

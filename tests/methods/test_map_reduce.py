@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from oprag import Assembly, ModelWarning
+from oprag import ContextOptions, ModelWarning
 from oprag.methods import Generate, Prompt
 from tests.methods.helpers import World, numbers, parts
 
@@ -12,7 +12,7 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-WORDS = Assembly(count_tokens=words)
+WORDS = ContextOptions(count_tokens=words)
 
 
 def found_in(prompt: Prompt) -> str:
@@ -42,7 +42,7 @@ def test_one_call_a_passage_at_once_and_one_more(count):
 @pytest.mark.parametrize(("count", "budget"), [(2, 10), (5, 24), (16, 24), (17, 50), (16, 1)])
 def test_partial_answers_collapse_in_rounds_of_neighbours(count, budget):
     world = World(parts(count), map=found_in, collapse=merge)
-    answer = world.answer(method="map_reduce", collapse_tokens=budget, assembly=WORDS)
+    answer = world.answer(method="map_reduce", collapse_tokens=budget, context_options=WORDS)
     first, *rounds, last = world.of(Generate)
     assert [prompt.step for prompt in first.prompts] == ["map"] * count
     assert [prompt.step for prompt in last.prompts] == ["reduce"]
@@ -57,7 +57,7 @@ def test_partial_answers_collapse_in_rounds_of_neighbours(count, budget):
 
 def test_no_group_is_longer_than_the_budget_where_two_fit():
     world = World(parts(12), map=found_in, collapse="short")
-    world.answer(method="map_reduce", collapse_tokens=33, assembly=WORDS)
+    world.answer(method="map_reduce", collapse_tokens=33, context_options=WORDS)
     for text in world.texts("collapse"):
         partial = re.findall(r"Part \d+ of ten words one two three four five six", text)
         assert 2 <= len(partial) <= 3
@@ -65,14 +65,19 @@ def test_no_group_is_longer_than_the_budget_where_two_fit():
 
 def test_a_model_that_never_shortens_comes_to_an_end():
     world = World(parts(9), map=found_in, collapse=lambda prompt: prompt.text, reduce="Done.")
-    assert world.answer(method="map_reduce", collapse_tokens=5, assembly=WORDS).text == "Done."
+    assert world.answer(method="map_reduce", collapse_tokens=5, context_options=WORDS).text == "Done."
     assert [len(request.prompts) for request in world.of(Generate)] == [9, 4, 2, 1, 1, 1]
 
 
 @pytest.mark.parametrize("reply", ["", " \n", ConnectionError("gone")])
 def test_what_cannot_be_merged_goes_on_as_it_is(reply):
     world = World(parts(4), map=found_in, collapse=reply, reduce="Done.")
-    options: dict[str, Any] = {"method": "map_reduce", "collapse_tokens": 20, "assembly": WORDS, "on_error": "skip"}
+    options: dict[str, Any] = {
+        "method": "map_reduce",
+        "collapse_tokens": 20,
+        "context_options": WORDS,
+        "on_error": "skip",
+    }
     if isinstance(reply, Exception):
         with pytest.warns(ModelWarning):
             answer = world.answer(**options)
@@ -84,16 +89,16 @@ def test_what_cannot_be_merged_goes_on_as_it_is(reply):
 
 
 @pytest.mark.parametrize(
-    ("assembly", "options"),
+    ("context_options", "options"),
     [
-        pytest.param(Assembly(token_budget=30, count_tokens=words), {}, id="token budget"),
+        pytest.param(ContextOptions(token_budget=30, count_tokens=words), {}, id="token budget"),
         pytest.param(WORDS, {"collapse_tokens": 30}, id="option"),
-        pytest.param(Assembly(token_budget=9_999, count_tokens=words), {"collapse_tokens": 30}, id="option wins"),
+        pytest.param(ContextOptions(token_budget=9_999, count_tokens=words), {"collapse_tokens": 30}, id="option wins"),
     ],
 )
-def test_where_the_collapse_budget_comes_from(assembly, options):
+def test_where_the_collapse_budget_comes_from(context_options, options):
     world = World(parts(4), map=found_in)
-    world.answer(method="map_reduce", assembly=assembly, **options)
+    world.answer(method="map_reduce", context_options=context_options, **options)
     assert "collapse" in world.steps
 
 
@@ -123,7 +128,7 @@ def test_merging_is_asked_to_keep_the_markers():
     prompts = []
     for cite in (False, True):
         world = World(parts(4), map=found_in)
-        world.answer(method="map_reduce", cite=cite, collapse_tokens=20, assembly=WORDS)
+        world.answer(method="map_reduce", cite=cite, collapse_tokens=20, context_options=WORDS)
         prompts.append(world.texts("collapse")[0])
     assert prompts[0] != prompts[1]
 
@@ -140,7 +145,7 @@ def test_collapsing_takes_linear_time():
         world.answer(
             method="map_reduce",
             collapse_tokens=25 * count,
-            assembly=Assembly(count_tokens=counter),
+            context_options=ContextOptions(count_tokens=counter),
             prompts={"map": "{context}{question}", "collapse": "{answers}{question}"},
         )
         return sum(counted) / count

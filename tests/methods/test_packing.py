@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oprag import Assembly, Chunk, build_context
+from oprag import Chunk, ContextOptions, build_context
 from oprag.methods import MethodOptions, Task, packed, units
 from tests.helpers import cut, prose
 from tests.methods.helpers import QUESTION, World, numbers, parts
@@ -19,7 +19,7 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-WORDS = Assembly(count_tokens=words)
+WORDS = ContextOptions(count_tokens=words)
 ALONE = {
     "map": "{context}|{question}",
     "refine": "{existing_answer}|{context}|{question}",
@@ -57,7 +57,7 @@ def test_refine_reads_them_in_order_in_as_few_calls():
 @pytest.mark.parametrize("method", ["map_reduce", "refine"])
 def test_a_call_has_no_more_than_it_may(method: str):
     world = World(parts(30))
-    world.answer(method=method, prompts=ALONE, passage_tokens=13, assembly=WORDS)
+    world.answer(method=method, prompts=ALONE, passage_tokens=13, context_options=WORDS)
     # Four words each.
     assert [words(text) for text in read(world)] == [12] * 10
 
@@ -78,11 +78,13 @@ def test_a_call_has_no_more_than_it_may(method: str):
 def test_what_is_read_together_stands_as_in_the_context(method: str, options: dict[str, Any]):
     chunks = [*parts(5), *[Chunk(f"Part {n} of log.", 5 + n, metadata={"source": "log", "page": n}) for n in range(3)]]
     world = World(chunks)
-    (context,) = world.answer(method=method, prompts=ALONE, assembly=Assembly(**options), passage_tokens=1_024).contexts
+    (context,) = world.answer(
+        method=method, prompts=ALONE, context_options=ContextOptions(**options), passage_tokens=1_024
+    ).contexts
     assert read(world) == [context.text]
     small = World(chunks)
     (context,) = small.answer(
-        method=method, prompts=ALONE, assembly=Assembly(**options, count_tokens=words), passage_tokens=12
+        method=method, prompts=ALONE, context_options=ContextOptions(**options, count_tokens=words), passage_tokens=12
     ).contexts
     assert len(read(small)) > 1
     # What lies between two calls is left out; all else is the text of the context.
@@ -112,7 +114,10 @@ def test_a_long_passage_is_cut_and_its_end_shares_a_call_with_the_next_one():
     far = Chunk("One two.", 3, metadata={"source": chunks[0].metadata["source"], "start_index": 90_000})
     world = World([*chunks, far])
     (context,) = world.answer(
-        method="refine", prompts=ALONE, assembly=Assembly(count_tokens=words, gap="[...]"), passage_tokens=11
+        method="refine",
+        prompts=ALONE,
+        context_options=ContextOptions(count_tokens=words, gap="[...]"),
+        passage_tokens=11,
     ).contexts
     assert len(context.passages) == 2
     assert [words(text) for text in read(world)] == [10, 5 + 1 + 2]
@@ -135,7 +140,9 @@ def test_a_counter_that_does_not_add_up_never_gives_a_call_too_much():
         return count * count
 
     world = World(parts(9))
-    world.answer(method="map_reduce", prompts=ALONE, passage_tokens=5, assembly=Assembly(count_tokens=pairs))
+    world.answer(
+        method="map_reduce", prompts=ALONE, passage_tokens=5, context_options=ContextOptions(count_tokens=pairs)
+    )
     assert all(pairs(text) <= 5 for text in read(world))
     assert [number for text in read(world) for number in numbers(text)] == list(range(9))
 
@@ -157,9 +164,9 @@ def test_what_holds_for_any_chunks(
     text = prose(80, seed)
     spans = [(start, min(start + size, len(text))) for start in range(0, len(text), step)]
     spans = [span for number, span in enumerate(spans) if number not in left_out]
-    assembly = Assembly(count_tokens=counter, gap=gap, header=header)
-    context = build_context(cut(text, spans), assembly)
-    task = Task(QUESTION, MethodOptions(passage_tokens=most), assembly)
+    context_options = ContextOptions(count_tokens=counter, gap=gap, header=header)
+    context = build_context(cut(text, spans), context_options)
+    task = Task(QUESTION, MethodOptions(passage_tokens=most), context_options)
     passages = units(context, most)
     texts = packed(task, passages)
     # In order, each once, alone where it has no room beside a neighbour.
@@ -180,7 +187,7 @@ def test_what_holds_for_any_chunks(
 
 def task_text(task: Task, passages: list[Any]) -> str:
     """The passages as the model reads them together."""
-    between = "\n\n[...]\n\n" if task.assembly.gap else "\n\n"
+    between = "\n\n[...]\n\n" if task.context_options.gap else "\n\n"
     return between.join(task.shown(passage, 1) for passage in passages)
 
 
@@ -192,10 +199,10 @@ def test_packing_takes_linear_time():
             counted.append(len(text))
             return words(text)
 
-        assembly = Assembly(count_tokens=counter)
-        passages = units(build_context(parts(count), assembly), 40 * count)
+        context_options = ContextOptions(count_tokens=counter)
+        passages = units(build_context(parts(count), context_options), 40 * count)
         counted.clear()
-        packed(Task(QUESTION, MethodOptions(passage_tokens=40 * count), assembly), passages)
+        packed(Task(QUESTION, MethodOptions(passage_tokens=40 * count), context_options), passages)
         return sum(counted) / count
 
     assert work(640) < 2 * work(80)

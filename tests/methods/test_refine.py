@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import Assembly, Chunk, ModelWarning
+from oprag import Chunk, ContextOptions, ModelWarning
 from oprag.methods import Completion, Generate
 from tests.helpers import prose
 from tests.methods.helpers import World, numbers, parts
@@ -32,8 +32,8 @@ def test_only_the_last_reply_may_be_streamed():
 def test_a_passage_that_must_be_split_is_read_in_the_order_of_its_text():
     text = prose(400)
     world = World([Chunk(text, 1, metadata={"source": "a", "start_index": 0}), *parts(1, "b")])
-    assembly = Assembly(count_tokens=lambda text: len(text.split()), source_order="best_last")
-    answer = world.answer(method="refine", passage_tokens=50, assembly=assembly)
+    context_options = ContextOptions(count_tokens=lambda text: len(text.split()), source_ranking="best_last")
+    answer = world.answer(method="refine", passage_tokens=50, context_options=context_options)
     read = [passage.text for passage in answer.passages]
     assert len(read) == 9
     assert "".join(read[:8]) == text

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import Assembly
+from oprag import ContextOptions
 from oprag.methods import Completion, Generate, Retrieve
 from tests.methods.helpers import QUESTION, World, numbers, parts
 
@@ -17,7 +17,7 @@ def test_one_call_over_the_whole_context_in_its_order(count):
 
 def test_the_prompt_holds_the_context_as_it_is_rendered_and_the_question():
     world = World(parts(3))
-    answer = world.answer(assembly=Assembly(gap="[...]", header="From {source}:"))
+    answer = world.answer(context_options=ContextOptions(gap="[...]", header="From {source}:"))
     assert answer.context is not None
     assert answer.context.text in world.texts("answer")[0]
     assert "[...]" in world.texts("answer")[0]
@@ -26,7 +26,7 @@ def test_the_prompt_holds_the_context_as_it_is_rendered_and_the_question():
 
 def test_another_order_of_the_context_is_kept():
     world = World(parts(4))
-    world.answer(assembly=Assembly(order="rank"))
+    world.answer(context_options=ContextOptions(order="rank"))
     assert numbers(world.texts("answer")[0]) == [3, 2, 1, 0]
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import Assembly, Chunk, OptionError, QueryError
+from oprag import Chunk, ContextOptions, OptionError, QueryError
 from oprag.methods import Message, MethodOptions, Task
 from tests.methods.helpers import METHODS, QUESTION, World, parts
 
@@ -69,19 +69,21 @@ def test_without_citing_nothing_is_numbered(method):
 
 
 def test_numbers_stand_in_the_header():
-    assert MethodOptions(cite=True).numbered(Assembly()).header == "[{number}]"
-    assert MethodOptions(cite=True).numbered(Assembly(header="From {source}")).header == "[{number}] From {source}"
-    assert MethodOptions(cite=True).numbered(Assembly(header="({number})")).header == "({number})"
-    assert MethodOptions().numbered(Assembly(header="From {source}")).header == "From {source}"
+    assert MethodOptions(cite=True).numbered(ContextOptions()).header == "[{number}]"
+    assert (
+        MethodOptions(cite=True).numbered(ContextOptions(header="From {source}")).header == "[{number}] From {source}"
+    )
+    assert MethodOptions(cite=True).numbered(ContextOptions(header="({number})")).header == "({number})"
+    assert MethodOptions().numbered(ContextOptions(header="From {source}")).header == "From {source}"
 
 
 def test_braces_in_a_header_are_no_number():
-    assert MethodOptions(cite=True).numbered(Assembly(header="{{number}}")).header == "[{number}] {{number}}"
+    assert MethodOptions(cite=True).numbered(ContextOptions(header="{{number}}")).header == "[{number}] {{number}}"
 
 
 def test_a_header_function_numbers_nothing():
     with pytest.raises(OptionError, match="cite=True"):
-        MethodOptions(cite=True).numbered(Assembly(header=lambda passage: "x"))
+        MethodOptions(cite=True).numbered(ContextOptions(header=lambda passage: "x"))
 
 
 @pytest.mark.parametrize("question", ["", " \n", None, 5])
@@ -103,10 +105,10 @@ def test_at_most_26_choices():
 
 
 def test_another_question_of_the_same_user():
-    task = Task("What?", MethodOptions(variants=2), Assembly(k=3), ("a",), (Message("user", "Hi"),), {"x": 1})
+    task = Task("What?", MethodOptions(variants=2), ContextOptions(k=3), ("a",), (Message("user", "Hi"),), {"x": 1})
     other = task.asking("Who?")
     assert (other.question, other.choices, other.chat_history) == ("Who?", (), ())
-    assert (other.options, other.assembly, other.inputs) == (task.options, task.assembly, task.inputs)
+    assert (other.options, other.context_options, other.inputs) == (task.options, task.context_options, task.inputs)
 
 
 def test_the_step_names_the_prompt():

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oprag import Assembly, Chunk, Span, TokenizerError, build_context
+from oprag import Chunk, ContextOptions, Span, TokenizerError, build_context
 from oprag.methods import units
 from tests.helpers import cut, prose
 
@@ -11,7 +11,7 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-WORDS = Assembly(count_tokens=words)
+WORDS = ContextOptions(count_tokens=words)
 
 
 def windows(text: str, size: int, step: int) -> list[tuple[int, int]]:
@@ -42,7 +42,7 @@ def test_a_run_is_cut_at_chunk_borders():
 def test_a_separator_counts_too(separator, most):
     text = "abc0 fgh0 abc1 fgh1 abc2 fgh2 abc3 fgh3"
     spans = [(0, 9), (10, 19), (20, 29), (30, 39)]
-    context = build_context(cut(text, spans), Assembly(count_tokens=len, separator=separator))
+    context = build_context(cut(text, spans), ContextOptions(count_tokens=len, separator=separator))
     found = units(context, most)
     assert all(len(unit.text) <= most for unit in found)
     assert [chunk.text for unit in found for chunk in unit.chunks] == [text[start:end] for start, end in spans]
@@ -51,7 +51,7 @@ def test_a_separator_counts_too(separator, most):
 
 def test_overlapping_chunks_are_counted_together():
     text = prose(60)
-    context = build_context(cut(text, windows(text, 100, 50)), Assembly(count_tokens=len))
+    context = build_context(cut(text, windows(text, 100, 50)), ContextOptions(count_tokens=len))
     found = units(context, 200)
     assert all(len(unit.text) <= 200 for unit in found)
     assert len(found[0].chunks) == 3
@@ -69,12 +69,12 @@ def test_a_long_chunk_is_cut_behind_white_space_and_nothing_is_lost():
 
 def test_a_text_without_white_space_is_cut_anywhere():
     text = "x" * 95
-    found = units(build_context(cut(text, [(0, 95)]), Assembly(count_tokens=len)), 10)
+    found = units(build_context(cut(text, [(0, 95)]), ContextOptions(count_tokens=len)), 10)
     assert [len(unit.text) for unit in found] == [10] * 9 + [5]
 
 
 def test_a_letter_that_is_too_long_by_itself_stays():
-    found = units(build_context(cut("äöü", [(0, 3)]), Assembly(count_tokens=lambda text: 7 * len(text))), 3)
+    found = units(build_context(cut("äöü", [(0, 3)]), ContextOptions(count_tokens=lambda text: 7 * len(text))), 3)
     assert [unit.text for unit in found] == ["ä", "ö", "ü"]
 
 
@@ -116,7 +116,9 @@ def test_the_order_is_that_of_the_context():
 
 def test_other_orders_are_kept_as_well():
     text = prose(50)
-    context = build_context(cut(text, [(0, 90), (100, 190), (200, 290)]), Assembly(order="reverse", count_tokens=words))
+    context = build_context(
+        cut(text, [(0, 90), (100, 190), (200, 290)]), ContextOptions(order="reverse_rank", count_tokens=words)
+    )
     starts = [unit.spans[0].start for unit in units(context, 3)]
     assert [start // 100 for start in starts] == sorted((start // 100 for start in starts), reverse=True)
     for hundred in range(3):
@@ -125,7 +127,7 @@ def test_other_orders_are_kept_as_well():
 
 
 def test_a_counter_that_does_not_count_is_refused():
-    broken = Assembly(count_tokens=lambda text: -1)
+    broken = ContextOptions(count_tokens=lambda text: -1)
     with pytest.raises(TokenizerError):
         units(build_context(cut("one", [(0, 3)]), broken), 10)
 
@@ -143,8 +145,8 @@ def test_a_counter_that_does_not_count_is_refused():
 def test_what_holds_for_any_chunks(separator, seed, size, step, left_out, most, counter):
     text = prose(80, seed)
     spans = [span for number, span in enumerate(windows(text, size, step)) if number not in left_out]
-    assembly = Assembly(count_tokens=counter, separator=separator)
-    context = build_context(cut(text, spans), assembly)
+    context_options = ContextOptions(count_tokens=counter, separator=separator)
+    context = build_context(cut(text, spans), context_options)
     found = units(context, most)
     assert all(counter(unit.text) <= most for unit in found)
     read = set()
@@ -169,7 +171,7 @@ def test_counting_a_long_chunk_takes_linear_time():
         return -(-len(text) // 4)
 
     def work(length: int) -> float:
-        context = build_context(cut(prose(length), [(0, len(prose(length)))]), Assembly(count_tokens=counter))
+        context = build_context(cut(prose(length), [(0, len(prose(length)))]), ContextOptions(count_tokens=counter))
         counted.clear()
         units(context, 256)
         return sum(counted) / len(context.passages[0].text)
@@ -187,7 +189,7 @@ def test_counting_overlapping_chunks_takes_linear_time():
             counted.append(len(text))
             return len(text)
 
-        context = build_context(cut(text, windows(text[:length], 200, 20)), Assembly(count_tokens=counter))
+        context = build_context(cut(text, windows(text[:length], 200, 20)), ContextOptions(count_tokens=counter))
         counted.clear()
         units(context, length // 2)
         return sum(counted) / length

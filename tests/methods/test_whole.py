@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Assembly, Chunk, SourceReadError, SourceTooLongError
+from oprag import Chunk, ContextOptions, SourceReadError, SourceTooLongError
 from oprag.methods import Answer
 from oprag.tokens import approximate_tokens
 from tests.helpers import prose
@@ -20,7 +20,7 @@ def ask(text: str = LONG, *, counter=words, header: str | None = None, **options
     world = World(parts(1), sources={"voyage": text})
     answer = world.answer(
         method="long_context",
-        assembly=Assembly(count_tokens=counter, header=header),
+        context_options=ContextOptions(count_tokens=counter, header=header),
         prompts={"answer": "{question}\0{context}"},
         **options,
     )
@@ -101,7 +101,7 @@ def test_a_chunk_without_a_source_cannot_be_read_whole():
 
 def test_separators_stand_between_sources():
     world = World([*parts(1, "a"), Chunk("x", 9, metadata={"source": "b"})], sources={"a": "AAA", "b": "BBB"})
-    world.answer(method="long_context", assembly=Assembly(separator=" // "))
+    world.answer(method="long_context", context_options=ContextOptions(separator=" // "))
     assert "AAA // BBB" in world.texts("answer")[0]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Assembly, InputFileError, OptionError, PromptError, __version__
+from oprag import ContextOptions, InputFileError, OptionError, PromptError, __version__
 from oprag.methods import MethodOptions
 from oprag.profile import Profile, read_profile, write_profile
 from tests.profile.test_toml_text import TEXTS
@@ -25,18 +25,18 @@ LITERAL = SOME_TEXT.map(lambda text: text.replace("{", "{{").replace("}", "}}"))
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 ASSEMBLY: dict[str, st.SearchStrategy[Any]] = {
     "k": st.none() | st.integers(500, 10**6),
-    "fetch_k": st.none() | st.integers(10**6, 10**9),
+    "max_candidates": st.none() | st.integers(10**6, 10**9),
     "token_budget": st.none() | COUNTS,
     "count_tokens": st.sampled_from(["approximate", "words", "characters"]),
-    "order": st.sampled_from(["source", "rank", "reverse", "edges", "random"]),
+    "order": st.sampled_from(["source", "rank", "reverse_rank", "edges", "random"]),
     "seed": INTEGERS,
-    "source_order": st.sampled_from(["best", "best_last", "total", "natural"]),
-    "missing_position": st.sampled_from(["last", "first", "drop", "error"]),
+    "source_ranking": st.sampled_from(["best_first", "best_last", "score_sum", "name"]),
+    "on_missing_position": st.sampled_from(["last", "first", "drop", "error"]),
     "source_key": KEYS,
     "position_key": KEYS,
     "similarity_threshold": st.none() | COSINES,
     "redundancy_threshold": st.none() | COSINES,
-    "min_keep": st.integers(0, 500),
+    "min_chunks": st.integers(0, 500),
     "neighbors": st.integers(0, 500),
     "stitch": st.booleans(),
     "separator": TEXTS,
@@ -66,14 +66,14 @@ ABOUT = st.dictionaries(
 )
 PROFILES = st.builds(
     Profile,
-    assembly=st.fixed_dictionaries({}, optional=ASSEMBLY),
+    context=st.fixed_dictionaries({}, optional=ASSEMBLY),
     method=st.fixed_dictionaries({}, optional=METHOD),
     about=ABOUT,
 )
 
 
 def test_every_option_is_among_the_generated_ones():
-    assert set(ASSEMBLY) == {one.name for one in fields(Assembly)}
+    assert set(ASSEMBLY) == {one.name for one in fields(ContextOptions)}
     assert set(METHOD) == {one.name for one in fields(MethodOptions)}
 
 
@@ -84,8 +84,8 @@ def test_what_is_written_is_what_is_read(tmp_path_factory, profile):
     written = path.read_bytes()
     read = read_profile(path)
     assert read == profile
-    assert {name: type(value) for name, value in read.assembly.items()} == {
-        name: type(value) for name, value in profile.assembly.items()
+    assert {name: type(value) for name, value in read.context.items()} == {
+        name: type(value) for name, value in profile.context.items()
     }
     write_profile(read, path)
     assert path.read_bytes() == written
@@ -95,7 +95,7 @@ def test_a_profile_is_readable_by_people(tmp_path):
     path = tmp_path / "oprag.toml"
     profile = Profile(
         # The sequence is that of the declarations.
-        assembly={"header": "# {source}\n", "order": "source", "token_budget": None, "k": 32},
+        context={"header": "# {source}\n", "order": "source", "token_budget": None, "k": 32},
         method={"prompts": {"map": "One passage:\n{context}\n\nQ: {question}"}, "method": "map_reduce"},
         about={"found by": "oprag sweep", "on": date(2026, 3, 1)},
     )
@@ -113,12 +113,12 @@ written_by = "oprag {__version__}"
 "found by" = "oprag sweep"
 on = 2026-03-01
 
-[assembly]
+[context]
 # Maximum number of chunks to keep, by rank.
 k = 32
 # Maximum number of tokens in the rendered context.
 token_budget = "none"
-# Order of the kept chunks: source (OP-RAG), rank (vanilla), reverse, edges (best at both ends) or random.
+# Order of the kept chunks: source (OP-RAG), rank (vanilla), reverse_rank, edges (best at both ends) or random.
 order = "source"
 # Line above each passage; may contain {{number}}, {{source}}, {{page}}, {{start}}, {{end}} and {{rank}}.
 header = "# {{source}}\\n"
@@ -140,17 +140,17 @@ Q: {{question}}"""
 
 def test_the_default_file_is_oprag_toml(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_profile(Profile(assembly={"k": 3}))
+    write_profile(Profile(context={"k": 3}))
     assert [path.name for path in tmp_path.iterdir()] == ["oprag.toml"]
-    assert read_profile() == read_profile(Path("oprag.toml")) == Profile(assembly={"k": 3})
+    assert read_profile() == read_profile(Path("oprag.toml")) == Profile(context={"k": 3})
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     path = tmp_path / "oprag.toml"
-    write_profile(Profile(assembly={"k": 3}), path)
+    write_profile(Profile(context={"k": 3}), path)
     with pytest.raises(OptionError, match="half a character"):
-        write_profile(Profile(assembly={"k": 4, "gap": "\ud800"}), path)
-    assert read_profile(path).assembly == {"k": 3}
+        write_profile(Profile(context={"k": 4, "gap": "\ud800"}), path)
+    assert read_profile(path).context == {"k": 3}
     assert [one.name for one in tmp_path.iterdir()] == ["oprag.toml"]
 
 
@@ -176,7 +176,7 @@ def test_a_profile_written_by_hand_is_read(tmp_path):
         tmp_path,
         """
 format = 1
-[assembly]
+[context]
 k = "none"
 similarity_threshold = 1
 gap = "none"
@@ -188,7 +188,7 @@ collapse_tokens = "none"
 instruction = "Be short."
 """,
     )
-    assert profile.assembly == {
+    assert profile.context == {
         "k": None,
         "position_key": ("page", "line"),
         "similarity_threshold": 1,
@@ -202,7 +202,7 @@ instruction = "Be short."
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[assembly]\nk = 3", "there is no format, which every profile begins with; .* format = 1$"),
+        ("[context]\nk = 3", "there is no format, which every profile begins with; .* format = 1$"),
         ("format = 2", f"oprag {__version__} reads format = 1 of profiles, got 2; a newer oprag wrote it, so upgrade"),
         ('format = 3\nwritten_by = "oprag 9.0"\nnew = 1', "got 3; oprag 9.0 wrote it; a newer oprag wrote it"),
         ("format = 0", "reads format = 1 of profiles, got 0; write it anew"),
@@ -216,21 +216,21 @@ instruction = "Be short."
         (HEAD + "method = 'stuff'", r"method must be a table, \[method\], got 'stuff'"),
         (HEAD + "about = 'me'", r"about must be a table, \[about\], got 'me'"),
         (HEAD + "written_by = 3", "written_by must be a text, got 3"),
-        (HEAD + "[assembly]\nordr = 'rank'", r"in \[assembly\]: unknown key 'ordr'; did you mean 'order'"),
+        (HEAD + "[context]\nordr = 'rank'", r"in \[assembly\]: unknown key 'ordr'; did you mean 'order'"),
         (
-            HEAD + "[assembly]\nmethod = 'stuff'",
+            HEAD + "[context]\nmethod = 'stuff'",
             r"in \[assembly\]: method is no option of assembly; it belongs to meth",
         ),
         (HEAD + "[method]\nk = 3", r"in \[method\]: k is no option of method; it belongs to assembly"),
-        (HEAD + "[assembly]\nk = 3.0", r'in \[assembly\]: k must be a whole number from 1, or "none", got 3.0'),
-        (HEAD + "[assembly]\nk = 'None'", """k must be a whole number from 1, or "none", got 'None'"""),
-        (HEAD + "[assembly]\nk = 3\nfetch_k = 2", "fetch_k must be at least k, got fetch_k=2 and k=3"),
-        (HEAD + "[assembly]\nmin_keep = 'none'", "min_keep must be a whole number from 0, got 'none'"),
-        (HEAD + "[assembly]\norder = 'sourec'", "order must be one of source, rank, .*, got 'sourec'"),
-        (HEAD + "[assembly]\nsimilarity_threshold = nan", 'must be a cosine, from -1 to 1, or "none", got nan'),
-        (HEAD + "[assembly]\nsource_key = []", "source_key must be a metadata key, a tuple of them or a function"),
-        (HEAD + "[assembly]\nheader = '{source.x}'", "header may hold "),
-        (HEAD + "[assembly]\ncount_tokens = 'os:system'", "count_tokens must be one of .* holds no functions"),
+        (HEAD + "[context]\nk = 3.0", r'in \[assembly\]: k must be a whole number from 1, or "none", got 3.0'),
+        (HEAD + "[context]\nk = 'None'", """k must be a whole number from 1, or "none", got 'None'"""),
+        (HEAD + "[context]\nk = 3\nfetch_k = 2", "max_candidates must be at least k, got max_candidates=2 and k=3"),
+        (HEAD + "[context]\nmin_keep = 'none'", "min_chunks must be a whole number from 0, got 'none'"),
+        (HEAD + "[context]\norder = 'sourec'", "order must be one of source, rank, .*, got 'sourec'"),
+        (HEAD + "[context]\nsimilarity_threshold = nan", 'must be a cosine, from -1 to 1, or "none", got nan'),
+        (HEAD + "[context]\nsource_key = []", "source_key must be a metadata key, a tuple of them or a function"),
+        (HEAD + "[context]\nheader = '{source.x}'", "header may hold "),
+        (HEAD + "[context]\ncount_tokens = 'os:system'", "count_tokens must be one of .* holds no functions"),
         (HEAD + "[method]\nmethod = ''", r"in \[method\]: method must be the name of a method, got ''"),
         (HEAD + "[method]\nprompts = 3", "prompts must be a mapping of names to prompts, got int"),
         (HEAD + "[method.prompts]\nanswr = 'x'", "there is no prompt 'answr'; there are answer, refine"),
@@ -248,7 +248,7 @@ def test_a_prompt_is_refused_as_everywhere(tmp_path):
         read(tmp_path, HEAD + "[method.prompts]\nanswer = '{question}'")
 
 
-@pytest.mark.parametrize("table", ["", "[assembly]\n", "[method]\n"])
+@pytest.mark.parametrize("table", ["", "[context]\n", "[method]\n"])
 def test_a_key_of_another_version_is_told_as_that(tmp_path, table):
     with pytest.raises(
         OptionError, match=r"unknown key 'lenght'.*oprag 0.0.1 wrote it, and this is .*see the changelog"
@@ -260,7 +260,7 @@ def test_a_key_of_another_version_is_told_as_that(tmp_path, table):
 
 
 def test_a_profile_of_another_version_is_read_where_it_says_nothing_else(tmp_path):
-    assert read(tmp_path, 'format = 1\nwritten_by = "oprag 0.0.1"\n[assembly]\nk = 3').assembly == {"k": 3}
+    assert read(tmp_path, 'format = 1\nwritten_by = "oprag 0.0.1"\n[context]\nk = 3').context == {"k": 3}
 
 
 @pytest.mark.parametrize(
@@ -299,11 +299,11 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
 
 def test_keys_are_what_python_reads(tmp_path):
     path = tmp_path / "oprag.toml"
-    write_profile(Profile(assembly={"k": 3}, method={"cite": True}, about={"a": 1}), path)
+    write_profile(Profile(context={"k": 3}, method={"cite": True}, about={"a": 1}), path)
     assert tomllib.loads(path.read_text()) == {
         "format": 1,
         "written_by": f"oprag {__version__}",
         "about": {"a": 1},
-        "assembly": {"k": 3},
+        "context": {"k": 3},
         "method": {"cite": True},
     }

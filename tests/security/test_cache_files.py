@@ -24,7 +24,7 @@ from oprag import CacheWarning, DocumentIndex, IndexFileError, IndexFileWarning,
 from oprag.cli.app import app
 from oprag.cli.index_cache import cached_pages
 from oprag.langchain import OrderPreservingRetriever
-from oprag.steps import obtain
+from oprag.steps import run_sync
 from oprag.vectors.cache import text_keys
 from oprag.vectors.once import embedded_together
 from oprag.warn import forget as forget_warnings
@@ -447,7 +447,7 @@ def test_so_do_methods_that_embed_answers(tmp_path):
     text_file(tmp_path / "vectors.db")
     forget_warnings()
     with pytest.warns(CacheWarning, match="are not kept"):
-        found = obtain(embedded_together(WordEmbedder(), VectorCache(tmp_path / "vectors.db"), ["a"], ["b", "c"]))
+        found = run_sync(embedded_together(WordEmbedder(), VectorCache(tmp_path / "vectors.db"), ["a"], ["b", "c"]))
     assert [len(vectors) for vectors in found] == [1, 2]
 
 

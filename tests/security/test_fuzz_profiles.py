@@ -23,9 +23,9 @@ questions = 120
 when = 2026-11-21T10:00:00Z
 shares = [0.25, 1e-3]
 
-[assembly]
+[context]
 k = 32
-fetch_k = 64
+max_candidates = 64
 token_budget = "none"
 count_tokens = "words"
 order = "source"
@@ -114,7 +114,7 @@ def test_mutated_profiles_are_read_or_refused(tmp_path, monkeypatch):
             try:
                 profile = read_profile(path)
                 profile.as_method_options()
-                profile.as_assembly()
+                profile.as_context_options()
                 read += 1
             except OpragError as error:
                 check_message(error, seed)

@@ -12,7 +12,7 @@ LOAD = """
 import sys
 from oprag.profile import read_profile
 try:
-    read_profile(sys.argv[1]).as_assembly()
+    read_profile(sys.argv[1]).as_context_options()
 except Exception as error:
     print(type(error).__name__, error)
 """
@@ -20,7 +20,7 @@ except Exception as error:
 
 def profile(folder, counter):
     path = folder / "oprag.toml"
-    path.write_text(f'format = 1\n[assembly]\ncount_tokens = "{counter}"\n')
+    path.write_text(f'format = 1\n[context]\ncount_tokens = "{counter}"\n')
     return path
 
 
@@ -58,7 +58,7 @@ def test_names_of_the_hub_are_not_fetched(tmp_path, monkeypatch, name):
     monkeypatch.setitem(sys.modules, "transformers", None)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match="is not a local folder or file"):
-        read_profile(profile(tmp_path, f"huggingface:{name}")).as_assembly()
+        read_profile(profile(tmp_path, f"huggingface:{name}")).as_context_options()
 
 
 @pytest.mark.parametrize(

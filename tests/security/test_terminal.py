@@ -30,7 +30,7 @@ def test_keys_of_metadata_are_shown_without_what_a_terminal_obeys():
     assert len(caught) > 1
     assert all(plain(str(one.message)) for one in caught)
     with pytest.raises(MissingPositionError) as error:
-        build_context(chunks, missing_position="error")
+        build_context(chunks, on_missing_position="error")
     assert plain(str(error.value))
     assert "forged" in str(error.value)
 

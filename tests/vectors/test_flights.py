@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from oprag.steps import Steps, aobtain, obtain
+from oprag.steps import Steps, run_async, run_sync
 from oprag.vectors.flights import Flights, landing
 from oprag.vectors.fork_safe import ForkSafeLock
 from tests.meeting import Clock
@@ -22,50 +22,50 @@ def waiting(flights: dict[Any, Any]) -> Steps[list[Any]]:
 
 def test_who_comes_first_makes_it_and_the_others_wait():
     flights = Flights()
-    first, nothing = flights.board(["a", "b"])
+    first, nothing = flights.claim(["a", "b"])
     assert (list(first), nothing) == (["a", "b"], {})
-    mine, others = flights.board(["b", "c"])
+    mine, others = flights.claim(["b", "c"])
     assert list(mine) == ["c"]
     assert list(others) == ["b"]
     landed: list[list[Any]] = []
-    thread = threading.Thread(target=lambda: landed.append(obtain(waiting(others))))
+    thread = threading.Thread(target=lambda: landed.append(run_sync(waiting(others))))
     thread.start()
     time.sleep(0.05)
     assert landed == []
-    flights.land(first, {"a": "made a", "b": "made b"}.get)
+    flights.resolve(first, {"a": "made a", "b": "made b"}.get)
     thread.join()
     assert landed == [["made b"]]
     # What has landed can be made again.
-    assert list(flights.board(["a", "b"])[0]) == ["a", "b"]
+    assert list(flights.claim(["a", "b"])[0]) == ["a", "b"]
 
 
 def test_what_takes_too_long_is_taken_over(monkeypatch):
     clock, flights = Clock(monkeypatch), Flights()
-    slow, _ = flights.board(["a"])
+    slow, _ = flights.claim(["a"])
     clock.jump(59)
-    assert list(flights.board(["a"])[1]) == ["a"]
+    assert list(flights.claim(["a"])[1]) == ["a"]
     clock.jump(1)
-    second, _ = flights.board(["a"])
+    second, _ = flights.claim(["a"])
     assert list(second) == ["a"]
-    flights.land(slow, lambda key: "late")
+    flights.resolve(slow, lambda key: "late")
     # Whoever is late does not take away what another one is making.
-    _, others = flights.board(["a"])
-    flights.land(second, lambda key: "made")
-    assert obtain(waiting(others)) == ["made"]
+    _, others = flights.claim(["a"])
+    flights.resolve(second, lambda key: "made")
+    assert run_sync(waiting(others)) == ["made"]
 
 
 def test_a_task_that_is_cancelled_while_it_waits_cancels_nothing():
     flights = Flights()
-    mine, _ = flights.board(["a"])
+    mine, _ = flights.claim(["a"])
 
     async def run() -> list[Any]:
-        _, others = flights.board(["a"])
-        first = asyncio.create_task(aobtain(waiting(others)))
-        second = asyncio.create_task(aobtain(waiting(others)))
+        _, others = flights.claim(["a"])
+        first = asyncio.create_task(run_async(waiting(others)))
+        second = asyncio.create_task(run_async(waiting(others)))
         await asyncio.sleep(0.01)
         first.cancel()
         await asyncio.sleep(0.01)
-        flights.land(mine, lambda key: "made")
+        flights.resolve(mine, lambda key: "made")
         return await second
 
     assert asyncio.run(asyncio.wait_for(run(), 120)) == ["made"]
@@ -73,11 +73,11 @@ def test_a_task_that_is_cancelled_while_it_waits_cancels_nothing():
 
 def test_who_holds_an_event_loop_does_not_wait():
     flights = Flights()
-    flights.board(["a"])
-    _, others = flights.board(["a"])
+    flights.claim(["a"])
+    _, others = flights.claim(["a"])
 
     async def blocking() -> list[Any]:
-        return obtain(waiting(others))
+        return run_sync(waiting(others))
 
     assert asyncio.run(asyncio.wait_for(blocking(), 120)) == [None]
 
@@ -89,12 +89,12 @@ import os
 from oprag.vectors.flights import Flights
 from oprag.vectors.fork_safe import ForkSafeLock
 lock, flights = ForkSafeLock(), Flights()
-flights.board(["a"])
+flights.claim(["a"])
 with lock:
     child = os.fork()
     if not child:
         with lock:
-            os._exit(0 if list(flights.board(["a"])[0]) == ["a"] else 1)
+            os._exit(0 if list(flights.claim(["a"])[0]) == ["a"] else 1)
     assert os.waitpid(child, 0)[1] == 0
 print("both went on")
 """

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Assembly, Chunk, EmbeddingError, VectorCache
-from oprag.given import Given
-from oprag.steps import Steps, aobtain, obtain
+from oprag import Chunk, ContextOptions, EmbeddingError, VectorCache
+from oprag.given import ContextInputs
+from oprag.steps import Steps, run_async, run_sync
 from oprag.vectors.of_chunks import chunks_with_vectors, given_with_vectors, question_vector
 from oprag.vectors.sources import Record, StoreReader, VectorSources
 from tests.helpers import WordEmbedder, hit
@@ -17,7 +17,7 @@ Run = Callable[[Steps[Any]], Any]
 
 @pytest.fixture(params=["sync", "async"])
 def run(request: pytest.FixtureRequest) -> Run:
-    return obtain if request.param == "sync" else lambda steps: asyncio.run(aobtain(steps))
+    return run_sync if request.param == "sync" else lambda steps: asyncio.run(run_async(steps))
 
 
 class Store:
@@ -119,15 +119,17 @@ def test_vectors_of_different_dimensions_name_where_they_come_from(run):
 
 def test_only_candidates_get_vectors(run):
     embedder = WordEmbedder()
-    given = Given([chunk(0), chunk(1), chunk(2)])
-    assembly = Assembly(fetch_k=2, redundancy_threshold=0.9)
-    found = run(given_with_vectors(given, "What?", assembly, VectorSources(embedder)))
+    given = ContextInputs([chunk(0), chunk(1), chunk(2)])
+    context_options = ContextOptions(max_candidates=2, redundancy_threshold=0.9)
+    found = run(given_with_vectors(given, "What?", context_options, VectorSources(embedder)))
     assert [one.vector is None for one in found.chunks] == [False, False, True]
     assert found.question_vector is None
     assert embedder.embedded == ["text 0", "text 1"]
 
 
 def test_no_chunks_need_nothing(run):
-    given = run(given_with_vectors(Given([]), "What?", Assembly(similarity_threshold=0.5), VectorSources()))
+    given = run(
+        given_with_vectors(ContextInputs([]), "What?", ContextOptions(similarity_threshold=0.5), VectorSources())
+    )
     assert given.chunks == []
     assert given.question_vector is None

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from oprag._version import __version__
-from oprag.assembly import OP_RAG_16K, Assembly
+from oprag.assembly import OP_RAG_16K, ContextOptions
 from oprag.cli.ask import Model, make_chain, show_answer, show_comparison, stream_answer
 from oprag.cli.compare import compare
 from oprag.cli.demo import QUESTION, show_demo
 from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.map import MAP, lengths_of, show_map, write_svg
 from oprag.cli.options import TypedOptions, typed_options
-from oprag.cli.profile import ProfilePath, assembly_of, profile_for_answers
+from oprag.cli.profile import ProfilePath, context_options_of, profile_for_answers
 from oprag.cli.reading import read_sources
 from oprag.cli.report import report
 from oprag.cli.show import show_context
@@ -43,7 +43,7 @@ app = typer.Typer(
 
 
 @app.command()
-@typed_options("options", Assembly, defaults=OP_RAG_16K)
+@typed_options("options", ContextOptions, defaults=OP_RAG_16K)
 @typed_options("indexed", Indexing)
 def context(
     options: TypedOptions,
@@ -66,9 +66,9 @@ def context(
     """Print the passages of FILES that fit a QUESTION, in the order of the document."""
     with clear_errors():
         check_question(question)
-        assembly = assembly_of(options, profile)
+        context_options = context_options_of(options, profile)
         indexing = indexed.value()
-        result = context_of(question, read_sources(files, indexing), assembly, indexing)
+        result = context_of(question, read_sources(files, indexing), context_options, indexing)
         if as_json:
             echo_json({"question": question, **result.to_dict()})
         elif raw:
@@ -81,7 +81,7 @@ def context(
 
 
 @app.command("map")
-@typed_options("options", Assembly, defaults=OP_RAG_16K)
+@typed_options("options", ContextOptions, defaults=OP_RAG_16K)
 @typed_options("indexed", Indexing)
 def map_(
     options: TypedOptions,
@@ -97,16 +97,16 @@ def map_(
 ) -> None:
     """Show where in FILES the passages lie that fit a QUESTION, and where those that were dropped.
 
-    Keeps what `oprag context` keeps, but retrieves twice as many chunks: the second half, dropped by fetch_k, is what
-    came close.
+    Keeps what `oprag context` keeps, but retrieves twice as many chunks: the second half, dropped by max_candidates,
+    is what came close.
     """
     with clear_errors():
         check_question(question)
         if svg is not None:
             check_target(svg, *files, *([] if profile is None else [profile]), kind=MAP)
-        assembly, indexing = assembly_of(options, profile), indexed.value()
+        context_options, indexing = context_options_of(options, profile), indexed.value()
         sources = read_sources(files, indexing)
-        result = context_of(question, sources, assembly, indexing, beyond=True)
+        result = context_of(question, sources, context_options, indexing, beyond=True)
         lengths = lengths_of(sources)
         chart = map_of(result, lengths)
         if svg is not None:
@@ -120,7 +120,7 @@ def map_(
 
 
 @app.command()
-@typed_options("options", Assembly, defaults={"k": None, "token_budget": None})
+@typed_options("options", ContextOptions, defaults={"k": None, "token_budget": None})
 @typed_options("indexed", Indexing)
 @typed_options("how", MethodOptions, without=("prompts", "condense", "empty_answer"))
 def ask(
@@ -157,10 +157,12 @@ def ask(
         methods = [] if compare is None else [name.strip() for name in compare.split(",")]
         model = Model(llm, base_url, temperature, max_tokens)
         settings = profile_for_answers(profile, options, how)
-        assembly = options.value(settings.assembly_keywords(dict.fromkeys(options.given)), **model.defaults)
+        context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **model.defaults)
         indexing = indexed.value()
         sources = read_sources(files, indexing)
-        chain = make_chain(model, sources, assembly, how.keywords(settings.method), indexing=indexing, methods=methods)
+        chain = make_chain(
+            model, sources, context_options, how.keywords(settings.method), indexing=indexing, methods=methods
+        )
         if compare is not None:
             comparison = chain.compare(question, methods, choices=choice or ())
             if as_json:

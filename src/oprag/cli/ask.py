@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.table import Table
 
-from oprag.assembly import OP_RAG_16K, Assembly
+from oprag.assembly import OP_RAG_16K, ContextOptions
 from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.reading import Sources, whole_texts
 from oprag.cli.show import characters_of, console, error_console
@@ -48,7 +48,7 @@ class Model:
 
     @property
     def defaults(self) -> Mapping[str, Any]:
-        """What stands in place of the defaults of `Assembly`."""
+        """What stands in place of the defaults of `ContextOptions`."""
         return LOCAL_DEFAULTS if self.name == LOCAL else OP_RAG_16K
 
     def load(self) -> Any:
@@ -69,7 +69,7 @@ class Model:
 def make_chain(
     model: Model,
     sources: Sources,
-    assembly: Assembly,
+    context_options: ContextOptions,
     how: Mapping[str, Any],
     *,
     indexing: Indexing,
@@ -80,7 +80,7 @@ def make_chain(
     Args:
         model: The model.
         sources: The texts, or pages, by their names.
-        assembly: How contexts are made.
+        context_options: How contexts are made.
         how: The options of the method.
         indexing: How the texts are split and searched.
         methods: The methods that will be compared, in place of the one in `how`.
@@ -101,7 +101,7 @@ def make_chain(
     index = index_sources(sources, indexing)
     embeddings = EmbedderOnDemand(indexing.embeddings)
     found = DocumentIndexRetriever(
-        index=index, k=assembly.fetch_k or assembly.k or len(index), retriever=indexing.retriever
+        index=index, k=context_options.max_candidates or context_options.k or len(index), retriever=indexing.retriever
     )
     chain: OrderPreservingChain = OrderPreservingChain(
         llm=llm,
@@ -109,7 +109,7 @@ def make_chain(
             retriever=found,
             # An index that is searched by words has no embedder of its own.
             embeddings=embeddings if index.embedder is None else None,
-            **_changed(assembly, len(index)),
+            **_changed(context_options, len(index)),
         ),
         embeddings=embeddings,
         read_source=whole_texts(sources),
@@ -118,10 +118,10 @@ def make_chain(
     return chain
 
 
-def _changed(assembly: Assembly, chunks: int) -> dict[str, Any]:
+def _changed(context_options: ContextOptions, chunks: int) -> dict[str, Any]:
     """The options for the retriever; a document with fewer chunks than k is no reason for a warning."""
-    return vars(assembly) | {
-        "k": None if assembly.k is not None and assembly.k > chunks else assembly.k,
+    return vars(context_options) | {
+        "k": None if context_options.k is not None and context_options.k > chunks else context_options.k,
         "stitch": False,
     }
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.cli.options import TypedOptions
 from oprag.errors import MissingExtraError, OptionError
 from oprag.masking import describe
@@ -14,7 +14,7 @@ from oprag.profile import Profile, read_profile
 from oprag.profile.writing import PROFILE
 from oprag.whole_file import check_target
 
-__all__ = ["ProfilePath", "assembly_of", "check_profile_target", "profile_for_answers"]
+__all__ = ["ProfilePath", "check_profile_target", "context_options_of", "profile_for_answers"]
 
 ProfilePath = Annotated[
     str | None, typer.Option("--profile", help="A profile, such as oprag.toml; options that are typed win over it.")
@@ -36,7 +36,7 @@ def profile_for_answers(path: str | None, *typed: TypedOptions) -> Profile:
     if path is None:
         return Profile()
     profile = read_profile(path)
-    if "stitch" in profile.assembly:
+    if "stitch" in profile.context:
         # What checks it needs pydantic, which comes with what makes answers.
         try:
             from oprag.profile.applying import check_stitching
@@ -47,7 +47,7 @@ def profile_for_answers(path: str | None, *typed: TypedOptions) -> Profile:
     return profile
 
 
-def assembly_of(options: TypedOptions, path: str | None) -> Assembly:
+def context_options_of(options: TypedOptions, path: str | None) -> ContextOptions:
     """How a context is made that is looked at: as the method of the profile would read it.
 
     Raises:
@@ -55,8 +55,8 @@ def assembly_of(options: TypedOptions, path: str | None) -> Assembly:
         OptionError: The file is of another format, or an option has a value that it cannot have.
     """
     profile = Profile() if path is None else read_profile(path)
-    assembly = options.value(profile.assembly_keywords(dict.fromkeys(options.given)))
-    return profile.as_method_options().numbered(assembly)
+    context_options = options.value(profile.context_keywords(dict.fromkeys(options.given)))
+    return profile.as_method_options().numbered(context_options)
 
 
 def check_profile_target(path: str, *others: str) -> None:

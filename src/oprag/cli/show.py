@@ -35,7 +35,7 @@ def show_context(context: Context) -> None:
     approximate = " (approximation)" if context.tokens_are_approximate else ""
     out.print(
         f"── {len(context.kept)} chunks in {len(context.passages)} passages, {context.tokens:,} tokens{approximate}, "
-        f"order {context.assembly.order}, {len(context.dropped)} dropped",
+        f"order {context.options.order}, {len(context.dropped)} dropped",
         style="bold",
     )
 

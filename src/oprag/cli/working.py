@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.build import assemble
 from oprag.cli.index_cache import cached_index, index_key
 from oprag.cli.indexing import Indexing
 from oprag.cli.late_progress import LateProgress
 from oprag.cli.reading import Sources
 from oprag.context import Context
-from oprag.given import Given
+from oprag.given import ContextInputs
 from oprag.local import LocalEmbedder
 from oprag.providers.embedders import embedder_of, local_embedder
 from oprag.retrieval.index import DocumentIndex
-from oprag.steps import obtain
+from oprag.steps import run_sync
 from oprag.vectors.of_chunks import given_with_vectors
 from oprag.vectors.sources import VectorSources
 
@@ -57,30 +57,30 @@ def index_sources(sources: Sources, indexing: Indexing) -> DocumentIndex:
 
 
 def context_of(
-    question: str, sources: Sources, assembly: Assembly, indexing: Indexing, *, beyond: bool = False
+    question: str, sources: Sources, context_options: ContextOptions, indexing: Indexing, *, beyond: bool = False
 ) -> Context:
     """The context of a question over these texts.
 
     Args:
         question: The question.
         sources: The texts, or pages, by their names.
-        assembly: How the context is made.
+        context_options: How the context is made.
         indexing: How the texts are split and searched.
         beyond: Retrieve twice as many candidates as are considered. Nothing more is kept; those behind the first half
-            are dropped by `fetch_k`, so that near misses are known too.
+            are dropped by `max_candidates`, so that near misses are known too.
 
     Raises:
         OpragError: What `index_sources`, `given_with_vectors` and `build_context` raise.
     """
     index = index_sources(sources, indexing)
-    candidates = assembly.fetch_k or assembly.k or len(index)
+    candidates = context_options.max_candidates or context_options.k or len(index)
     hits = index.search(question, 2 * candidates if beyond else candidates, indexing.retriever)
     if beyond:
-        assembly = replace(assembly, fetch_k=candidates)
+        context_options = replace(context_options, max_candidates=candidates)
     vector = index.question_vector(question) if index.embedder is not None else None
-    given = Given(hits, vector, index.neighbors)
-    if index.embedder is None and assembly.needs_vectors:
+    given = ContextInputs(hits, vector, index.neighbors)
+    if index.embedder is None and context_options.needs_vectors:
         # What was found by its words: a threshold is a cosine, but the whole document need not be embedded for it.
         embedder = VectorSources(embedder_of(indexing.embeddings))
-        given = obtain(given_with_vectors(given, question, assembly, embedder))
-    return assemble(given, assembly)
+        given = run_sync(given_with_vectors(given, question, context_options, embedder))
+    return assemble(given, context_options)

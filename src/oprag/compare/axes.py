@@ -6,17 +6,17 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.checks import plain
 from oprag.methods.options import MethodOptions
 
 __all__ = ["METHOD_AXES", "Axis", "Part", "axes", "plain_value", "takes_none"]
 
-Part = Literal["parts", "assembly", "method"]
+Part = Literal["parts", "context", "method"]
 
 # What stays the same in all cells: functions, what belongs to conversations, and how a run treats failures.
 _FIXED = {
-    Assembly: {"count_tokens"},
+    ContextOptions: {"count_tokens"},
     MethodOptions: {"prompts", "condense", "max_concurrency", "on_error"},
 }
 
@@ -26,8 +26,8 @@ class Axis(NamedTuple):
 
     Attributes:
         name: Its name in a grid.
-        part: Where it belongs: "parts" are what an experiment is put together of, the others the options of `Assembly`
-            and `MethodOptions`.
+        part: Where it belongs: "parts" are what an experiment is put together of, the others the options of
+            `ContextOptions` and `MethodOptions`.
         default: Its value where a grid does not name it; None for data, embedder and model, whose default is all data
             sets, and the first embedder and model.
         help: What it does.
@@ -70,7 +70,7 @@ METHOD_AXES: dict[str, frozenset[str]] = {
 def axes() -> dict[str, Axis]:
     """All axes by their names."""
     found = list(_PARTS)
-    for kind, part in ((Assembly, "assembly"), (MethodOptions, "method")):
+    for kind, part in ((ContextOptions, "context"), (MethodOptions, "method")):
         for field in fields(kind):
             if field.name in _FIXED[kind]:
                 continue

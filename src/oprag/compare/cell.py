@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.compare.axes import METHOD_AXES, axes
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import OUR_METHODS
@@ -37,7 +37,7 @@ class Cell:
         embedder: The name of the embedder.
         retriever: How chunks are ranked.
         store: What finds the nearest vectors.
-        assembly: How contexts are made.
+        context_options: How contexts are made.
         options: How answers are made.
         model: The name of the model; None where none is asked.
         repeat: Which of several equal attempts it is, from 1.
@@ -48,7 +48,7 @@ class Cell:
     embedder: str
     retriever: Retriever
     store: str
-    assembly: Assembly
+    context_options: ContextOptions
     options: MethodOptions
     model: str | None
     repeat: int
@@ -71,7 +71,7 @@ class Cell:
             "model": self.model,
             "repeat": self.repeat,
         }
-        of = {"assembly": self.assembly, "method": self.options}
+        of = {"context": self.context_options, "method": self.options}
         return {
             name: parts[name] if axis.part == "parts" else getattr(of[axis.part], name) for name, axis in axes().items()
         }
@@ -85,26 +85,28 @@ class Cell:
                 embedder="",
                 retriever="dense",
                 store="index",
-                assembly=Assembly(count_tokens=self.assembly.count_tokens),
+                context_options=ContextOptions(count_tokens=self.context_options.count_tokens),
                 options=MethodOptions(method=self.method, prompts=self.options.prompts),
             )
-        cell = replace(self, assembly=_normal_assembly(self.assembly), options=_normal_options(self.options))
+        cell = replace(
+            self, context_options=_normal_context_options(self.context_options), options=_normal_options(self.options)
+        )
         if self.method in ALONE:
             options = MethodOptions(method=self.method, prompts=self.options.prompts)
             return replace(cell, options=options, model=None, repeat=1)
         return cell
 
 
-def _normal_assembly(assembly: Assembly) -> Assembly:
+def _normal_context_options(context_options: ContextOptions) -> ContextOptions:
     changes: dict[str, Any] = {}
-    if assembly.order != "random":
+    if context_options.order != "random":
         changes["seed"] = 0
-    if assembly.order != "source":
-        changes["source_order"] = "best"
-    if not assembly.needs_vectors:
-        changes["min_keep"] = 0
-    changes = {name: value for name, value in changes.items() if getattr(assembly, name) != value}
-    return replace(assembly, **changes) if changes else assembly
+    if context_options.order != "source":
+        changes["source_ranking"] = "best_first"
+    if not context_options.needs_vectors:
+        changes["min_chunks"] = 0
+    changes = {name: value for name, value in changes.items() if getattr(context_options, name) != value}
+    return replace(context_options, **changes) if changes else context_options
 
 
 def _normal_options(options: MethodOptions) -> MethodOptions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.build import assemble
 from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import DataSet, Question, whole_text
@@ -17,7 +17,7 @@ from oprag.compare.search import Search, Splitting, StoreOpener
 from oprag.compare.vector_source import VectorSource
 from oprag.context import Context
 from oprag.errors import SourceReadError
-from oprag.given import Given
+from oprag.given import ContextInputs
 from oprag.retrieval.split_sources import Split
 
 __all__ = ["Library", "search_of"]
@@ -68,7 +68,7 @@ class Library:
             for question in data_set.questions:
                 self._questions.setdefault((name, question.documents), []).append(question.text)
         self._indexes: Recent[Index] = Recent(_INDEXES, forget=Index.close)
-        self._given: Recent[Given] = Recent(_CHUNKS, lambda given: 1 + len(given.chunks))
+        self._given: Recent[ContextInputs] = Recent(_CHUNKS, lambda given: 1 + len(given.chunks))
         self._contexts: Recent[Context] = Recent(_CHUNKS, lambda context: 1 + len(context.kept) + len(context.dropped))
 
     def contexts(self, cell: Cell, question: Question, asked: Sequence[str]) -> list[Context]:
@@ -81,7 +81,7 @@ class Library:
 
     def embeds(self, cell: Cell, questions: Sequence[str]) -> Sequence[str]:
         """Which of these questions are embedded to be searched for."""
-        return questions if cell.retriever != "bm25" or cell.assembly.needs_vectors else ()
+        return questions if cell.retriever != "bm25" or cell.context_options.needs_vectors else ()
 
     def vectors(self, cell: Cell, questions: Sequence[str], texts: Sequence[str]) -> tuple[Any, Any]:
         """A vector for each question and for each text."""
@@ -140,22 +140,22 @@ class Library:
 
     def _context(self, cell: Cell, index: Index, question: str) -> Context:
         search = search_of(cell)
-        wants = cell.assembly.needs_vectors, cell.assembly.neighbors > 0
+        wants = cell.context_options.needs_vectors, cell.context_options.neighbors > 0
         place = index.key, cell.embedder, search, question, wants
 
-        def retrieve() -> Given:
+        def retrieve() -> ContextInputs:
             return index.given(question, search, with_vectors=wants[0], with_neighbors=wants[1])
 
         def put_together() -> Context:
-            return assemble(self._given.get(place, retrieve), cell.options.numbered(cell.assembly))
+            return assemble(self._given.get(place, retrieve), cell.options.numbered(cell.context_options))
 
-        return self._contexts.get((place, cell.assembly, cell.options.cite), put_together)
+        return self._contexts.get((place, cell.context_options, cell.options.cite), put_together)
 
 
 def search_of(cell: Cell) -> Search:
     """How a cell searches."""
-    return Search(cell.retriever, cell.store, _depth(cell.assembly))
+    return Search(cell.retriever, cell.store, _depth(cell.context_options))
 
 
-def _depth(assembly: Assembly) -> int | None:
-    return assembly.fetch_k or assembly.k
+def _depth(context_options: ContextOptions) -> int | None:
+    return context_options.max_candidates or context_options.k

@@ -23,11 +23,11 @@ ORDERED_AXES = {
     "chunk_size": _NONE_LAST,
     "chunk_overlap": _NONE_FIRST,
     "k": _NONE_LAST,
-    "fetch_k": _NONE_FIRST,
+    "max_candidates": _NONE_FIRST,
     "token_budget": _NONE_LAST,
     "similarity_threshold": _NONE_FIRST,
     "redundancy_threshold": _NONE_LAST,
-    "min_keep": _NONE_FIRST,
+    "min_chunks": _NONE_FIRST,
     "neighbors": _NONE_FIRST,
     "passage_tokens": _NONE_LAST,
     "collapse_tokens": _NONE_LAST,
@@ -83,7 +83,8 @@ def curves_of(
     curves: list[tuple[dict[str, Any], list[tuple[Setting, Kept]]]] = []
     for values, members in found:
         if not any(_within(values, other) for other, _ in found):
-            # Without a threshold min_keep has no effect, so that such a setting lacks it, and is on the curve of each.
+            # Without a threshold min_chunks has no effect, so that such a setting lacks it, and is on the curve of
+            # each.
             also = [row for other, others in found if _within(other, values) for row in others]
             curves.append((values, sorted(members + also, key=lambda row: axis_rank(axis, row[0].values[axis]))))
     return curves

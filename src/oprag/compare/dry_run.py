@@ -151,7 +151,7 @@ class _DryEngine(Engine):
     def _taken(self, work: Work) -> tuple[Completion | None, ...]:
         replies = super()._taken(work)
         cell = work.unit.cell
-        options = {name: value for name, value in vars(cell.assembly).items() if name != "count_tokens"}
+        options = {name: value for name, value in vars(cell.context_options).items() if name != "count_tokens"}
         found = address("found", list(cell.split), cell.embedder, list(search_of(cell)), options)
         return tuple(
             replace(reply, text=reply.text.replace(_CELL, found)) if reply is not None and step == _VARIANTS else reply

@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple, get_args
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.checks import check_choice, check_count, check_names
 from oprag.compare.axes import axes, plain_value, takes_none
 from oprag.compare.cell import ALONE, CLOSED, CONTROLS, LIKELIHOODS, Cell
@@ -190,7 +190,7 @@ def _check_each(full: Mapping[str, Sequence[Any]], fixed: Fixed) -> None:
     Raises:
         ExperimentError: There is one.
     """
-    plain: dict[str, Any] = {"assembly": Assembly(), "method": MethodOptions(prompts=fixed.prompts)}
+    plain: dict[str, Any] = {"context": ContextOptions(), "method": MethodOptions(prompts=fixed.prompts)}
     for name, values in full.items():
         for value in values:
             try:
@@ -222,7 +222,7 @@ def _check_value(name: str, value: Any, plain: Mapping[str, Any]) -> None:
         check_needs(MethodOptions(method=value), embeddings=True, read_source=True)
 
 
-_RELATED: Mapping[str, Mapping[str, Any]] = {"fetch_k": {"k": None}, "min_keep": {"k": None}}
+_RELATED: Mapping[str, Mapping[str, Any]] = {"max_candidates": {"k": None}, "min_chunks": {"k": None}}
 
 
 def _combinations(full: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
@@ -232,7 +232,7 @@ def _combinations(full: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]
 
 
 def _cell(values: Mapping[str, Any], fixed: Fixed) -> Cell:
-    parts = {"assembly": {}, "method": {}}  # type: ignore[var-annotated]
+    parts = {"context": {}, "method": {}}  # type: ignore[var-annotated]
     for name, axis in axes().items():
         if axis.part != "parts":
             parts[axis.part][name] = values[name]
@@ -245,7 +245,7 @@ def _cell(values: Mapping[str, Any], fixed: Fixed) -> Cell:
         embedder=values["embedder"],
         retriever=values["retriever"],
         store=values["store"],
-        assembly=Assembly(count_tokens=fixed.count_tokens, **parts["assembly"]),
+        context_options=ContextOptions(count_tokens=fixed.count_tokens, **parts["context"]),
         options=MethodOptions(prompts=fixed.prompts, **parts["method"]),
         model=values["model"],
         repeat=values["repeat"],
@@ -258,13 +258,13 @@ def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
         return reason
     if cell.retriever != "dense" and cell.store != "index":
         return f"a vector store ranks by vectors, so retriever={cell.retriever} needs store=index"
-    if cell.method not in CLOSED and cell.assembly.k is None and cell.assembly.token_budget is None:
+    if cell.method not in CLOSED and cell.context_options.k is None and cell.context_options.token_budget is None:
         return "neither k nor token_budget is set, so whole documents would be the context"
     if cell.method in CONTROLS:
         return None
     try:
         check_needs(cell.options, embeddings=True, read_source=True)
-        cell.options.numbered(cell.assembly)
+        cell.options.numbered(cell.context_options)
     except OptionError as error:
         return str(error)
     return None

@@ -17,7 +17,7 @@ from oprag.compare.recent import Recent
 from oprag.compare.records import Hit, Hits, IndexRecord, Piece
 from oprag.compare.search import Search, Splitting, Store, StoreOpener
 from oprag.compare.vector_source import VectorSource
-from oprag.given import Given
+from oprag.given import ContextInputs
 from oprag.neighbors import NeighborReader
 from oprag.place import place as find_places
 from oprag.retrieval.index import DocumentIndex
@@ -174,7 +174,7 @@ class Index:
             _ = self.pieces  # what hits are about is written first
             self._keeper.keep_hits(found)
 
-    def given(self, question: str, search: Search, *, with_vectors: bool, with_neighbors: bool) -> Given:
+    def given(self, question: str, search: Search, *, with_vectors: bool, with_neighbors: bool) -> ContextInputs:
         """What a context of a question is made of.
 
         Args:
@@ -195,7 +195,7 @@ class Index:
             chunk = object.__new__(Chunk)
             chunk.__dict__.update(self.chunks[hit.row].__dict__, rank=rank, score=hit.score, vector=row_vector)
             chunks.append(chunk)
-        return Given(chunks, vector, self.neighbors if with_neighbors else None)
+        return ContextInputs(chunks, vector, self.neighbors if with_neighbors else None)
 
     def _hits_of(self, question: str, search: Search) -> Sequence[Hit]:
         if search.depth is None:

@@ -77,7 +77,7 @@ class Ended(NamedTuple):
 
 def sent(cell: Cell) -> Cell:
     """A cell without its token counter, which may be no plain data; the experiment says which it is."""
-    return replace(cell, assembly=replace(cell.assembly, count_tokens=approximate_tokens))
+    return replace(cell, context_options=replace(cell.context_options, count_tokens=approximate_tokens))
 
 
 def measure_cell(part: CellPart) -> Ended:
@@ -108,7 +108,7 @@ class _MeasuringCell:
     def __init__(self, part: CellPart) -> None:
         experiment = part.experiment
         counter = experiment.fixed.count_tokens
-        self.cell = replace(part.cell, assembly=replace(part.cell.assembly, count_tokens=counter))
+        self.cell = replace(part.cell, context_options=replace(part.cell.context_options, count_tokens=counter))
         self._part = part
         self._file = ResultsFile(part.path, part.run)
         opened = Opened(experiment)
@@ -141,7 +141,7 @@ class _MeasuringCell:
         embedder = self._embedders[self.cell.embedder]
         with self._recorded(None):
             embedder.count_tokens("warm-up")
-            if self.cell.retriever != "bm25" or self.cell.assembly.needs_vectors:
+            if self.cell.retriever != "bm25" or self.cell.context_options.needs_vectors:
                 embedder.embed_documents(["warm-up"])
 
     def measure(self, unit: Unit, attempts: Sequence[int]) -> None:

@@ -120,7 +120,7 @@ class Recorder:
             answer.text,
             answer.context,
             () if about is None else about.spans,
-            sum(cell.assembly.count_tokens(call.prompt.text) for call in answer.calls),
+            sum(cell.context_options.count_tokens(call.prompt.text) for call in answer.calls),
             self._length(cell, question),
             {} if about is None else about.scores,
         )
@@ -148,5 +148,5 @@ class Recorder:
         key = cell.data, question.documents
         if key not in self._lengths:
             texts = (self._library.whole_text(cell, name) for name in question.documents)
-            self._lengths[key] = sum(cell.assembly.count_tokens(text) for text in texts)
+            self._lengths[key] = sum(cell.context_options.count_tokens(text) for text in texts)
         return self._lengths[key]

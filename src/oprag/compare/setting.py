@@ -109,9 +109,9 @@ def _effective(values: Mapping[str, Any]) -> dict[str, Any]:
     if used.issubset((*OUR_METHODS, *CONTROLS)):
         without |= {name for name, methods in METHOD_AXES.items() if not used & methods}
     if values["order"] != "source":
-        without.add("source_order")
+        without.add("source_ranking")
     if values["similarity_threshold"] is None and values["redundancy_threshold"] is None:
-        without.add("min_keep")
+        without.add("min_chunks")
     if method in ALONE:
         without.add("model")
     return {name: value for name, value in values.items() if name not in without}

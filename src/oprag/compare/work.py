@@ -80,7 +80,7 @@ class Work:
         inputs: dict[str, Any] = {}
         if cell.method in CONTROLS:
             inputs[GOLD] = question.answers
-        task = Task(question.text, cell.options, cell.assembly, question.choices, inputs=inputs)
+        task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
         return cls(unit, answering(task, control(cell.method)))
 
     def outcome(self, answer: Answer | None, error: Exception | None = None) -> Outcome:

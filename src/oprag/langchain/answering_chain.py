@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_valid
 from oprag.assembly import OP_RAG_16K
 from oprag.checks import check_text
 from oprag.errors import OptionError
-from oprag.fields import OPTIONS, AssemblyFields, given_options
+from oprag.fields import OPTIONS, ContextFields, given_options
 from oprag.langchain.asking import Asked, ChainOutput, check_inputs, limit_of, merged, question_in, task_of
 from oprag.langchain.backend import Parts
 from oprag.langchain.embedder import as_embedder
@@ -46,7 +46,7 @@ _OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type",
 _TAKEN = ("chat_history", "filter", "answers", *HELPERS)
 
 
-class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSerializable[Inputs, dict[str, Any]]):
+class AnsweringChain(VectorFields, MethodFields, ContextFields, RunnableSerializable[Inputs, dict[str, Any]]):
     """The parts of a chain, checked when it is made, and its work on one question."""
 
     # Frozen, since parts are checked and put together when the chain is made.
@@ -214,8 +214,8 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
             retriever = with_inputs(retriever, inputs, self.input_key)
             options = replace(options, condense=False)
         reader = None if self._reader is None else self._reader.filtered(filter)
-        assembly = options.numbered(retriever.assembly)
-        parts = Parts(self.llm, retriever, assembly, self.embeddings, reader, config, wanted)
+        context_options = options.numbered(retriever.context_options)
+        parts = Parts(self.llm, retriever, context_options, self.embeddings, reader, config, wanted)
         return Asked(task_of(inputs, self.input_key, options, parts), parts, limit_of(config, options))
 
     def _inputs(self, given: Any) -> dict[str, Any]:
@@ -246,7 +246,7 @@ class AnsweringChain(VectorFields, MethodFields, AssemblyFields, RunnableSeriali
         prompts = as_prompts(self.prompts, as_template)
         options = self._method_options(prompts=prompts, **changes)
         check_needs(options, embeddings=self.embeddings is not None, read_source=self._reader is not None)
-        options.numbered(self._retriever.assembly)
+        options.numbered(self._retriever.context_options)
         return options
 
 

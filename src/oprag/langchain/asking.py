@@ -113,7 +113,7 @@ def task_of(inputs: Mapping[str, Any], key: str, options: MethodOptions, parts: 
     return Task(
         inputs[key],
         options,
-        parts.assembly,
+        parts.context_options,
         choices=choices,
         chat_history=history_of(inputs.get("chat_history")),
         inputs={name: value for name, value in inputs.items() if name != key},

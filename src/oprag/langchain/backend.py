@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.utils import AddableDict
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.context import Context
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import completion_of, finish_reason_of, prompt_value, usage_of
@@ -21,7 +21,7 @@ from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.methods.completion import Completion, Usage
 from oprag.methods.message import Prompt
 from oprag.methods.sources import SourceReader, read_with
-from oprag.steps import Steps, aobtain, obtain
+from oprag.steps import Steps, run_async, run_sync
 
 __all__ = ["AsyncLangChainBackend", "LangChainBackend", "Parts", "complete"]
 
@@ -35,7 +35,7 @@ class Parts:
     Attributes:
         llm: The model.
         retriever: The retriever.
-        assembly: How contexts are made.
+        context_options: How contexts are made.
         embeddings: LangChain's `Embeddings` or an `oprag.Embedder`, if there are any.
         reader: Reads whole sources, if they can be read.
         config: The config of the chain's run, which the calls belong to.
@@ -46,7 +46,7 @@ class Parts:
 
     llm: Runnable[Any, Any]
     retriever: OrderPreservingRetriever
-    assembly: Assembly
+    context_options: ContextOptions
     embeddings: Any
     reader: SourceReader | None
     config: RunnableConfig
@@ -70,7 +70,7 @@ class LangChainBackend(Parts):
         """The context of a question."""
         if question not in self.found:
             self.found[question] = self.retriever.get_context(
-                question, filter=self.filter, assembly=self.assembly, config=self.config
+                question, filter=self.filter, context_options=self.context_options, config=self.config
             )
         return self.found[question]
 
@@ -95,7 +95,7 @@ class LangChainBackend(Parts):
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
         """A vector for each question, and one for each text."""
-        return obtain(self.embedding(questions, texts))
+        return run_sync(self.embedding(questions, texts))
 
     def read(self, source: str) -> str:
         """The whole text of a source."""
@@ -109,7 +109,7 @@ class AsyncLangChainBackend(Parts):
         """The context of a question."""
         if question not in self.found:
             self.found[question] = await self.retriever.aget_context(
-                question, filter=self.filter, assembly=self.assembly, config=self.config
+                question, filter=self.filter, context_options=self.context_options, config=self.config
             )
         return self.found[question]
 
@@ -139,7 +139,7 @@ class AsyncLangChainBackend(Parts):
 
     async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
         """A vector for each question, and one for each text."""
-        return await aobtain(self.embedding(questions, texts))
+        return await run_async(self.embedding(questions, texts))
 
     async def read(self, source: str) -> str:
         """The whole text of a source."""

@@ -30,7 +30,7 @@ class OrderPreservingChain(Batching, FullAnswers):
     Args:
         llm: Any LangChain model, also one with retries, fallbacks or structured output.
         retriever: Any retriever or vector store. One that is no `OrderPreservingRetriever` is wrapped in one, with the
-            options of `oprag.Assembly` that are given here. A runnable that is no retriever gets all inputs.
+            options of `oprag.ContextOptions` that are given here. A runnable that is no retriever gets all inputs.
         embeddings: LangChain embeddings or an `oprag.Embedder`, for `reciprocal` and `score="cosine"`.
         vector_cache: Where vectors that were made are kept, those of the retriever too; that of an
             `OrderPreservingRetriever` by default, else 256 MiB in memory.
@@ -43,7 +43,7 @@ class OrderPreservingChain(Batching, FullAnswers):
             a stream; None leaves them out.
         method: The method: stuff, map_reduce, refine, map_rerank, step_down, reciprocal, long_context, self_route, or
             a registered one.
-        **options: The options of `oprag.methods.MethodOptions` and of `oprag.Assembly`.
+        **options: The options of `oprag.methods.MethodOptions` and of `oprag.ContextOptions`.
 
     Raises:
         ValidationError: An option is unknown, invalid, or missing for the method (pydantic's error, which is a

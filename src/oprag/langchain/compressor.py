@@ -11,13 +11,13 @@ from pydantic import ConfigDict, model_validator
 
 from oprag.build import assembling
 from oprag.errors import OptionError
-from oprag.fields import AssemblyFields
-from oprag.given import Given
+from oprag.fields import ContextFields
+from oprag.given import ContextInputs
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.near_misses import COMPRESSOR, HOW_TO_PASS
 from oprag.question import check_question
 from oprag.select import warn_about_few
-from oprag.steps import Steps, aobtain, obtain
+from oprag.steps import Steps, run_async, run_sync
 from oprag.vectors.fields import VectorFields
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["OrderPreservingCompressor"]
 
 
-class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompressor):
+class OrderPreservingCompressor(VectorFields, ContextFields, BaseDocumentCompressor):
     """Puts documents into the order of their source; the last step of a compression pipeline.
 
     Ranks are the places in the given list, so it stands behind rerankers and filters: a later step that cuts the list
@@ -38,7 +38,7 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
         read_neighbors: For `neighbors`: a function of a document and a number that returns the documents around it, or
             a `DocumentIndex`. They are used whatever the filter of the search, which a compressor does not see.
         annotate: Give copies of the documents with rank, score, position and span under the metadata key "oprag".
-        **options: The options of `oprag.Assembly`; `stitch` is off by default.
+        **options: The options of `oprag.ContextOptions`; `stitch` is off by default.
 
     Raises:
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
@@ -64,7 +64,7 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
             from oprag.langchain.embedder import as_embedder
 
             as_embedder(self.embeddings)
-        elif self._assembly().needs_vectors:
+        elif self._context_options().needs_vectors:
             raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
         if self._neighbors() is None and self.neighbors:
             raise OptionError(
@@ -93,7 +93,7 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
             BudgetError: Documents were given, and not one fits `token_budget`.
             EmbeddingError: A threshold is set, and a vector cannot be had or cannot be used.
         """
-        return obtain(self._compressed(documents, query))
+        return run_sync(self._compressed(documents, query))
 
     async def acompress_documents(
         self,
@@ -102,19 +102,19 @@ class OrderPreservingCompressor(VectorFields, AssemblyFields, BaseDocumentCompre
         callbacks: Callbacks | None = None,  # noqa: ARG002
     ) -> list[Document]:
         """As `compress_documents`, async."""
-        return await aobtain(self._compressed(documents, query))
+        return await run_async(self._compressed(documents, query))
 
     def _compressed(self, documents: Sequence[Document], query: str) -> Steps[list[Document]]:
         """What is done, sync or async."""
-        assembly = self._assembly()
-        given = Given(chunks_of(documents), None, self._neighbors())
-        warn_about_few(given.chunks, assembly.k)
-        if assembly.needs_vectors:
+        context_options = self._context_options()
+        given = ContextInputs(chunks_of(documents), None, self._neighbors())
+        warn_about_few(given.chunks, context_options.k)
+        if context_options.needs_vectors:
             # Loaded only for who wants thresholds.
             from oprag.langchain.compression import sources_for
             from oprag.vectors.of_chunks import given_with_vectors
 
             check_question(query)
             sources = sources_for(self, None, {})
-            given = yield from given_with_vectors(given, query, assembly, sources)
-        return documents_of((yield from assembling(given, assembly)), annotate=self.annotate)
+            given = yield from given_with_vectors(given, query, context_options, sources)
+        return documents_of((yield from assembling(given, context_options)), annotate=self.annotate)

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.chunk import Chunk
 from oprag.context import Context, chunk_to_dict
 from oprag.errors import ChunkError
@@ -41,12 +41,12 @@ def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> l
     return chunks
 
 
-def found_chunks(found: Any, assembly: Assembly, *, wraps: bool) -> list[Chunk]:
+def found_chunks(found: Any, context_options: ContextOptions, *, wraps: bool) -> list[Chunk]:
     """What a search brought, as chunks.
 
     Args:
         found: Documents, and their scores where the search gave them.
-        assembly: The options.
+        context_options: The options.
         wraps: Whether a retriever brought it, which decides itself how much it searches for.
 
     Raises:
@@ -59,7 +59,7 @@ def found_chunks(found: Any, assembly: Assembly, *, wraps: bool) -> list[Chunk]:
         )
     chunks = chunks_of(documents, scores)
     if wraps:
-        warn_about_few(chunks, assembly.k)
+        warn_about_few(chunks, context_options.k)
     return chunks
 
 
@@ -80,7 +80,7 @@ def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None
         annotate: Whether to give copies that say how they were placed.
         stitch: Whether to give one document a passage; as the context was made by default.
     """
-    if context.assembly.stitch if stitch is None else stitch:
+    if context.options.stitch if stitch is None else stitch:
         return [
             Document(
                 passage.text,

@@ -10,9 +10,9 @@ from langchain_core.retrievers import RetrieverLike
 from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import VectorStore
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.errors import OptionError
-from oprag.given import Given
+from oprag.given import ContextInputs
 from oprag.langchain.documents import found_chunks
 from oprag.langchain.search import SearchType, asearch, search
 from oprag.langchain.wrapped import takes_filter
@@ -47,8 +47,12 @@ class Search:
     config: RunnableConfig
 
     def found(
-        self, query: str, assembly: Assembly, sources: VectorSources | None, read_neighbors: NeighborReader | None
-    ) -> Steps[Given]:
+        self,
+        query: str,
+        context_options: ContextOptions,
+        sources: VectorSources | None,
+        read_neighbors: NeighborReader | None,
+    ) -> Steps[ContextInputs]:
         """What a context is made of: chunks, and where there are sources of vectors, theirs and that of the question.
 
         Raises:
@@ -63,20 +67,20 @@ class Search:
             from oprag.vectors.of_chunks import question_vector
 
             vector = yield from question_vector(query, own)
-            found = yield self._search_by(vector, store, assembly)
+            found = yield self._search_by(vector, store, context_options)
         else:
-            found = yield self._search(query, assembly)
-        given = Given(found_chunks(found, assembly, wraps=store is None), vector, read_neighbors)
+            found = yield self._search(query, context_options)
+        given = ContextInputs(found_chunks(found, context_options, wraps=store is None), vector, read_neighbors)
         if sources is None:
             return given
         # NumPy is loaded only for who wants thresholds.
         from oprag.vectors.of_chunks import given_with_vectors
 
-        return (yield from given_with_vectors(given, query, assembly, sources))
+        return (yield from given_with_vectors(given, query, context_options, sources))
 
-    def _search(self, query: str, assembly: Assembly) -> Step:
+    def _search(self, query: str, context_options: ContextOptions) -> Step:
         if self.vectorstore is not None:
-            store, kwargs = self.vectorstore, self._store_kwargs(assembly)
+            store, kwargs = self.vectorstore, self._store_kwargs(context_options)
             return Step(
                 lambda: search(store, query, self.search_type, kwargs),
                 lambda: asearch(store, query, self.search_type, kwargs),
@@ -98,19 +102,19 @@ class Search:
 
         return takes_a_vector(store, self.search_type, self.search_kwargs)
 
-    def _search_by(self, vector: Vector, store: VectorStore, assembly: Assembly) -> Step:
+    def _search_by(self, vector: Vector, store: VectorStore, context_options: ContextOptions) -> Step:
         from oprag.langchain.vector_search import asearch_by_vector, search_by_vector
 
-        kwargs = self._store_kwargs(assembly)
+        kwargs = self._store_kwargs(context_options)
         return Step(
             lambda: search_by_vector(store, vector, self.search_type, kwargs),
             lambda: asearch_by_vector(store, vector, self.search_type, kwargs),
         )
 
-    def _store_kwargs(self, assembly: Assembly) -> dict[str, Any]:
+    def _store_kwargs(self, context_options: ContextOptions) -> dict[str, Any]:
         if "k" in self.search_kwargs:
             raise OptionError("k is given twice, as k and inside search_kwargs", self.search_kwargs)
-        wanted = assembly.fetch_k or assembly.k
+        wanted = context_options.max_candidates or context_options.k
         return {**self.search_kwargs, "k": wanted, **({} if self.filter is None else {"filter": self.filter})}
 
     def _filter_kwargs(self) -> dict[str, Any]:

@@ -16,14 +16,14 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config
 from pydantic import ConfigDict
 
-from oprag.assembly import Assembly, as_assembly, everything_kept
+from oprag.assembly import ContextOptions, as_context_options, everything_kept
 from oprag.build import assembling
 from oprag.context import Context
 from oprag.langchain.documents import documents_of
 from oprag.langchain.finding import Search
 from oprag.langchain.wrapping_retriever import WrappingRetriever
 from oprag.question import check_question, check_questions
-from oprag.steps import Steps, aobtain, obtain
+from oprag.steps import Steps, run_async, run_sync
 
 if TYPE_CHECKING:
     from oprag.threshold_report import ThresholdReport
@@ -37,7 +37,7 @@ class _Request:
 
     # A wrapped retriever may be configured for each user; without that it would search what belongs to others.
     config: RunnableConfig | None
-    assembly: Assembly | None = None
+    context_options: ContextOptions | None = None
     context: Context | None = None
 
 
@@ -60,8 +60,8 @@ class OrderPreservingRetriever(WrappingRetriever):
             a `DocumentIndex`; that of a wrapped `DocumentIndexRetriever` by default. Documents are used whatever the
             filter of the search; a function with a required parameter `filter` is given that filter.
         annotate: Give copies of the documents with rank, score, position and span under the metadata key "oprag".
-        **options: The options of `oprag.Assembly`. `stitch` is off by default: the retriever's own documents come back,
-            the same objects. With `stitch=True` there is one document a passage.
+        **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the retriever's own documents
+            come back, the same objects. With `stitch=True` there is one document a passage.
 
     Raises:
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
@@ -79,9 +79,9 @@ class OrderPreservingRetriever(WrappingRetriever):
     model_config = ConfigDict(defer_build=False)
 
     @property
-    def assembly(self) -> Assembly:
-        """The options as an `Assembly`, for the context: its text is stitched, whatever `stitch` says."""
-        return self._assembly(stitch=True)
+    def context_options(self) -> ContextOptions:
+        """The options as `ContextOptions`, for the context: its text is stitched, whatever `stitch` says."""
+        return self._context_options(stitch=True)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """The documents for a question, in the order of their source.
@@ -109,7 +109,7 @@ class OrderPreservingRetriever(WrappingRetriever):
         k: int | None = None,
         filter: Any = None,
         config: RunnableConfig | None = None,
-        assembly: Assembly | None = None,
+        context_options: ContextOptions | None = None,
     ) -> Context:
         """The context for a question: passages, what was dropped and why, tokens and text.
 
@@ -120,14 +120,14 @@ class OrderPreservingRetriever(WrappingRetriever):
             k: In place of the retriever's own.
             filter: Handed to the vector store, or to the wrapped retriever if that takes one.
             config: Handed to the wrapped retriever.
-            assembly: In place of all options of the retriever.
+            context_options: In place of all options of the retriever.
 
         Raises:
             QueryError: The question is empty or no string.
             BudgetError: Documents were found, and not one fits `token_budget`.
             OptionError: The wrapped retriever takes no filter, or `k` has a value that it cannot have.
         """
-        request = _Request(config, assembly or self.assembly)
+        request = _Request(config, context_options or self.context_options)
         super().invoke(query, config, request=request, k=k, filter=filter)
         return _filled_in(request)
 
@@ -138,10 +138,10 @@ class OrderPreservingRetriever(WrappingRetriever):
         k: int | None = None,
         filter: Any = None,
         config: RunnableConfig | None = None,
-        assembly: Assembly | None = None,
+        context_options: ContextOptions | None = None,
     ) -> Context:
         """As `get_context`, async."""
-        request = _Request(config, assembly or self.assembly)
+        request = _Request(config, context_options or self.context_options)
         await super().ainvoke(query, config, request=request, k=k, filter=filter)
         return _filled_in(request)
 
@@ -164,8 +164,11 @@ class OrderPreservingRetriever(WrappingRetriever):
         """
         from oprag.threshold_report import report_thresholds
 
-        assembly = everything_kept(self.assembly)
-        contexts = [self.get_context(one, k=k, config=config, assembly=assembly) for one in check_questions(questions)]
+        context_options = everything_kept(self.context_options)
+        contexts = [
+            self.get_context(one, k=k, config=config, context_options=context_options)
+            for one in check_questions(questions)
+        ]
         return report_thresholds(contexts, self._vector_sources(None).name)
 
     async def athreshold_report(
@@ -174,9 +177,10 @@ class OrderPreservingRetriever(WrappingRetriever):
         """As `threshold_report`, async."""
         from oprag.threshold_report import report_thresholds
 
-        assembly = everything_kept(self.assembly)
+        context_options = everything_kept(self.context_options)
         contexts = [
-            await self.aget_context(one, k=k, config=config, assembly=assembly) for one in check_questions(questions)
+            await self.aget_context(one, k=k, config=config, context_options=context_options)
+            for one in check_questions(questions)
         ]
         return report_thresholds(contexts, self._vector_sources(None).name)
 
@@ -190,7 +194,7 @@ class OrderPreservingRetriever(WrappingRetriever):
         request: _Request | None = None,
     ) -> list[Document]:
         request = request or _Request(None)
-        return self._documents(obtain(self._found(query, k, filter, request, run_manager)), request, run_manager)
+        return self._documents(run_sync(self._found(query, k, filter, request, run_manager)), request, run_manager)
 
     async def _aget_relevant_documents(
         self,
@@ -202,13 +206,15 @@ class OrderPreservingRetriever(WrappingRetriever):
         request: _Request | None = None,
     ) -> list[Document]:
         request = request or _Request(None)
-        context = await aobtain(self._found(query, k, filter, request, run_manager))
+        context = await run_async(self._found(query, k, filter, request, run_manager))
         return self._documents(context, request, run_manager)
 
     def _found(self, query: str, k: int | None, filter: Any, request: _Request, run: Any) -> Steps[Context]:
         """What is done for a question, sync or async."""
         check_question(query)
-        assembly = as_assembly(request.assembly or self._assembly(), {} if k is None else {"k": k})
+        context_options = as_context_options(
+            request.context_options or self._context_options(), {} if k is None else {"k": k}
+        )
         search = Search(
             self.retriever,
             self.vectorstore,
@@ -217,15 +223,15 @@ class OrderPreservingRetriever(WrappingRetriever):
             filter,
             patch_config(request.config, callbacks=run.get_child()),
         )
-        sources = self._vector_sources(filter) if assembly.needs_vectors else None
+        sources = self._vector_sources(filter) if context_options.needs_vectors else None
         given = yield from search.found(
-            query, assembly, sources, self._neighbors(filter) if assembly.neighbors else None
+            query, context_options, sources, self._neighbors(filter) if context_options.neighbors else None
         )
-        return (yield from assembling(given, assembly))
+        return (yield from assembling(given, context_options))
 
     def _documents(self, context: Context, request: _Request, run: BaseRunManager) -> list[Document]:
         request.context = context
-        if request.assembly is not None and not run.handlers:
+        if request.context_options is not None and not run.handlers:
             # Who asked for the context gets no documents, and nobody traces them.
             return []
         return documents_of(context, annotate=self.annotate)

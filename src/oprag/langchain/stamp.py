@@ -30,7 +30,7 @@ def stamp_positions(
     Args:
         documents: The chunks of one or many sources, each source in sequence.
         source: The name of the source, for documents that do not say; it is stamped as `source`.
-        source_key: See `oprag.Assembly.source_key`.
+        source_key: See `oprag.ContextOptions.source_key`.
 
     Returns:
         Copies with two more metadata keys: `chunk_index`, a whole number from 0 in each source, and `chunk_numbering`,

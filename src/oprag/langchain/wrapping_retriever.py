@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from oprag.assembly import OP_RAG_16K
 from oprag.errors import OptionError
-from oprag.fields import AssemblyFields
+from oprag.fields import ContextFields
 from oprag.langchain.near_misses import HOW_TO_PASS, RETRIEVER
 from oprag.langchain.search import SearchType
 from oprag.langchain.wrapped import searched_by, unwrapped
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["WrappingRetriever", "with_store_defaults"]
 
 
-def with_store_defaults(kind: type[AssemblyFields], given: dict[str, Any]) -> dict[str, Any]:
+def with_store_defaults(kind: type[ContextFields], given: dict[str, Any]) -> dict[str, Any]:
     """Options with the limits of a search in a vector store, unless a subclass has limits of its own."""
     limits = {name: limit for name, limit in OP_RAG_16K.items() if kind.model_fields[name].default is None}
     return limits | given
 
 
-class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
+class WrappingRetriever(VectorFields, ContextFields, BaseRetriever):
     """The parts of a retriever around another one or around a vector store; see `OrderPreservingRetriever`."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
@@ -85,8 +85,10 @@ class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
                 raise OptionError(
                     "search_type and search_kwargs go with vectorstore=, not with retriever=", self.search_kwargs
                 )
-        elif self.k is None and self.fetch_k is None:
-            raise OptionError("k=None with vectorstore= needs fetch_k, the number of documents to search for", None)
+        elif self.k is None and self.max_candidates is None:
+            raise OptionError(
+                "k=None with vectorstore= needs max_candidates, the number of documents to search for", None
+            )
         if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
             raise OptionError(
                 'search_type="similarity_score_threshold" needs search_kwargs={"score_threshold": ...}',
@@ -102,7 +104,7 @@ class WrappingRetriever(VectorFields, AssemblyFields, BaseRetriever):
             from oprag.langchain.embedder import as_embedder
 
             as_embedder(self.embeddings)
-        if self._assembly().needs_vectors:
+        if self._context_options().needs_vectors:
             sources = self._vector_sources(None)
             # A store may hold vectors and have nobody who embeds a question.
             enough = sources.embedder or (sources.store and self.similarity_threshold is None)

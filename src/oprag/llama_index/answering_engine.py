@@ -17,10 +17,10 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.checks import check_bool
 from oprag.errors import OptionError
-from oprag.fields import AssemblyFields, given_options
+from oprag.fields import ContextFields, given_options
 from oprag.llama_index.around import refuse_filter
 from oprag.llama_index.backend import Parts
 from oprag.llama_index.compression import Compression, check_compression
@@ -46,7 +46,7 @@ __all__ = ["AnsweringEngine"]
 Backend = TypeVar("Backend", bound=Parts)
 
 
-class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine):
+class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine):
     """The parts of a query engine, checked when it is made."""
 
     # An option that is changed later is checked, and has an effect, as one that is given.
@@ -120,7 +120,7 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
                 )
             self._compression()
         else:
-            check_compression(self._compression(), self._assembly())
+            check_compression(self._compression(), self._context_options())
         if self.embeddings is not None and self._is_given_a_cache:
             self.cache_for(as_embedder(self.embeddings))
         refuse_filter("read_source", self.read_source)
@@ -151,22 +151,22 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
         options.numbered(self._assembly_now())
         return options
 
-    def _assembly_now(self) -> Assembly:
+    def _assembly_now(self) -> ContextOptions:
         """How contexts are made: an OrderPreservingRetriever has options of its own, which may change."""
         ours = isinstance(self.retriever, OrderPreservingRetriever)
-        return self.retriever.assembly if ours else self._assembly(stitch=True)  # type: ignore[attr-defined]
+        return self.retriever.context_options if ours else self._context_options(stitch=True)  # type: ignore[attr-defined]
 
     def _parts(self, kind: type[Backend], options: MethodOptions) -> Backend:
         """What one question takes."""
         # An OrderPreservingRetriever would hand on its nodes in order, and their ranks would be lost.
         given = self.retriever
         retriever = given.retriever if isinstance(given, OrderPreservingRetriever) else given
-        assembly = options.numbered(self._assembly_now())
+        context_options = options.numbered(self._assembly_now())
         return kind(
             self.llm,
             retriever,
             self.node_postprocessors,
-            assembly,
+            context_options,
             self._compression(),
             common_cache(self, given) if isinstance(given, OrderPreservingRetriever) else self.vector_cache,
             self.embeddings,
@@ -179,7 +179,7 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
         if isinstance(self.retriever, OrderPreservingRetriever):
             cache = common_cache(self, self.retriever)
             return self.retriever.model_copy(update={"vector_cache": cache}).compression
-        return self._compression_over(self._assembly(), self.retriever)
+        return self._compression_over(self._context_options(), self.retriever)
 
     def _get_prompts(self) -> PromptDictType:
         return {name: shown_template(getattr(self._options.prompts, name)) for name in STEPS}
@@ -211,8 +211,8 @@ class AnsweringEngine(IndexFields, MethodFields, AssemblyFields, BaseQueryEngine
             QueryError: The question is empty, or what belongs to it is not what it should be.
         """
         history = history_of(chat_history)
-        window = window_of(self.llm, parts.assembly.count_tokens)
-        return Task(question, options, parts.assembly, choices, history, window=window)  # type: ignore[arg-type]
+        window = window_of(self.llm, parts.context_options.count_tokens)
+        return Task(question, options, parts.context_options, choices, history, window=window)  # type: ignore[arg-type]
 
     def _responding(self, more: Sequence[NodeWithScore] = ()) -> Responding:
         """What makes the response, with the nodes as the retriever or the engine is asked to give them."""

@@ -16,7 +16,7 @@ from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.context import Context
 from oprag.llama_index.compression import Compression
 from oprag.llama_index.embedder import as_embedder
@@ -26,7 +26,7 @@ from oprag.methods.message import Prompt
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.methods.sources import SourceReader, read_with
 from oprag.select import warn_about_few
-from oprag.steps import Step, Steps, aobtain, obtain
+from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.vectors.cache import VectorCache
 
 __all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts", "complete"]
@@ -45,7 +45,7 @@ class Parts:
         llm: The model.
         retriever: The retriever, best nodes first.
         postprocessors: What its nodes go through before they are ordered.
-        assembly: How contexts are made.
+        context_options: How contexts are made.
         compression: Where the vectors and the neighbours of nodes come from.
         cache: Where vectors are kept.
         embeddings: The embedding model, or an `oprag.Embedder`, if there is one.
@@ -58,7 +58,7 @@ class Parts:
     llm: LLM
     retriever: BaseRetriever
     postprocessors: Sequence[BaseNodePostprocessor]
-    assembly: Assembly
+    context_options: ContextOptions
     compression: Compression
     cache: VectorCache
     embeddings: BaseEmbedding | Any
@@ -69,12 +69,12 @@ class Parts:
 
     def finding(self, query: QueryBundle) -> Steps[Context]:
         """The context of a query, sync or async."""
-        asked = yield from self.compression.prepared(query, self.retriever, self.assembly)
+        asked = yield from self.compression.prepared(query, self.retriever, self.context_options)
         nodes = yield Step(lambda: self.retriever.retrieve(asked), lambda: self.retriever.aretrieve(asked))
-        warn_about_few(nodes, self.assembly.k)
+        warn_about_few(nodes, self.context_options.k)
         for postprocessor in self.postprocessors:
             nodes = yield _processed(postprocessor, nodes, asked)
-        return (yield from self.compression.context(nodes, asked, self.assembly))
+        return (yield from self.compression.context(nodes, asked, self.context_options))
 
     def embedding(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
         """A vector for each question, and one for each text, sync or async."""
@@ -99,7 +99,7 @@ class LlamaIndexBackend(Parts):
 
     def find(self, query: QueryBundle) -> Context:
         """The context of a query."""
-        return obtain(self.finding(query))
+        return run_sync(self.finding(query))
 
     def retrieve(self, question: str) -> Context:
         """The context of a question."""
@@ -137,7 +137,7 @@ class LlamaIndexBackend(Parts):
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
         """A vector for each question, and one for each text."""
-        return obtain(self.embedding(questions, texts))
+        return run_sync(self.embedding(questions, texts))
 
     def read(self, source: str) -> str:
         """The whole text of a source."""
@@ -149,7 +149,7 @@ class AsyncLlamaIndexBackend(Parts):
 
     async def find(self, query: QueryBundle) -> Context:
         """The context of a query."""
-        return await aobtain(self.finding(query))
+        return await run_async(self.finding(query))
 
     async def retrieve(self, question: str) -> Context:
         """The context of a question."""
@@ -194,7 +194,7 @@ class AsyncLlamaIndexBackend(Parts):
 
     async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
         """A vector for each question, and one for each text."""
-        return await aobtain(self.embedding(questions, texts))
+        return await run_async(self.embedding(questions, texts))
 
     async def read(self, source: str) -> str:
         """The whole text of a source."""

@@ -10,12 +10,12 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.build import assembling
 from oprag.chunk import Chunk, Vector
 from oprag.context import Context
 from oprag.errors import OptionError
-from oprag.given import Given
+from oprag.given import ContextInputs
 from oprag.llama_index.around import neighbor_reader
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.nodes import chunks_of
@@ -43,29 +43,35 @@ class Compression:
     reads_the_query: bool
     read_neighbors: NeighborReader | None
 
-    def prepared(self, query: QueryBundle, retriever: BaseRetriever, assembly: Assembly) -> Steps[QueryBundle]:
+    def prepared(
+        self, query: QueryBundle, retriever: BaseRetriever, context_options: ContextOptions
+    ) -> Steps[QueryBundle]:
         """The query with its vector, where the retriever will search by it: so it is embedded once."""
         takes_it = isinstance(retriever, VectorIndexRetriever) and self.reads_the_query
-        if assembly.needs_vectors and takes_it and query.embedding is None:
+        if context_options.needs_vectors and takes_it and query.embedding is None:
             vector = yield from self._vector(query)
             return replace(query, embedding=[float(number) for number in vector])
         return query
 
     def context(
-        self, nodes: list[NodeWithScore], query: QueryBundle | None, assembly: Assembly, show: Show | None = None
+        self,
+        nodes: list[NodeWithScore],
+        query: QueryBundle | None,
+        context_options: ContextOptions,
+        show: Show | None = None,
     ) -> Steps[Context]:
         """The context of nodes that were found, best first."""
-        given = Given(chunks_of(nodes), None, self.read_neighbors, show)
-        if assembly.needs_vectors and given.chunks:
+        given = ContextInputs(chunks_of(nodes), None, self.read_neighbors, show)
+        if context_options.needs_vectors and given.chunks:
             # NumPy is loaded only for who wants thresholds.
             from oprag.vectors.of_chunks import given_with_vectors
 
-            if assembly.similarity_threshold is not None:
+            if context_options.similarity_threshold is not None:
                 if query is None:
                     raise OptionError("similarity_threshold needs the query; give query_bundle= or query_str=", None)
                 given = replace(given, question_vector=(yield from self._vector(query)))
-            given = yield from given_with_vectors(given, "", assembly, self.sources)
-        return (yield from assembling(given, assembly))
+            given = yield from given_with_vectors(given, "", context_options, self.sources)
+        return (yield from assembling(given, context_options))
 
     def _vector(self, query: QueryBundle) -> Steps[Vector]:
         """The vector of a query; where it was expanded to several texts, their mean, as the retriever has it."""
@@ -84,12 +90,12 @@ class Compression:
 
 
 def compression_of(
-    assembly: Assembly, parts: VectorFields, searched: Searched | None, retriever: BaseRetriever | None
+    context_options: ContextOptions, parts: VectorFields, searched: Searched | None, retriever: BaseRetriever | None
 ) -> Compression:
     """Where vectors and neighbours of nodes come from, as far as they are needed.
 
     Args:
-        assembly: The options.
+        context_options: The options.
         parts: The embedding model, the cache and what reads neighbours, as they were given; those of the index by
             default.
         searched: Where nodes were found, if that is known.
@@ -101,8 +107,8 @@ def compression_of(
     """
     docstore = None if searched is None else searched.docstore
     given = neighbor_reader(parts.read_neighbors, docstore, retriever)
-    reader = given if assembly.neighbors else None
-    if not assembly.needs_vectors:
+    reader = given if context_options.neighbors else None
+    if not context_options.needs_vectors:
         return Compression(VectorSources(), reads_the_query=False, read_neighbors=reader)
     embeddings, own = parts.embeddings, None if searched is None else searched.embed_model
     used = own if embeddings is None else embeddings
@@ -113,21 +119,21 @@ def compression_of(
     return Compression(sources, same, reader)
 
 
-def check_compression(compression: Compression, assembly: Assembly) -> None:
+def check_compression(compression: Compression, context_options: ContextOptions) -> None:
     """Refuse thresholds and neighbours for which nothing is at hand, before the first query.
 
     Raises:
         OptionError: There is nothing that makes vectors, or nothing to read neighbours from.
     """
-    if assembly.needs_vectors and compression.sources.embedder is None:
+    if context_options.needs_vectors and compression.sources.embedder is None:
         raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
-    if assembly.neighbors and compression.read_neighbors is None:
+    if context_options.neighbors and compression.read_neighbors is None:
         raise OptionError(
             "neighbors needs read_neighbors=, a docstore or a function that returns the nodes around one. The docstore "
             "of the index is read by default only around a VectorIndexRetriever without vector_store_kwargs, since "
             "neighbors must pass the filter of the search; where all nodes may be shown, give "
             "read_neighbors=index.docstore",
-            assembly.neighbors,
+            context_options.neighbors,
         )
 
 

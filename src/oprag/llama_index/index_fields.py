@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from llama_index.core.base.base_retriever import BaseRetriever
 from pydantic import Field, SkipValidation
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.llama_index.compression import Compression, compression_of, searched_by, searched_in
 from oprag.llama_index.near_misses import HOW_TO_PASS
 from oprag.llama_index.stores import Searched
@@ -29,13 +29,13 @@ class IndexFields(VectorFields):
         repr=False,
     )
 
-    def _compression_over(self, assembly: Assembly, retriever: BaseRetriever | None = None) -> Compression:
+    def _compression_over(self, context_options: ContextOptions, retriever: BaseRetriever | None = None) -> Compression:
         """Where vectors and neighbours come from: the index that was given, else that of the retriever."""
         if self.index is not None:
             searched: Searched | None = searched_in(self.index)
         else:
             searched = None if retriever is None else searched_by(retriever)
-        return compression_of(assembly, self, searched, retriever)
+        return compression_of(context_options, self, searched, retriever)
 
     def _left_out(self) -> list[str]:
         """The parts that were given, which cannot be saved."""

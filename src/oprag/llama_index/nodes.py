@@ -16,7 +16,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.chunk import Chunk, Span
 from oprag.context import Context, chunk_to_dict
 from oprag.errors import ChunkError
@@ -99,9 +99,9 @@ def prompted(passage: Passage, *, stitched: bool) -> str:
     )
 
 
-def shown(assembly: Assembly) -> Show | None:
+def shown(context_options: ContextOptions) -> Show | None:
     """What a token budget counts; None where there is no budget."""
-    return None if assembly.token_budget is None else partial(prompted, stitched=assembly.stitch)
+    return None if context_options.token_budget is None else partial(prompted, stitched=context_options.stitch)
 
 
 def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[NodeWithScore]:
@@ -114,7 +114,7 @@ def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) ->
         annotate: Whether to give copies that say how they were placed.
         stitch: Whether to give one node a passage; as the context was made by default.
     """
-    stitched = context.assembly.stitch if stitch is None else stitch
+    stitched = context.options.stitch if stitch is None else stitch
     if annotate and not stitched:
         return [_annotated(chunk) for chunk in context.kept]
     return [scored for passage in context.passages for scored in _nodes_of(passage, stitched=stitched)]

@@ -10,7 +10,7 @@ from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, model_validator
 
 from oprag.context import Context
-from oprag.fields import AssemblyFields, callables
+from oprag.fields import ContextFields, callables
 from oprag.llama_index.compression import check_compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.index_fields import IndexFields
@@ -18,14 +18,14 @@ from oprag.llama_index.near_misses import POSTPROCESSOR
 from oprag.llama_index.nodes import nodes_of, shown
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
 from oprag.select import warn_about_few
-from oprag.steps import Steps, aobtain, obtain
+from oprag.steps import Steps, run_async, run_sync
 
 __all__ = ["OrderPreservingPostprocessor"]
 
 dispatcher = get_dispatcher(__name__)
 
 
-class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostprocessor):
+class OrderPreservingPostprocessor(IndexFields, ContextFields, BaseNodePostprocessor):
     """Puts retrieved nodes into the order of their source.
 
     Ranks are the places in the given list, so it stands behind rerankers and cutoffs, as the last postprocessor. A
@@ -40,8 +40,8 @@ class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostproc
         vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
             it. They are used whatever the filter of the search, which a postprocessor does not see.
-        **options: The options of `oprag.Assembly`. `stitch` is off by default: the given nodes come back, the same
-            objects. With `stitch=True` there is one node a passage.
+        **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the given nodes come back, the
+            same objects. With `stitch=True` there is one node a passage.
 
     Raises:
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
@@ -66,8 +66,8 @@ class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostproc
     def _check_parts(self) -> Self:
         if self.embeddings is not None:
             as_embedder(self.embeddings)
-        assembly = self._assembly()
-        check_compression(self._compression_over(assembly), assembly)
+        context_options = self._context_options()
+        check_compression(self._compression_over(context_options), context_options)
         return self
 
     @classmethod
@@ -90,26 +90,28 @@ class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostproc
             EmbeddingError: A threshold is set, and a vector cannot be had or cannot be used.
         """
         bundle = QueryBundle(query) if isinstance(query, str) else query
-        assembly = self._assembly(stitch=True)
-        context = obtain(self._compression_over(assembly).context(nodes, bundle, assembly))
+        context_options = self._context_options(stitch=True)
+        context = run_sync(self._compression_over(context_options).context(nodes, bundle, context_options))
         _warn_about_few(context)
         return context
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return obtain(self._ordered(nodes, query_bundle))
+        return run_sync(self._ordered(nodes, query_bundle))
 
     @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return await aobtain(self._ordered(nodes, query_bundle))
+        return await run_async(self._ordered(nodes, query_bundle))
 
     def _ordered(self, nodes: list[NodeWithScore], query: QueryBundle | None) -> Steps[list[NodeWithScore]]:
         """What is done, sync or async."""
-        assembly = self._assembly()
-        context = yield from self._compression_over(assembly).context(nodes, query, assembly, shown(assembly))
+        context_options = self._context_options()
+        context = yield from self._compression_over(context_options).context(
+            nodes, query, context_options, shown(context_options)
+        )
         _warn_about_few(context)
         return nodes_of(context, annotate=self.annotate)
 
@@ -140,4 +142,4 @@ class OrderPreservingPostprocessor(IndexFields, AssemblyFields, BaseNodePostproc
 
 
 def _warn_about_few(context: Context) -> None:
-    warn_about_few(() if context.given is None else context.given.chunks, context.assembly.k)
+    warn_about_few(() if context.inputs is None else context.inputs.chunks, context.options.k)

@@ -14,7 +14,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict
 
-from oprag.assembly import UNCUT
+from oprag.assembly import NO_LIMITS
 from oprag.build import build_context
 from oprag.context import Context
 from oprag.llama_index.backend import AsyncLlamaIndexBackend, LlamaIndexBackend, Parts
@@ -48,7 +48,7 @@ class OrderPreservingQueryEngine(FullAnswers):
         callback_manager: LlamaIndex's callbacks.
         method: The method: stuff, map_reduce, refine, map_rerank, step_down, reciprocal, long_context, self_route, or
             a registered one.
-        **options: The options of `oprag.methods.MethodOptions` and of `oprag.Assembly`.
+        **options: The options of `oprag.methods.MethodOptions` and of `oprag.ContextOptions`.
 
     Raises:
         ValidationError: An option is unknown, invalid, or missing for the method (pydantic's error, which is a
@@ -179,11 +179,11 @@ def _as_given(nodes: list[NodeWithScore], backend: Parts) -> Context:
 
     In source order each source keeps its place among the others; what is in any other order stays as it is.
     """
-    changes: dict[str, Any] = {**UNCUT, "source_order": "best"}
-    if backend.assembly.order != "source":
+    changes: dict[str, Any] = {**NO_LIMITS, "source_ranking": "best_first"}
+    if backend.context_options.order != "source":
         changes["order"] = "rank"
     # Without what it was made of, nothing is cut later either: a list in order does not say which nodes are best.
-    return replace(build_context(chunks_of(nodes), replace(backend.assembly, **changes)), given=None)
+    return replace(build_context(chunks_of(nodes), replace(backend.context_options, **changes)), inputs=None)
 
 
 def _bundle(query: str | QueryBundle) -> QueryBundle:

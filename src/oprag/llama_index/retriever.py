@@ -12,10 +12,10 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from oprag.assembly import Assembly, everything_kept
+from oprag.assembly import ContextOptions, everything_kept
 from oprag.context import Context
 from oprag.errors import OptionError
-from oprag.fields import AssemblyFields
+from oprag.fields import ContextFields
 from oprag.llama_index.compression import Compression, check_compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.index_fields import IndexFields
@@ -24,7 +24,7 @@ from oprag.llama_index.nodes import nodes_of, shown
 from oprag.question import check_question, check_questions
 from oprag.render import Show
 from oprag.select import warn_about_few
-from oprag.steps import Step, Steps, aobtain, obtain
+from oprag.steps import Step, Steps, run_async, run_sync
 
 if TYPE_CHECKING:
     from oprag.threshold_report import ThresholdReport
@@ -34,7 +34,7 @@ __all__ = ["OrderPreservingRetriever"]
 dispatcher = get_dispatcher(__name__)
 
 
-class OrderPreservingRetriever(IndexFields, AssemblyFields, BaseRetriever):
+class OrderPreservingRetriever(IndexFields, ContextFields, BaseRetriever):
     """Gives the nodes of another retriever in the order of their source.
 
     For places that take a retriever and no postprocessors; elsewhere `OrderPreservingPostprocessor` does the same.
@@ -53,7 +53,7 @@ class OrderPreservingRetriever(IndexFields, AssemblyFields, BaseRetriever):
             `vector_store_kwargs`. Nodes of a docstore pass the filters of such a retriever; those of a function are
             used whatever the filters.
         callback_manager: LlamaIndex's callbacks.
-        **options: The options of `oprag.Assembly`; `stitch` is off by default.
+        **options: The options of `oprag.ContextOptions`; `stitch` is off by default.
 
     Raises:
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
@@ -90,14 +90,14 @@ class OrderPreservingRetriever(IndexFields, AssemblyFields, BaseRetriever):
             )
         if self.embeddings is not None:
             as_embedder(self.embeddings)
-        assembly = self._assembly()
-        check_compression(self.compression, assembly)
+        context_options = self._context_options()
+        check_compression(self.compression, context_options)
         return self
 
     @property
-    def assembly(self) -> Assembly:
-        """The options as an `Assembly`, for the context: its text is stitched, whatever `stitch` says."""
-        return self._assembly(stitch=True)
+    def context_options(self) -> ContextOptions:
+        """The options as `ContextOptions`, for the context: its text is stitched, whatever `stitch` says."""
+        return self._context_options(stitch=True)
 
     def get_context(self, query: str | QueryBundle) -> Context:
         """The context for a question: passages, what was dropped and why, tokens and text.
@@ -106,11 +106,11 @@ class OrderPreservingRetriever(IndexFields, AssemblyFields, BaseRetriever):
             QueryError: The question is empty or no string.
             BudgetError: Nodes were found, and not one fits `token_budget`.
         """
-        return obtain(self._context(_checked(query), self.assembly))
+        return run_sync(self._context(_checked(query), self.context_options))
 
     async def aget_context(self, query: str | QueryBundle) -> Context:
         """As `get_context`, async."""
-        return await aobtain(self._context(_checked(query), self.assembly))
+        return await run_async(self._context(_checked(query), self.context_options))
 
     def threshold_report(self, questions: Sequence[str]) -> ThresholdReport:
         """Which cosines the nodes have that are found for these questions, and which thresholds follow from that.
@@ -127,44 +127,46 @@ class OrderPreservingRetriever(IndexFields, AssemblyFields, BaseRetriever):
         """
         from oprag.threshold_report import report_thresholds
 
-        assembly = everything_kept(self.assembly)
-        contexts = [obtain(self._context(_checked(one), assembly)) for one in check_questions(questions)]
-        return report_thresholds(contexts, self._compression(assembly).sources.name)
+        context_options = everything_kept(self.context_options)
+        contexts = [run_sync(self._context(_checked(one), context_options)) for one in check_questions(questions)]
+        return report_thresholds(contexts, self._compression(context_options).sources.name)
 
     async def athreshold_report(self, questions: Sequence[str]) -> ThresholdReport:
         """As `threshold_report`, async."""
         from oprag.threshold_report import report_thresholds
 
-        assembly = everything_kept(self.assembly)
-        contexts = [await aobtain(self._context(_checked(one), assembly)) for one in check_questions(questions)]
-        return report_thresholds(contexts, self._compression(assembly).sources.name)
+        context_options = everything_kept(self.context_options)
+        contexts = [
+            await run_async(self._context(_checked(one), context_options)) for one in check_questions(questions)
+        ]
+        return report_thresholds(contexts, self._compression(context_options).sources.name)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        assembly = self._assembly()
-        context = obtain(self._context(_checked(query_bundle), assembly, shown(assembly)))
+        context_options = self._context_options()
+        context = run_sync(self._context(_checked(query_bundle), context_options, shown(context_options)))
         return nodes_of(context, annotate=self.annotate)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        assembly = self._assembly()
-        context = await aobtain(self._context(_checked(query_bundle), assembly, shown(assembly)))
+        context_options = self._context_options()
+        context = await run_async(self._context(_checked(query_bundle), context_options, shown(context_options)))
         return nodes_of(context, annotate=self.annotate)
 
-    def _context(self, query: QueryBundle, assembly: Assembly, show: Show | None = None) -> Steps[Context]:
+    def _context(self, query: QueryBundle, context_options: ContextOptions, show: Show | None = None) -> Steps[Context]:
         """What is done for a question, sync or async."""
-        compression, inner = self._compression(assembly), self.retriever
-        asked = yield from compression.prepared(query, inner, assembly)
+        compression, inner = self._compression(context_options), self.retriever
+        asked = yield from compression.prepared(query, inner, context_options)
         nodes = yield Step(lambda: inner.retrieve(asked), lambda: inner.aretrieve(asked))
-        warn_about_few(nodes, assembly.k)
-        return (yield from compression.context(nodes, asked, assembly, show))
+        warn_about_few(nodes, context_options.k)
+        return (yield from compression.context(nodes, asked, context_options, show))
 
     @property
     def compression(self) -> Compression:
         """Where the vectors and the neighbours of nodes come from."""
-        return self._compression(self._assembly())
+        return self._compression(self._context_options())
 
-    def _compression(self, assembly: Assembly) -> Compression:
-        return self._compression_over(assembly, self.retriever)
+    def _compression(self, context_options: ContextOptions) -> Compression:
+        return self._compression_over(context_options, self.retriever)
 
     def _handle_recursive_retrieval(
         self,

@@ -38,8 +38,8 @@ class StampPositions(OptionFields, TransformComponent):
 
     Args:
         source: The name of the source, for nodes that do not say; it is stamped as `source`.
-        source_key: See `oprag.Assembly.source_key`. With a function, the cache of a pipeline never answers for this
-            step, since the function may have changed; the steps after it are cached as always.
+        source_key: See `oprag.ContextOptions.source_key`. With a function, the cache of a pipeline never answers for
+            this step, since the function may have changed; the steps after it are cached as always.
 
     Example:
         >>> from llama_index.core.schema import TextNode

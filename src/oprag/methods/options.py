@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal, get_args
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.checks import (
     check_bool,
     check_choice,
@@ -37,7 +37,7 @@ COLLAPSE_TOKENS = 8_192
 class MethodOptions:
     """How an answer is made of a context.
 
-    As in `Assembly`, the metadata of each field holds its description.
+    As in `ContextOptions`, the metadata of each field holds its description.
 
     Raises:
         OptionError: An option is invalid.
@@ -98,7 +98,7 @@ class MethodOptions:
         check_bool("condense", self.condense)
         check_text("empty_answer", self.empty_answer)
 
-    def numbered(self, assembly: Assembly) -> Assembly:
+    def numbered(self, context_options: ContextOptions) -> ContextOptions:
         """The assembly, with numbered passages where citations are asked for.
 
         The number is part of the header, so that a token budget counts it. Each chunk is a passage of its own, so that
@@ -108,13 +108,13 @@ class MethodOptions:
             OptionError: The header is a function, which numbers nothing.
         """
         if not self.cite:
-            return assembly
-        header = assembly.header
+            return context_options
+        header = context_options.header
         if callable(header):
             raise OptionError("cite=True numbers the passages in their header, so that cannot be a function", header)
         if header is None or not _numbers(header):
             header = f"[{{number}}] {header or ''}".rstrip()
-        return dataclasses.replace(assembly, header=header, stitch=False)
+        return dataclasses.replace(context_options, header=header, stitch=False)
 
 
 def _numbers(header: str) -> bool:

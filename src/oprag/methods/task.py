@@ -8,7 +8,7 @@ from functools import cached_property
 from string import ascii_uppercase
 from typing import Any
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.context import Context
 from oprag.errors import BudgetError, PromptError, QueryError
 from oprag.masking import describe
@@ -38,7 +38,7 @@ class Task:
     Attributes:
         question: The question.
         options: How to answer it.
-        assembly: How its contexts are made; counts tokens, and writes headers.
+        context_options: How its contexts are made; counts tokens, and writes headers.
         choices: The answers to choose from, for a multiple-choice question.
         chat_history: What was said before.
         inputs: Other values that prompts may use. They never stand in place of the question, the conversation or
@@ -52,7 +52,7 @@ class Task:
 
     question: str
     options: MethodOptions = field(default_factory=MethodOptions)
-    assembly: Assembly = field(default_factory=Assembly)
+    context_options: ContextOptions = field(default_factory=ContextOptions)
     choices: tuple[str, ...] = ()
     chat_history: tuple[Message, ...] = ()
     inputs: Mapping[str, Any] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Task:
             raise QueryError(f"choices must be strings, got {describe(choices)}", choices)
         if len(choices) > len(ascii_uppercase):
             raise QueryError(f"there can be at most {len(ascii_uppercase)} choices, got {len(choices)}", choices)
-        object.__setattr__(self, "assembly", self.options.numbered(self.assembly))
+        object.__setattr__(self, "context_options", self.options.numbered(self.context_options))
 
     def asking(self, question: str) -> Task:
         """A task for another question of the same user; the choices and the conversation belong to this one."""
@@ -135,7 +135,7 @@ class Task:
         if room is None:
             return self
         header = 0
-        if self.assembly.header is not None:
+        if self.context_options.header is not None:
             # With a long number, since none is known yet.
             shown = [(self.shown(passage, 1_000), passage.text) for passage in context.passages]
             header = max((self.count(whole) - self.count(text) for whole, text in shown), default=0)
@@ -176,11 +176,11 @@ class Task:
 
     def shown(self, passage: Passage, number: int) -> str:
         """A passage as it stands in a prompt by itself, under its header."""
-        return with_header(passage, self.assembly.header, number)
+        return with_header(passage, self.context_options.header, number)
 
     def count(self, text: str) -> int:
         """The tokens of a text, by the assembly's counter."""
-        return count(text, self.assembly.count_tokens)
+        return count(text, self.context_options.count_tokens)
 
     @property
     def asked(self) -> str:
@@ -210,7 +210,7 @@ class Task:
     def collapse_tokens(self) -> int:
         """The most tokens of partial answers in one prompt."""
         rooms = (self.room("collapse", answers=""), self.room("reduce", answers=""))
-        most = self.options.collapse_tokens or self.assembly.token_budget or COLLAPSE_TOKENS
+        most = self.options.collapse_tokens or self.context_options.token_budget or COLLAPSE_TOKENS
         return min([most, *(room.tokens for room in rooms if room is not None)])
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.chunk import Chunk, Span
 from oprag.context import Context
 from oprag.methods.task import Task
@@ -28,16 +28,16 @@ def units(context: Context, passage_tokens: int) -> tuple[Passage, ...]:
     Raises:
         TokenizerError: The counter gave no usable count.
     """
-    assembly = context.assembly
-    counter = assembly.count_tokens
+    context_options = context.options
+    counter = context_options.count_tokens
     found: list[Passage] = []
     # With numbered passages each chunk of the context stands by itself; to read them one by one would be many calls.
-    for passage in context.passages if assembly.stitch else stitch(context.kept, assembly.separator):
+    for passage in context.passages if context_options.stitch else stitch(context.kept, context_options.separator):
         if count(passage.text, counter) <= passage_tokens:
             found.append(passage)
             continue
-        for group in _groups(passage.chunks, passage_tokens, assembly.separator, counter):
-            for part in stitch(group, assembly.separator):
+        for group in _groups(passage.chunks, passage_tokens, context_options.separator, counter):
+            for part in stitch(group, context_options.separator):
                 found += _cut(part, passage_tokens, counter)
     return tuple(passage for passage in found if passage.text and not passage.text.isspace())
 
@@ -57,13 +57,13 @@ def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
     """
     if task.options.cite:
         return tuple(task.shown(passage, number) for number, passage in enumerate(passages, 1))
-    assembly, most = task.assembly, task.options.passage_tokens
+    context_options, most = task.context_options, task.options.passage_tokens
     groups: list[list[Passage]] = []
     total = 0
     for number, passage in enumerate(passages, 1):
         shown = task.shown(passage, number)
         if groups:
-            tokens = task.count(between(groups[-1][-1], passage, assembly) + shown)
+            tokens = task.count(between(groups[-1][-1], passage, context_options) + shown)
             if total + tokens <= most:
                 groups[-1].append(passage)
                 total += tokens
@@ -73,18 +73,21 @@ def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
     texts: list[str] = []
     number = 1
     for group in groups:
-        texts += _rendered(group, number, assembly, most)
+        texts += _rendered(group, number, context_options, most)
         number += len(group)
     return tuple(texts)
 
 
-def _rendered(group: list[Passage], first: int, assembly: Assembly, most: int) -> list[str]:
+def _rendered(group: list[Passage], first: int, context_options: ContextOptions, most: int) -> list[str]:
     """The text of a group; two texts or more where the counter finds more tokens in it than in its parts."""
-    text = render(group, assembly, first=first)
-    if len(group) == 1 or count(text, assembly.count_tokens) <= most:
+    text = render(group, context_options, first=first)
+    if len(group) == 1 or count(text, context_options.count_tokens) <= most:
         return [text]
     half = len(group) // 2
-    return [*_rendered(group[:half], first, assembly, most), *_rendered(group[half:], first + half, assembly, most)]
+    return [
+        *_rendered(group[:half], first, context_options, most),
+        *_rendered(group[half:], first + half, context_options, most),
+    ]
 
 
 def _groups(chunks: Iterable[Chunk], most: int, separator: str, counter: TokenCounter) -> Iterator[list[Chunk]]:

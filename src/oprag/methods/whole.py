@@ -49,7 +49,9 @@ def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, W
             names.append(chunk.source)
     texts = yield ReadSources(tuple(names))
     passages = tuple(_passage(name, text) for name, text in zip(names, texts, strict=True))
-    text = task.assembly.separator.join(task.shown(passage, number) for number, passage in enumerate(passages, 1))
+    text = task.context_options.separator.join(
+        task.shown(passage, number) for number, passage in enumerate(passages, 1)
+    )
     budget, room = task.options.source_token_budget, task.room("answer", context="")
     limit = "" if budget is None else f"source_token_budget={budget:,}"
     if room is not None and (budget is None or room.tokens < budget):
@@ -84,7 +86,7 @@ def _begun(task: Task, passages: Sequence[Passage], length: int) -> Iterator[Pas
         shown = task.shown(passage, number)
         if start + len(shown) - len(passage.text) < length:
             yield passage
-        start += len(shown) + len(task.assembly.separator)
+        start += len(shown) + len(task.context_options.separator)
 
 
 def _cut(text: str, budget: int, task: Task) -> str:

@@ -67,18 +67,18 @@ def within(context: Context, room: Room | None) -> Context:
     Raises:
         BudgetError: Not one chunk fits.
     """
-    given, assembly = context.given, context.assembly
-    budget = assembly.token_budget
+    given, context_options = context.inputs, context.options
+    budget = context_options.token_budget
     if room is None or given is None or (budget is not None and budget <= room.tokens) or context.tokens <= room.tokens:
         return context
     try:
         # Our own text is what is sent, whatever a framework would have shown.
-        cut = assemble(replace(given, show=None), replace(assembly, token_budget=max(1, room.tokens)))
+        cut = assemble(replace(given, show=None), replace(context_options, token_budget=max(1, room.tokens)))
     except BudgetError as error:
         raise BudgetError(
             f"none of the {len(context.kept)} retrieved chunks fits: {room}, and the smallest chunk needs "
-            f"{min(count(chunk.text, assembly.count_tokens) for chunk in context.kept):,}; use smaller chunks, a "
-            "shorter prompt, or a model with a larger window",
+            f"{min(count(chunk.text, context_options.count_tokens) for chunk in context.kept):,}; "
+            "use smaller chunks, a shorter prompt, or a model with a larger window",
             room,
         ) from error
     dropped = [
@@ -87,12 +87,12 @@ def within(context: Context, room: Room | None) -> Context:
         else drop
         for drop in cut.dropped
     ]
-    return replace(cut, dropped=tuple(dropped), given=given)
+    return replace(cut, dropped=tuple(dropped), inputs=given)
 
 
 def cut_note(context: Context, room: Room | None) -> str | None:
     """What a reader of the answer should know of a context that was cut to its room."""
-    if room is None or context.assembly.token_budget != room.tokens:
+    if room is None or context.options.token_budget != room.tokens:
         return None
     number = sum(drop.reason == "token_budget" for drop in context.dropped)
     return f"{number} retrieved chunks were left out, since they do not fit {room.window}"

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from oprag.errors import OptionError
-from oprag.fields import AssemblyFields
+from oprag.fields import ContextFields
 from oprag.masking import describe
 from oprag.methods.options import MethodOptions
 from oprag.profile.contents import Profile
@@ -16,7 +16,7 @@ from oprag.profile.reading import read_profile
 
 __all__ = ["check_stitching", "made_of_profile"]
 
-Made = TypeVar("Made", bound=AssemblyFields)
+Made = TypeVar("Made", bound=ContextFields)
 
 # How fast calls are made changes no answer.
 _WITHOUT_EFFECT = {"max_concurrency"}
@@ -43,7 +43,7 @@ def made_of_profile(kind: type[Made], given: Profile | str | os.PathLike[str], k
         options = _of_answers(profile, name, keywords, kind.__name__)
     else:
         _refuse_method(profile, name, kind.__name__)
-        options = profile.assembly_keywords(keywords)
+        options = profile.context_keywords(keywords)
     try:
         return kind(**options, **keywords)
     except ValueError as error:
@@ -64,7 +64,7 @@ def check_stitching(profile: Profile, name: str, keywords: Mapping[str, Any], ki
         OptionError: The profile says `stitch=False`, and no passages are numbered, which are not stitched.
     """
     cites = keywords.get("cite", profile.method.get("cite", False))
-    if profile.assembly.get("stitch") is False and "stitch" not in keywords and not cites:
+    if profile.context.get("stitch") is False and "stitch" not in keywords and not cites:
         raise OptionError(
             f"{name} says stitch = false, and {kind} always stitches what the model reads; take it out of the profile, "
             "or give stitch=, which is about the documents that come back",
@@ -77,10 +77,10 @@ def _of_answers(profile: Profile, name: str, keywords: Mapping[str, Any], kind: 
     method = {option: value for option, value in profile.method.items() if option not in keywords}
     check_stitching(profile, name, keywords, kind)
     own = keywords.get("retriever")
-    if not isinstance(own, AssemblyFields):
-        return profile.assembly_keywords(keywords) | method
+    if not isinstance(own, ContextFields):
+        return profile.context_keywords(keywords) | method
     # Its options are its own, and a chain has no part in them: they must be those of the profile already.
-    said = profile.assembly_keywords({**keywords, "stitch": None})
+    said = profile.context_keywords({**keywords, "stitch": None})
     others = {option: value for option, value in said.items() if getattr(own, option) != value}
     if others:
         raise OptionError(

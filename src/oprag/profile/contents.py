@@ -1,4 +1,4 @@
-"""What a profile holds: options of the assembly and of the methods, and where they came from."""
+"""What a profile holds: options of a context and of the methods, and where they came from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import date, datetime, time, timedelta
 from numbers import Real
 from typing import Any
 
-from oprag.assembly import OP_RAG_16K, Assembly, as_assembly
+from oprag.assembly import OP_RAG_16K, ContextOptions, as_context_options
 from oprag.checks import check_names, plain
 from oprag.errors import OptionError
 from oprag.masking import describe
@@ -25,14 +25,14 @@ FILE_NAME = "oprag.toml"
 FORMAT = 1
 """The format of profiles that is read and written here; in another one a key may mean another thing."""
 
-KINDS: Mapping[str, type[Assembly | MethodOptions]] = {"assembly": Assembly, "method": MethodOptions}
+KINDS: Mapping[str, type[ContextOptions | MethodOptions]] = {"context": ContextOptions, "method": MethodOptions}
 """What declares the options of each table."""
 
 NOTHING = "none"
 """What stands for None in a file, since TOML has no word for it."""
 
 # What is said even where it is the default: the heart of a setting, and what some surfaces have other defaults for.
-_ALWAYS = {"assembly": (*OP_RAG_16K, "order"), "method": ("method",)}
+_ALWAYS = {"context": (*OP_RAG_16K, "order"), "method": ("method",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,8 @@ class Profile:
     is no such limit, also where a vector store would be searched with one.
 
     Args:
-        assembly: Options of `oprag.Assembly`. Token counters go by their names ("approximate", "words", "characters",
+        context: Options of `oprag.ContextOptions`. Token counters go by their names ("approximate", "words",
+            "characters",
             "local", "tiktoken:ENCODING", "huggingface:PATH").
         method: Options of `oprag.methods.MethodOptions`, the method itself among them. Prompts are plain texts.
         about: Where the profile came from, for people: texts, numbers, dates and lists of them, by any name.
@@ -53,12 +54,12 @@ class Profile:
         PromptError: A prompt cannot be used.
 
     Example:
-        >>> profile = Profile(assembly={"k": 32, "order": "source"}, method={"method": "refine"})
-        >>> profile.as_assembly(k=16).k
+        >>> profile = Profile(context={"k": 32, "order": "source"}, method={"method": "refine"})
+        >>> profile.as_context_options(k=16).k
         16
     """
 
-    assembly: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
     method: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -74,12 +75,12 @@ class Profile:
 
     @classmethod
     def of(
-        cls, assembly: Assembly, options: MethodOptions | None = None, about: Mapping[str, Any] | None = None
+        cls, context: ContextOptions, options: MethodOptions | None = None, about: Mapping[str, Any] | None = None
     ) -> Profile:
         """The profile of a setting: all that is not as by default, and k, the token budget, the order and the method.
 
         Args:
-            assembly: How contexts are made.
+            context: How contexts are made.
             options: How answers are made of them; left out for retrieval alone.
             about: Where the setting came from.
 
@@ -92,19 +93,19 @@ class Profile:
                 for one in fields(kind)
                 if (value := getattr(given, one.name)) != one.default or one.name in _ALWAYS[table]
             }
-            for (table, kind), given in zip(KINDS.items(), (assembly, options), strict=True)
+            for (table, kind), given in zip(KINDS.items(), (context, options), strict=True)
             if given is not None
         }
         return cls(**said, about=about or {})
 
-    def as_assembly(self, **changes: Any) -> Assembly:
-        """The options as an `Assembly`, some of them changed.
+    def as_context_options(self, **changes: Any) -> ContextOptions:
+        """The options as `ContextOptions`, some of them changed.
 
         Raises:
             OptionError: The token counter cannot be loaded, or a change is unknown or cannot be.
             MissingExtraError: What counts tokens is not installed.
         """
-        return as_assembly(None, self.assembly_keywords(changes) | changes)
+        return as_context_options(None, self.context_keywords(changes) | changes)
 
     def as_method_options(self, **changes: Any) -> MethodOptions:
         """The options as `MethodOptions`, some of them changed.
@@ -114,8 +115,8 @@ class Profile:
         """
         return as_options(None, {**self.method, **changes})
 
-    def assembly_keywords(self, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The options of the assembly as keywords, its token counter loaded.
+    def context_keywords(self, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The context options as keywords, its token counter loaded.
 
         Args:
             given: Options that are not wanted, since they are given otherwise.
@@ -124,7 +125,7 @@ class Profile:
             OptionError: The token counter cannot be loaded.
             MissingExtraError: What counts tokens is not installed.
         """
-        wanted = {name: value for name, value in self.assembly.items() if name not in (given or {})}
+        wanted = {name: value for name, value in self.context.items() if name not in (given or {})}
         if "count_tokens" in wanted:
             wanted["count_tokens"] = counter_named(wanted["count_tokens"])
         return wanted

@@ -1,4 +1,4 @@
-"""What adapters take beside the options of `Assembly` for its thresholds and neighbours, as pydantic fields."""
+"""What adapters take beside the options of `ContextOptions` for its thresholds and neighbours, as pydantic fields."""
 
 from __future__ import annotations
 

@@ -38,18 +38,18 @@ class Flights:
         self._flying: dict[Hashable, Flight] = {}
         self._process = os.getpid()
 
-    def board(self, keys: Iterable[Hashable]) -> tuple[dict[Any, Flight], dict[Any, Flight]]:
+    def claim(self, keys: Iterable[Hashable]) -> tuple[dict[Any, Flight], dict[Any, Flight]]:
         """Who makes what.
 
         Returns:
-            What the caller is to make, and to `land` whatever happens, and what others are making: their results will
-            be None where they fail.
+            What the caller is to make, and to `resolve` whatever happens, and what others are making: their results
+            will be None where they fail.
         """
         mine: dict[Any, Flight] = {}
         others: dict[Any, Flight] = {}
         with self._lock:
             if self._process != os.getpid():
-                # Behind a fork nobody is there to land them.
+                # Behind a fork nobody is there to resolve them.
                 self._flying.clear()
                 self._process = os.getpid()
             for key in keys:
@@ -60,11 +60,11 @@ class Flights:
                     mine[key] = self._flying[key] = Flight()
         return mine, others
 
-    def land(self, mine: Mapping[Any, Flight], result_of: Callable[[Any], Any]) -> None:
+    def resolve(self, mine: Mapping[Any, Flight], result_of: Callable[[Any], Any]) -> None:
         """Tell those who wait.
 
         Args:
-            mine: What `board` gave the caller to make.
+            mine: What `claim` gave the caller to make.
             result_of: The result of each, None where it was not made.
         """
         with self._lock:

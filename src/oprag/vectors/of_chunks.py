@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.chunk import Chunk, fill
 from oprag.errors import EmbeddingError, OpragError
-from oprag.given import Given
+from oprag.given import ContextInputs
 from oprag.masking import describe, error_text
 from oprag.steps import Step, Steps
 from oprag.vectors.once import embedded_once
@@ -24,23 +24,25 @@ from oprag.vectors.sources import Record, StoreReader, VectorSources
 __all__ = ["chunks_with_vectors", "given_with_vectors", "question_vector"]
 
 
-def given_with_vectors(given: Given, question: str, assembly: Assembly, sources: VectorSources) -> Steps[Given]:
+def given_with_vectors(
+    given: ContextInputs, question: str, context_options: ContextOptions, sources: VectorSources
+) -> Steps[ContextInputs]:
     """What a context with thresholds is made of.
 
     Args:
         given: The retrieved chunks, and the vector of the question where the search needed it before.
         question: The question.
-        assembly: The options.
+        context_options: The options.
         sources: Where vectors come from.
 
     Raises:
         EmbeddingError: A vector cannot be had or cannot be used.
     """
     chunks, vector = given.chunks, given.question_vector
-    if vector is None and chunks and assembly.similarity_threshold is not None:
+    if vector is None and chunks and context_options.similarity_threshold is not None:
         vector = yield from question_vector(question, sources)
     # No vector is made for what is no candidate.
-    candidates = yield from chunks_with_vectors(chunks[: assembly.fetch_k], sources)
+    candidates = yield from chunks_with_vectors(chunks[: context_options.max_candidates], sources)
     return replace(given, chunks=[*candidates, *chunks[len(candidates) :]], question_vector=vector)
 
 

@@ -47,7 +47,7 @@ def embedded_once(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: 
     if cache is None:
         return known | (yield from _embedded(embedder, name, None, kind, missing))
     keys = {(name, kind, text): text for text in missing}
-    mine, others = cache.flights.board(keys)
+    mine, others = cache.flights.claim(keys)
     made: dict[str, Known] = {}
     try:
         # Somebody may have made them between the first look and now.
@@ -56,7 +56,7 @@ def embedded_once(embedder: Any, cache: VectorCache | None, kind: Kind, wanted: 
         if left:
             made |= yield from _embedded(embedder, name, cache, kind, left)
     finally:
-        cache.flights.land(mine, lambda key: made.get(keys[key]))
+        cache.flights.resolve(mine, lambda key: made.get(keys[key]))
     if others:
         landed = yield landing(list(others.values()))
         made |= {keys[key]: one for key, one in zip(others, landed, strict=True) if one is not None}

@@ -139,11 +139,14 @@ def test_one_question_has_no_interval_that_could_be_too_narrow():
 
 
 def test_of_contexts_those_with_scores_are_shown():
-    cells = [CellName(name, name, {"order": name}) for name in ("source", "rank", "reverse")]
+    cells = [CellName(name, name, {"order": name}) for name in ("source", "rank", "reverse_rank")]
     answers = {cell.key: AnswerText("", 0, None, (), None, number) for number, cell in enumerate(cells)}
     likelihoods = {"source": -3.0, "rank": -0.5}
     assert [cell.key for cell in chosen(cells, answers, likelihoods)] == ["source", "rank"]
-    assert [cell.key for cell in chosen(cells, answers, {"reverse": -0.5, "rank": -4.0})] == ["rank", "reverse"]
+    assert [cell.key for cell in chosen(cells, answers, {"reverse_rank": -0.5, "rank": -4.0})] == [
+        "rank",
+        "reverse_rank",
+    ]
     assert len(chosen(cells, answers, {})) == 2
 
 

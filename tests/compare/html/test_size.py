@@ -24,7 +24,11 @@ def written(path, words, letters=""):
     """Results of 10,000 answers of so many words: 200 questions in 50 cells."""
     wanted = experiment(
         RecordingModel(),
-        grid={"order": ["source", "rank", "reverse", "edges", "random"], "k": list(range(1, 11)), "chunk_size": 16},
+        grid={
+            "order": ["source", "rank", "reverse_rank", "edges", "random"],
+            "k": list(range(1, 11)),
+            "chunk_size": 16,
+        },
         data=keepers(documents=20, questions=10, words=60),
         metrics=["token_f1", "rouge_l", "answer_cosine"],
     )

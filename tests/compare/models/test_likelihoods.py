@@ -58,7 +58,7 @@ def scores(path: Path) -> dict[Any, Any]:
 
 def test_every_gold_answer_is_asked_for_behind_the_context_and_without_one(tmp_path):
     reader = Reader()
-    grid = {"k": 4, "chunk_size": 32, "method": METHODS, "order": ["source", "reverse"]}
+    grid = {"k": 4, "chunk_size": 32, "method": METHODS, "order": ["source", "reverse_rank"]}
     data = keepers(documents=1, questions=2)
     report = run(asked_of(reader, grid=grid, data=data), tmp_path / "results.db")
     assert report.complete, text_of(report)
@@ -80,7 +80,9 @@ def test_every_gold_answer_is_asked_for_behind_the_context_and_without_one(tmp_p
     assert sorted(found.values()) == pytest.approx(sorted(expected))
     assert all(found["closed_book_likelihood", "source", q.id] < -1 for q in data.questions)
     assert all(
-        -1 < found["answer_likelihood", order, q.id] < -0.5 for q in data.questions for order in ("source", "reverse")
+        -1 < found["answer_likelihood", order, q.id] < -0.5
+        for q in data.questions
+        for order in ("source", "reverse_rank")
     )
     # The text of such an answer is no answer, so nothing else is scored.
     ((metrics,),) = rows(
@@ -92,14 +94,15 @@ def test_every_gold_answer_is_asked_for_behind_the_context_and_without_one(tmp_p
 
 
 def test_differences_of_likelihoods_are_computed(tmp_path):
-    grid = {"k": 4, "chunk_size": 32, "method": "answer_likelihood", "order": ["source", "reverse"]}
+    grid = {"k": 4, "chunk_size": 32, "method": "answer_likelihood", "order": ["source", "reverse_rank"]}
     run(asked_of(Reader(), grid=grid, data=keepers(3, 4)), tmp_path / "results.db")
     (pair,) = [one for one in differences(tmp_path / "results.db", axis="order") if one.metric == "answer_likelihood"]
     found = scores(tmp_path / "results.db")
     by_order = {
-        order: [score for (_, where, _), score in found.items() if where == order] for order in ("source", "reverse")
+        order: [score for (_, where, _), score in found.items() if where == order]
+        for order in ("source", "reverse_rank")
     }
-    expected = np.mean(by_order["reverse"]) - np.mean(by_order["source"])
+    expected = np.mean(by_order["reverse_rank"]) - np.mean(by_order["source"])
     assert expected != 0
     assert pair.difference.mean == pytest.approx(expected)
 

@@ -53,14 +53,14 @@ def test_the_chosen_setting_is_a_profile_that_gives_the_same_contexts(swept, tmp
     path = tmp_path / "oprag.toml"
     write_profile(sweep.profile, path)
     profile = read_profile(path)
-    assembly = profile.as_assembly()
-    assert (assembly.order, assembly.token_budget) == ("source", sweep.chosen.values["token_budget"])
+    context_options = profile.as_context_options()
+    assert (context_options.order, context_options.token_budget) == ("source", sweep.chosen.values["token_budget"])
     assert profile.method["method"] == "stuff"
     assert profile.about["questions"] == 80
     assert "splitter=words, chunk_size=14" in profile.about["retrieval"]
     # Not the number of candidates of the whole sweep, but what this budget needed.
-    assert assembly.k is not None
-    assert 3 <= assembly.k < swept[1].cells().cells[0].assembly.k
+    assert context_options.k is not None
+    assert 3 <= context_options.k < swept[1].cells().cells[0].context_options.k
 
 
 def test_budgets_that_hold_the_whole_book_are_one_point(tmp_path):
@@ -188,8 +188,8 @@ def test_a_control_that_is_higher_is_told():
         # There were no more, and none more are given.
         ({"k": 3}, {"k": 3}),
         ({"k": 2}, {"k": 2}),
-        ({"k": 3, "fetch_k": 3}, {"k": 3, "fetch_k": 3}),
-        ({"k": "none", "fetch_k": 3}, {"k": 3, "fetch_k": 3}),
+        ({"k": 3, "max_candidates": 3}, {"k": 3, "max_candidates": 3}),
+        ({"k": "none", "max_candidates": 3}, {"k": 3, "max_candidates": 3}),
     ],
 )
 def test_the_profile_has_no_more_candidates_than_there_were(tmp_path, grid, wanted):
@@ -199,8 +199,8 @@ def test_the_profile_has_no_more_candidates_than_there_were(tmp_path, grid, want
     )
     run(experiment, tmp_path / "sweep.db")
     profile = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage").profile
-    assert {name: value for name, value in profile.assembly.items() if name in ("k", "fetch_k")} == wanted
-    assert profile.as_assembly().token_budget == 45
+    assert {name: value for name, value in profile.context.items() if name in ("k", "max_candidates")} == wanted
+    assert profile.as_context_options().token_budget == 45
 
 
 def test_without_scores_there_is_nothing_to_choose(swept):
@@ -221,7 +221,7 @@ def test_a_counter_of_the_users_own_is_told_and_not_in_the_profile(tmp_path):
     )
     run(experiment, tmp_path / "sweep.db")
     profile = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage").profile
-    assert "count_tokens" not in profile.assembly
+    assert "count_tokens" not in profile.context
     assert "test_choice:count_characters, which no profile can name" in profile.about["count_tokens"]
 
 
@@ -229,7 +229,7 @@ def test_the_control_is_not_deployed_and_ties_go_to_source(tmp_path):
     book, asked = write_ledgers(tmp_path, questions=6)
     for orders, chosen in (
         (["random", "rank", "source"], "source"),
-        (["random", "reverse"], "reverse"),
+        (["random", "reverse_rank"], "reverse_rank"),
         (["random"], "random"),
     ):
         # Not stitched, the whole book is as many tokens in any order.
@@ -240,7 +240,7 @@ def test_the_control_is_not_deployed_and_ties_go_to_source(tmp_path):
         run(experiment, tmp_path / "sweep.db")
         sweep = read_sweep(tmp_path / "sweep.db", chosen, "evidence_coverage")
         assert (sweep.chosen.values["order"], sweep.chosen.values["token_budget"]) == (chosen, 900)
-        assert sweep.profile.assembly["order"] == chosen
+        assert sweep.profile.context["order"] == chosen
 
 
 def test_where_a_model_answers_its_tokens_are_counted(tmp_path):
@@ -276,8 +276,7 @@ def test_other_sweeps_in_the_file_have_no_part_in_the_profile(tmp_path):
 
     # Short chunks of a few questions fit where others need more.
     sizes = {
-        number: profile(str(number), "each.db", data.questions[number : number + 1]).assembly["k"]
-        for number in range(4)
+        number: profile(str(number), "each.db", data.questions[number : number + 1]).context["k"] for number in range(4)
     }
     least = min(sizes, key=sizes.__getitem__)
     alone = profile("alone", "alone.db", data.questions[least : least + 1])
@@ -319,7 +318,7 @@ def test_candidates_that_run_out_are_told(tmp_path):
         "token_budget=300 (source, random) is not filled: the 6 best-ranked chunks all fit it in 5 of 5 answers, and "
         "there are more; larger chunks, or a larger k, would fill it"
     )
-    for grid, number in (({"k": 2, "fetch_k": 100}, 2), ({"k": "none", "fetch_k": 3}, 3)):
+    for grid, number in (({"k": 2, "max_candidates": 100}, 2), ({"k": "none", "max_candidates": 3}, 3)):
         few = sweep_experiment(
             read_data(asked, documents=book), budgets=[5_000], orders=["source"], grid=WORDS | grid, name=f"{number}"
         )

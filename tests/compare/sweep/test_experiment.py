@@ -33,12 +33,12 @@ def test_what_is_no_budget_is_refused(text):
 def test_every_budget_in_every_order_and_nothing_else_differs(data):
     experiment = sweep_experiment(data)
     cells = experiment.cells().cells
-    assert {(cell.assembly.token_budget, cell.assembly.order) for cell in cells} == {
+    assert {(cell.context_options.token_budget, cell.context_options.order) for cell in cells} == {
         (budget, order) for budget in BUDGETS for order in ("source", "rank", "random")
     }
     assert len(cells) == len(BUDGETS) * (1 + 1 + 3)
     # As many candidates for each.
-    assert len({cell.assembly.k for cell in cells}) == 1
+    assert len({cell.context_options.k for cell in cells}) == 1
     assert {cell.method for cell in cells} == {"context_only"}
 
 
@@ -46,7 +46,7 @@ def test_budgets_and_orders_are_taken_once_and_in_sequence(data):
     experiment = sweep_experiment(data, budgets=[200, 100, 200], orders=["rank", "source", "rank"], seeds=1)
     cells = experiment.cells().cells
     assert sweep_experiment(data, budgets=["1k", 1024, "2k"]).grid[0]["token_budget"] == [1024, 2048]
-    assert [(cell.assembly.token_budget, cell.assembly.order) for cell in cells] == [
+    assert [(cell.context_options.token_budget, cell.context_options.order) for cell in cells] == [
         (100, "rank"),
         (100, "source"),
         (200, "rank"),
@@ -57,9 +57,9 @@ def test_budgets_and_orders_are_taken_once_and_in_sequence(data):
 def test_other_axes_have_one_value(data):
     experiment = sweep_experiment(data, budgets=[100], grid={"splitter": "words", "chunk_size": 30, "neighbors": 1})
     (cell, *_) = experiment.cells().cells
-    assert (cell.split.splitter, cell.split.size, cell.assembly.neighbors) == ("words", 30, 1)
+    assert (cell.split.splitter, cell.split.size, cell.context_options.neighbors) == ("words", 30, 1)
     (cell, *_) = sweep_experiment(data, budgets=[100], grid={"k": 7}).cells().cells
-    assert cell.assembly.k == 7
+    assert cell.context_options.k == 7
     with pytest.raises(OptionError, match="a sweep has one value of neighbors; use an experiment file to vary it"):
         sweep_experiment(data, grid={"neighbors": [0, 1]})
 

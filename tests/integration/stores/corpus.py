@@ -17,7 +17,7 @@ CHUNKS = 500
 TENANTS = ("red", "blue")
 FETCH_K, K = 128, 32
 THRESHOLDS: dict[str, Any] = {"similarity_threshold": 0.2, "redundancy_threshold": 0.85}
-OPTIONS: dict[str, Any] = {"k": K, "fetch_k": FETCH_K, **THRESHOLDS}
+OPTIONS: dict[str, Any] = {"k": K, "max_candidates": FETCH_K, **THRESHOLDS}
 
 _CANDIDATES = [
     "What happens when an exception is raised inside a with statement?",

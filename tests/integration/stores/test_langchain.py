@@ -12,7 +12,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
-from oprag import Rung
+from oprag import PositionKind
 from oprag.context import Context
 from oprag.langchain import OrderPreservingRetriever
 from oprag.langchain.stores import adapter_of
@@ -205,5 +205,5 @@ def test_positions_of_any_form_order_right(kind: Kind, form: str, corpus: Corpus
         )
     assert [chunk.text for chunk in context.kept] == [corpus.texts[number] for number in reversed(asked)]
     (report,) = context.sources
-    rungs = {"offset": Rung.OFFSET, "page": Rung.PAGE_OFFSET}
-    assert (report.rung, report.missing) == (rungs.get(form, Rung.STAMPED), 0)
+    kinds = {"offset": PositionKind.OFFSET, "page": PositionKind.PAGE_OFFSET}
+    assert (report.kind, report.missing) == (kinds.get(form, PositionKind.STAMPED), 0)

@@ -13,7 +13,7 @@ import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
-from oprag import Rung
+from oprag import PositionKind
 from oprag.context import Context
 from oprag.llama_index import OrderPreservingRetriever
 from tests.integration.stores.checks import check, kinds_of_values, numbers, tenants
@@ -52,7 +52,7 @@ class Case:
 
     def retriever(self, tenant: str, **options: Any) -> OrderPreservingRetriever:
         filters = MetadataFilters(filters=[MetadataFilter(key="tenant", value=tenant)]) if self.kind.filters else None
-        inner = self.index.as_retriever(filters=filters, **{"similarity_top_k": OPTIONS["fetch_k"]} | options)
+        inner = self.index.as_retriever(filters=filters, **{"similarity_top_k": OPTIONS["max_candidates"]} | options)
         return OrderPreservingRetriever(retriever=inner, **OPTIONS)
 
 
@@ -152,5 +152,5 @@ def test_positions_of_any_form_order_right(kind: Kind, form: str, corpus: Corpus
         context = OrderPreservingRetriever(retriever=inner, similarity_threshold=-1).get_context(question)
     assert [chunk.text for chunk in context.kept] == [corpus.texts[number] for number in reversed(asked)]
     (report,) = context.sources
-    rungs = {"offset": Rung.OFFSET, "page": Rung.PAGE_OFFSET}
-    assert (report.rung, report.missing) == (rungs.get(form, Rung.STAMPED), 0)
+    kinds = {"offset": PositionKind.OFFSET, "page": PositionKind.PAGE_OFFSET}
+    assert (report.kind, report.missing) == (kinds.get(form, PositionKind.STAMPED), 0)

@@ -409,7 +409,7 @@ async def test_retrievers_under_configurations_are_asked_the_question(kind: str)
 def test_the_limits_over_a_vector_store_are_those_of_a_retriever_over_it(store):
     chain = ours(Model(), store)
     assert (chain.k, chain.token_budget) == (128, 16_384)
-    unlimited = ours(Model(), store, k=None, fetch_k=7, token_budget=None)
+    unlimited = ours(Model(), store, k=None, max_candidates=7, token_budget=None)
     assert (unlimited.k, unlimited.token_budget) == (None, None)
     assert len(unlimited.invoke({"input": QUESTION})["context"]) == 7
 

@@ -82,7 +82,7 @@ async def test_what_fits_is_what_a_token_budget_would_keep(method: str, way: str
     context = chain.answer(QUESTION).context
     assert context is not None
     assert 150 < context.tokens <= 200
-    budget = context.assembly.token_budget
+    budget = context.options.token_budget
     assert budget is not None
     _, other = windowed(method, None, token_budget=budget)
     expected = other.answer(QUESTION).context
@@ -129,7 +129,7 @@ def test_the_length_of_the_prompt_counts():
 def test_a_token_budget_within_the_window_stays(budget: int):
     _, chain = windowed("stuff", 200, token_budget=budget)
     answer = chain.answer(QUESTION)
-    assert answer.context.assembly.token_budget == budget
+    assert answer.context.options.token_budget == budget
     assert not any("window" in drop.detail for drop in answer.context.dropped)
     assert answer.notes == ()
 
@@ -155,7 +155,7 @@ def test_a_model_that_tells_no_window_has_none(method: str, profile: Any):
     model.profile = profile
     _, chain = windowed(method, None, model)
     answer = chain.answer(QUESTION)
-    assert answer.context.assembly.token_budget is None
+    assert answer.context.options.token_budget is None
     assert answer.notes == () or method in {"step_down", "reciprocal"}
     assert not answer.context.dropped
 

@@ -75,14 +75,14 @@ ASSEMBLIES: list[dict[str, Any]] = [
     {"stitch": True},
     {"annotate": True},
     {"order": "rank"},
-    {"order": "reverse"},
+    {"order": "reverse_rank"},
     {"order": "edges"},
     {"order": "random", "seed": 3},
-    {"source_order": "best"},
-    {"source_order": "best_last"},
-    {"source_order": "total"},
-    {"source_order": "natural"},
-    {"missing_position": "first"},
+    {"source_ranking": "best_first"},
+    {"source_ranking": "best_last"},
+    {"source_ranking": "score_sum"},
+    {"source_ranking": "name"},
+    {"on_missing_position": "first"},
 ]
 
 
@@ -108,7 +108,7 @@ def test_sources_by_their_total_are_not_put_in_order_twice(options: dict[str, An
     nodes = unscored(
         ranked(stamped_node(f"Part {number} of {source}.", number, source=source) for source, number in places)
     )
-    engine = engine_of(Model(), retriever=ListRetriever(nodes), source_order="total", **options)
+    engine = engine_of(Model(), retriever=ListRetriever(nodes), source_ranking="score_sum", **options)
     given = engine.retrieve(BUNDLE)
     assert texts(engine.synthesize(BUNDLE, given).source_nodes) == texts(given)
 
@@ -117,7 +117,7 @@ def test_sources_by_their_total_are_not_put_in_order_twice(options: dict[str, An
 @pytest.mark.parametrize("missing", ["last", "first"])
 def test_nodes_without_a_position_stay_where_they_are(missing: str):
     nodes = [*parts(3), NodeWithScore(node=TextNode(id_="x", text="Loose.", metadata={"file_name": "voyage"}), score=0)]
-    engine = engine_of(Model(), retriever=ListRetriever(nodes), missing_position=missing)
+    engine = engine_of(Model(), retriever=ListRetriever(nodes), on_missing_position=missing)
     given = engine.retrieve(BUNDLE)
     assert texts(engine.synthesize(BUNDLE, given).source_nodes) == texts(given)
 

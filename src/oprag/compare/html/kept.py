@@ -152,7 +152,7 @@ class Kept:
                 'SELECT key, embedder, depth, "index", question, retriever, store FROM retrievals'
             ):
                 self._searches[tuple(place)].append((key, embedder, depth))
-        depth = values.get("fetch_k") or values.get("k")
+        depth = values.get("max_candidates") or values.get("k")
         place = index, question, values.get("retriever", ""), values.get("store", "")
         # The exact index is searched once, for the largest number that a grid asks for: each context has the first.
         there = [

@@ -52,7 +52,7 @@ def candidates(
 
 def limit_of(setting: HasValues) -> int | None:
     """How many of the best-ranked chunks a setting keeps at most, whatever its budget; None without a limit."""
-    limits = [setting.values[name] for name in ("k", "fetch_k") if setting.values[name] is not None]
+    limits = [setting.values[name] for name in ("k", "max_candidates") if setting.values[name] is not None]
     return min(limits, default=None)
 
 

@@ -124,7 +124,7 @@ def _ran_out(context: _Row) -> bool:
     if dropped.keys() & {"token_budget", "similarity_threshold"}:
         return False
     return (
-        context.kept + sum(count for reason, count in dropped.items() if reason not in ("k", "fetch_k"))
+        context.kept + sum(count for reason, count in dropped.items() if reason not in ("k", "max_candidates"))
         < context.chunks
     )
 

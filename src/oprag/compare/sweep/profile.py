@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from oprag.assembly import Assembly
+from oprag.assembly import ContextOptions
 from oprag.compare.cell import ALONE, LIKELIHOODS
 from oprag.compare.reading import Results
 from oprag.compare.results_file import ResultsFile
@@ -39,13 +39,13 @@ def profile_of(
     values = {**setting.values, "k": _candidates(setting, path, results.experiment)}
     if values["order"] == "random":
         values["seed"] = setting.cells[0].values["seed"]
-    assembly = Assembly(**_those_of(Assembly, values))
+    context_options = ContextOptions(**_those_of(ContextOptions, values))
     answered = values["method"] not in (*ALONE, *LIKELIHOODS)
     options = MethodOptions(**_those_of(MethodOptions, values)) if answered else None
-    profile = Profile.of(assembly, options, about)
+    profile = Profile.of(context_options, options, about)
     counter = results.described.get("count_tokens")
     try:
-        return replace(profile, assembly={**profile.assembly, "count_tokens": counter})
+        return replace(profile, context={**profile.context, "count_tokens": counter})
     except OptionError:
         # A function of the user's own: no profile names code to be run.
         said = f"{counter}, which no profile can name: give count_tokens beside it"

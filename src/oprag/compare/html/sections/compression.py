@@ -26,10 +26,10 @@ def section(material: Material) -> Section | None:
     have = [setting for setting in material.settings if all(axis in setting.values for axis in _THRESHOLDS)]
     without = [setting for setting in have if all(setting.values[axis] is None for axis in _THRESHOLDS)]
     with_some = [setting for setting in have if any(setting.values[axis] is not None for axis in _THRESHOLDS)]
-    pairs = list(partners(with_some, without, (*_THRESHOLDS, "min_keep")))
+    pairs = list(partners(with_some, without, (*_THRESHOLDS, "min_chunks")))
     if not pairs:
         return None
-    others = [axis for axis in material.differ if axis not in (*_THRESHOLDS, "min_keep")]
+    others = [axis for axis in material.differ if axis not in (*_THRESHOLDS, "min_chunks")]
     shown: dict[str, Callable[[float | None], str]] = {material.cost: amount}
     if any(values_by_question(one, "seconds", material.seconds) for pair in pairs for one in pair):
         shown["seconds"] = amount
