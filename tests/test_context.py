@@ -101,7 +101,7 @@ def test_a_dict_holds_everything_as_json_can():
             "id": None,
             "source": "2nd\nbook",
             "position": [0, 4],
-            "kind": "coarse",
+            "kind": "page",
             "span": None,
             "neighbor_of": None,
             "reason": "k",
@@ -112,7 +112,7 @@ def test_a_dict_holds_everything_as_json_can():
     ]
     assert data["sources"] == [
         {"source": "book", "kind": "offset", "field": "start_index", "chunks": 4, "missing": 1, "runs": 1},
-        {"source": "2nd\nbook", "kind": "coarse", "field": "page", "chunks": 1, "missing": 0, "runs": 1},
+        {"source": "2nd\nbook", "kind": "page", "field": "page", "chunks": 1, "missing": 0, "runs": 1},
     ]
 
 
@@ -156,7 +156,7 @@ def test_the_report_says_how_sources_were_placed_what_was_kept_and_what_was_drop
     assert "; 1 dropped" in report.split("\n")[0]
     assert table(report, "sources")[1:] == [
         ["book", "4", "1", "3", "offset:", "start_index"],
-        ["2nd?book", "1", "0", "5", "coarse", "number", "(ties", "keep", "rank):", "page"],
+        ["2nd?book", "1", "0", "5", "page", "number", "(ties", "keep", "rank):", "page"],
     ]
     assert table(report, "kept, in order")[1:] == [
         ["1", "1", "-", "book", "0.60", "0–60"],

@@ -12,8 +12,8 @@ def test_the_kinds_stand_best_first():
         "STAMPED",
         "PAGE_OFFSET",
         "OFFSET",
-        "CHAIN",
-        "COARSE",
+        "LINKS",
+        "PAGE",
         "NONE",
     ]
     assert [kind.value for kind in sorted(PositionKind)] == list(range(7))

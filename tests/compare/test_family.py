@@ -87,7 +87,7 @@ def test_the_best_setting_is_not_doubted_where_its_curve_has_a_sweet_spot():
     assert {one.adjusted_p for one in best.others} == {2 / 2**7}
     assert [spot.best is not None and spot.best.value for spot in spots] == [64] * 3
     assert {one.adjusted_p for spot in spots for one in spot.behind} == {2 / 2**7}
-    assert "tied in every question with k=64, order=rank; k=64, order=reverse" in best.describe()
+    assert "tied in every question with k=64, order=rank; k=64, order=reverse_rank" in best.describe()
     assert "(p corrected for 3 comparisons)" in best.describe()
     assert all("p = 0.016, corrected for 3 comparisons" in spot.describe() for spot in spots)
     # Nothing is said of the pairs that cannot differ, and they are in no family.
@@ -101,7 +101,7 @@ def test_settings_that_are_all_the_same_leave_nothing_to_compare():
     assert (best.others, best.rivals, best.comparisons) == ((), (), 0)
     assert best.describe() == (
         "order=source has the highest token_f1, 0.300 [0.100, 0.500], tied in every question with order=rank; "
-        "order=reverse"
+        "order=reverse_rank"
     )
 
 

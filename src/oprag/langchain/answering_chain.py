@@ -41,7 +41,7 @@ Inputs = dict[str, Any] | str
 Kept = list[Answer] | None
 
 # As they are called here and in LangChain.
-_OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type", "score_threshold", "top_k"))
+_OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type", "score_threshold", "top_k", "fetch_k"))
 # What inputs and prompts of these names are taken for.
 _TAKEN = ("chat_history", "filter", "answers", *HELPERS)
 

@@ -38,6 +38,7 @@ RETRIEVER = {
     **_ANSWERING,
     "base_retriever": "use retriever=",
     "base_compressor": "use retriever=ContextualCompressionRetriever(base_compressor=..., base_retriever=...)",
+    "fetch_k": 'use max_candidates=, or search_type="mmr" and search_kwargs={"fetch_k": ...}',
     "filter": 'use search_kwargs={"filter": ...} with vectorstore=, or invoke(question, filter=...)',
     "lambda_mult": 'use search_type="mmr" and search_kwargs={"lambda_mult": ...}',
     "return_source_documents": "leave it out: a retriever always returns the documents",

@@ -15,6 +15,8 @@ __all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "chosen", "sides_of"]
 
 LONGEST_NAME = 200
 """Characters of the name of a document or a question; it stands beside every chunk."""
+# Options that only rearrange what is kept.
+_ORDERS = ("order", "source_ranking")
 
 
 class CellName(NamedTuple):
@@ -70,7 +72,7 @@ def chosen(cells: Sequence[CellName], answers: Mapping[str, AnswerText], scores:
     have = scored if len(scored := [cell for cell in there if cell.key in scores]) > 1 else there
     groups: dict[str, list[CellName]] = {}
     for cell in have:
-        alike = sorted((name, str(value)) for name, value in cell.values.items() if not name.endswith("order"))
+        alike = sorted((name, str(value)) for name, value in cell.values.items() if name not in _ORDERS)
         groups.setdefault(str(alike), []).append(cell)
     found = [_farthest(group, answers, scores) for group in groups.values()]
     pairs = [pair for pair in found if pair is not None]
