@@ -195,7 +195,7 @@ def test_an_unknown_option_of_the_constructor_is_refused_with_the_same_hint():
 
 @pytest.mark.parametrize("context_options", [{"k": 3}, 3, "source", ContextOptions])
 def test_something_else_than_an_assembly_is_refused(context_options):
-    with pytest.raises(OptionError, match=r"expected an oprag\.ContextOptions") as caught:
+    with pytest.raises(OptionError, match=r"expected oprag\.ContextOptions") as caught:
         build_context([hit("text", 0)], context_options)
     assert caught.value.value is context_options
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk, PositionKind, Span, build_context
-from oprag.position import COARSE_FIELDS, PAGE_FIELDS, STAMPED_FIELDS, Placement, PositionKey, find_positions
+from oprag.position import NUMBER_FIELDS, PAGE_FIELDS, STAMPED_FIELDS, Placement, PositionKey, find_positions
 
 
 def place_all(
@@ -39,7 +39,7 @@ def sequence(metadata: Sequence[Any], **options: Any) -> list[int]:
         *((PositionKind.STAMPED, field, {field: 4}) for field in STAMPED_FIELDS),
         *((PositionKind.PAGE_OFFSET, f"{page}, start_index", {page: 4, "start_index": 0}) for page in PAGE_FIELDS),
         (PositionKind.OFFSET, "start_char_idx", {"start_char_idx": 4}),
-        *((PositionKind.PAGE, field, {field: "4"}) for field in (*PAGE_FIELDS, *COARSE_FIELDS)),
+        *((PositionKind.PAGE, field, {field: "4"}) for field in (*PAGE_FIELDS, *NUMBER_FIELDS)),
         (PositionKind.NONE, "", {"title": 4}),
     ],
 )
@@ -224,7 +224,7 @@ def test_offsets_that_overlap_with_the_same_text_are_good():
     assert kinds(metadata, texts=texts) == [PositionKind.OFFSET] * 3
 
 
-def test_a_coarse_number_may_be_shared():
+def test_a_page_number_may_be_shared():
     assert kinds([{"page": 1}, {"page": 1}, {"page": 0}]) == [PositionKind.PAGE] * 3
 
 

@@ -30,7 +30,7 @@ _KINDS = {
     PositionKind.PAGE_OFFSET: "page and offset",
     PositionKind.OFFSET: "offset",
     PositionKind.LINKS: "previous/next links",
-    PositionKind.PAGE: "coarse number (ties keep rank)",
+    PositionKind.PAGE: "page or other number (ties keep rank)",
     PositionKind.NONE: "none",
 }
 

@@ -25,7 +25,7 @@ _TORN = (
     "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
 )
 _MISSING = "chunks of a source have no position, so their place in it is unknown"
-_TIED = "chunks of a source share a page or another coarse position, so retrieval rank decides their order there"
+_TIED = "chunks of a source share a page or another number, so retrieval rank decides their order there"
 _VOID = (
     "the character offsets of a source contradict each other, as those that restart in every section or file do, so "
     "they are ignored and the order is uncertain"

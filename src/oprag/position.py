@@ -33,8 +33,8 @@ SECONDS_FIELD = "start_seconds"
 _SPAN_PAGE = "span.page"
 FRAME_FIELDS = (_SPAN_PAGE, *PAGE_FIELDS, "source", SECONDS_FIELD)
 """What offsets may count from; `source` where it contains a page."""
-COARSE_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "index", "slide", "line")
-READ_FIELDS = frozenset({*SOURCE_FIELDS, *STAMPED_FIELDS, *PAGE_FIELDS, *START_FIELDS, SECONDS_FIELD, *COARSE_FIELDS})
+NUMBER_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "index", "slide", "line")
+READ_FIELDS = frozenset({*SOURCE_FIELDS, *STAMPED_FIELDS, *PAGE_FIELDS, *START_FIELDS, SECONDS_FIELD, *NUMBER_FIELDS})
 """The metadata keys that sources and positions are read from."""
 
 
@@ -201,7 +201,7 @@ def _readings(
         yield _Reading(PositionKind.LINKS, "previous, next", chain_keys(chunks))
     for field, page_keys in pages.items():
         yield _Reading(PositionKind.PAGE, field, page_keys)
-    for field in COARSE_FIELDS:
+    for field in NUMBER_FIELDS:
         if field in fields:
             yield _Reading(PositionKind.PAGE, field, _ordinals(chunks, field))
 
