@@ -1,4 +1,4 @@
-"""How much of the evidence stands in the chunks that are retrieved, by retriever and k."""
+"""How much of the evidence stands in the chunks that are retrieved, by search and k."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from benchmarks.data_sets import DataSet, Question, read_set
 from benchmarks.minilm import minilm
 from benchmarks.result import Result, Table, main
 from oprag import DocumentIndex, DualEncoder, Embedder, LocalEmbedder
-from oprag.retrieval.search import Retriever
+from oprag.retrieval.search import SearchKind
 
 SETS = ("chroma_spans", "cuad_leval", "fairytaleqa_books", "qmsum")
 KS = (8, 16, 32, 64, 128)
 QUESTIONS = 500
 STATIC, MINILM = "static", "MiniLM"
-WAYS: tuple[tuple[str, Retriever, str], ...] = (
+WAYS: tuple[tuple[str, SearchKind, str], ...] = (
     ("dense, static", "dense", STATIC),
     ("dense, MiniLM", "dense", MINILM),
     ("bm25", "bm25", STATIC),
@@ -45,8 +45,8 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
             }
             for embedder, embeds in embedders.items()
         }
-        for way, retriever, embedder in WAYS:
-            shares = _shares(data_set, indexes[embedder], retriever)
+        for way, search, embedder in WAYS:
+            shares = _shares(data_set, indexes[embedder], search)
             rows.append([f"{name}, {way}", f"{len(shares):,}", *(f"{share:.3f}" for share in shares.mean(axis=0))])
     return Result(
         "Evidence coverage",
@@ -54,7 +54,7 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
         f"finds in the document of the question, mean over up to {questions} questions of a set. Chunks are windows of "
         "128 tokens of the static embedder's tokenizer, without overlap; MiniLM is all-MiniLM-L6-v2. Order and "
         "thresholds play no part in it.",
-        tables=[Table("Coverage:", ["set and retriever", "questions", *(f"k = {k}" for k in KS)], rows)],
+        tables=[Table("Coverage:", ["set and search", "questions", *(f"k = {k}" for k in KS)], rows)],
     )
 
 
@@ -62,12 +62,12 @@ def _encode(texts: Sequence[str]) -> Any:
     return minilm().encode(list(texts), show_progress_bar=False)
 
 
-def _shares(data_set: DataSet, indexes: Mapping[str, DocumentIndex], retriever: Retriever) -> NDArray[np.float64]:
+def _shares(data_set: DataSet, indexes: Mapping[str, DocumentIndex], search: SearchKind) -> NDArray[np.float64]:
     """For each question with evidence its coverage for each k."""
     shares: list[NDArray[np.float64]] = []
     for document, index in indexes.items():
         asked = [one for one in data_set.questions if one.document_id == document and one.evidence]
-        hits = index.search_all([question.text for question in asked], max(KS), retriever)
+        hits = index.search_all([question.text for question in asked], max(KS), search)
         shares += [_covered(question, found) for question, found in zip(asked, hits, strict=True)]
     return np.array(shares)
 

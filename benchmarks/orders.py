@@ -28,7 +28,7 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     experiment = Experiment(
         name="orders",
         data=sets,
-        grid={"method": "context_only", "retriever": ["dense", "bm25"], "order": ORDERS, "seed": SEEDS, "k": KS},
+        grid={"method": "context_only", "search": ["dense", "bm25"], "order": ORDERS, "seed": SEEDS, "k": KS},
         metrics=("evidence_coverage", "inverted_pairs"),
     )
     with TemporaryDirectory() as folder:
@@ -46,7 +46,7 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     )
     for metric, title in (("evidence_coverage", "Evidence coverage"), ("inverted_pairs", "Inverted pairs")):
         result.tables.append(
-            Table(f"{title}:", ["set, retriever, order", *(f"k = {k}" for k in KS)], list(_lines(rows, metric)))
+            Table(f"{title}:", ["set, search, order", *(f"k = {k}" for k in KS)], list(_lines(rows, metric)))
         )
     source = [row.scores["inverted_pairs"] for row in rows if row.values["order"] == "source"]
     result.figures += [
@@ -68,12 +68,12 @@ def _with_evidence(data_set: DataSet) -> DataSet:
 
 
 def _lines(rows: Iterable[CellSummary], metric: str) -> Iterable[list[str]]:
-    """A line for each set, retriever and order; orders that cannot change a metric are one line."""
+    """A line for each set, search and order; orders that cannot change a metric are one line."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         values = row.values
         order = "any" if metric == "evidence_coverage" else values["order"]
-        name = f"{values['data']}, {values['retriever']}, {order}"
+        name = f"{values['data']}, {values['search']}, {order}"
         if metric == "evidence_coverage" and values["order"] != "source":
             continue
         score = row.scores[metric]
@@ -84,7 +84,7 @@ def _lines(rows: Iterable[CellSummary], metric: str) -> Iterable[list[str]]:
 def _equal(rows: Iterable[CellSummary]) -> tuple[str, bool]:
     means: dict[tuple[object, ...], set[float]] = {}
     for row in rows:
-        place = (row.values["data"], row.values["retriever"], row.values["k"])
+        place = (row.values["data"], row.values["search"], row.values["k"])
         means.setdefault(place, set()).add(round(row.scores["evidence_coverage"].mean or 0.0, 12))
     different = sum(len(found) > 1 for found in means.values())
     return f"{len(means) - different} of {len(means)} settings", not different

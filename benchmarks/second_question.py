@@ -11,25 +11,25 @@ from time import perf_counter
 
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.texts import document
-from oprag.retrieval.search import Retriever
+from oprag.retrieval.search import SearchKind
 
 WORDS = 150_000
 RUNS = 7
 LIMIT = 1.0
-RETRIEVERS: tuple[Retriever, ...] = ("dense", "bm25", "hybrid")
+SEARCHES: tuple[SearchKind, ...] = ("dense", "bm25", "hybrid")
 FIRST, SECOND = "Which objects can be called?", "Which objects can be called with keyword arguments?"
 
 
 def run(runs: int = RUNS) -> Result:
-    """Time the whole command, start of Python included; the retrievers in turn."""
+    """Time the whole command, start of Python included; the kinds of search in turn."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "document.txt")
         path.write_text(document(WORDS), encoding="utf-8")
-        first = {retriever: _asked(path, FIRST, retriever) for retriever in RETRIEVERS}
-        seconds: dict[Retriever, list[float]] = {retriever: [] for retriever in RETRIEVERS}
+        first = {search: _asked(path, FIRST, search) for search in SEARCHES}
+        seconds: dict[SearchKind, list[float]] = {search: [] for search in SEARCHES}
         for _ in range(runs):
-            for retriever, of_it in seconds.items():
-                of_it.append(_asked(path, SECOND, retriever))
+            for search, of_it in seconds.items():
+                of_it.append(_asked(path, SECOND, search))
     slowest = max(median(of_it) for of_it in seconds.values())
     return Result(
         "Second question",
@@ -37,24 +37,24 @@ def run(runs: int = RUNS) -> Result:
         "for each question, start of Python and imports included. The first question splits the "
         "document and, but for bm25, embeds it.",
         figures=[
-            Figure("second question, slowest retriever", f"at most {LIMIT:g} s", f"{slowest:.2f} s", slowest <= LIMIT)
+            Figure("second question, slowest search", f"at most {LIMIT:g} s", f"{slowest:.2f} s", slowest <= LIMIT)
         ],
         tables=[
             Table(
                 f"Seconds; second question: median of {runs} runs (best):",
-                ["retriever", "first question", "second question"],
+                ["search", "first question", "second question"],
                 [
-                    [retriever, f"{first[retriever]:.2f}", f"{median(of_it):.2f} ({min(of_it):.2f})"]
-                    for retriever, of_it in seconds.items()
+                    [search, f"{first[search]:.2f}", f"{median(of_it):.2f} ({min(of_it):.2f})"]
+                    for search, of_it in seconds.items()
                 ],
             )
         ],
     )
 
 
-def _asked(path: Path, question: str, retriever: Retriever) -> float:
+def _asked(path: Path, question: str, search: SearchKind) -> float:
     command = [sys.executable, "-c", "from oprag.cli import main; main()", "context", str(path), question]
-    options = ["--index-cache", str(path.parent / "indexes"), "--retriever", retriever, "--raw"]
+    options = ["--index-cache", str(path.parent / "indexes"), "--search", search, "--raw"]
     begin = perf_counter()
     subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL)
     return perf_counter() - begin

@@ -76,8 +76,8 @@ CELLS: dict[str, tuple[tuple[str, ...], set[tuple[Any, ...]]]] = {
     ),
 }
 # What all cells of a file have in common.
-PAPER_CHUNKS = {"splitter": "tokens", "chunk_size": 128, "chunk_overlap": 0, "retriever": "dense", "store": "index"}
-DOS_CHUNKS = {"splitter": "recursive", "chunk_size": 100, "chunk_overlap": 0, "retriever": "dense", "store": "index"}
+PAPER_CHUNKS = {"splitter": "tokens", "chunk_size": 128, "chunk_overlap": 0, "search": "dense", "store": "index"}
+DOS_CHUNKS = {"splitter": "recursive", "chunk_size": 100, "chunk_overlap": 0, "search": "dense", "store": "index"}
 COMMON: dict[str, dict[str, Any]] = {
     "op_rag_table_1": {"chunk_overlap": 0, "embedder": "bge", "repeat": 1},
     "op_rag_figure_3": {**PAPER_CHUNKS, "method": "stuff", "order": "source", "separator": "", "embedder": "bge"},

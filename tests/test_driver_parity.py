@@ -135,7 +135,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"k": 3, "order": "rank"},
     {"token_budget": 150, "header": "From {source}:", "gap": "[...]", "separator": "\n\n"},
     {"method": "map_reduce", "collapse_tokens": 30},
-    {"method": "map_rerank", "score": "cosine"},
+    {"method": "map_rerank", "rank_by": "cosine"},
     {"method": "step_down", "inner_method": "map_rerank", "variants": 3, "cite": True},
     {"method": "reciprocal", "inner_method": "refine", "answer_threshold": 0.9},
     {"method": "long_context", "source_token_budget": 300, "overflow": "truncate_middle"},

@@ -33,7 +33,7 @@ class MethodFields(OptionFields):
     )
     passage_tokens: SkipValidation[int] = Field(default=1_024, description=_HELP["passage_tokens"])
     collapse_tokens: SkipValidation[int | None] = Field(default=None, description=_HELP["collapse_tokens"])
-    score: SkipValidation[RankBy] = Field(default="confidence", description=_HELP["score"])
+    rank_by: SkipValidation[RankBy] = Field(default="confidence", description=_HELP["rank_by"])
     variants: SkipValidation[int] = Field(default=4, description=_HELP["variants"])
     answer_threshold: SkipValidation[float] = Field(default=0.5, description=_HELP["answer_threshold"])
     source_token_budget: SkipValidation[int | None] = Field(default=None, description=_HELP["source_token_budget"])

@@ -384,7 +384,7 @@ def test_a_model_that_cannot_be_used(book, monkeypatch, llm, words):
         ("--inner-method", "nonsense", ["'nonsense'"]),
         ("--inner-method", "step_down", ["inner_method"]),
         ("--variants", "0", ["variants must be"]),
-        ("--score", "luck", ["score must be one of confidence, cosine"]),
+        ("--rank-by", "luck", ["rank_by must be one of confidence, cosine"]),
         ("--overflow", "cut", ["overflow must be one of"]),
         ("--on-error", "ignore", ["on_error must be one of"]),
         ("--answer-threshold", "2", ["answer_threshold must be"]),

@@ -188,9 +188,9 @@ def run(*arguments):
     return result
 
 
-@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid"])
-def test_a_second_question_splits_and_embeds_nothing(book, tmp_path, monkeypatch, retriever):
-    arguments = (book, TEXT.split()[50], "--index-cache", tmp_path / "kept", "--retriever", retriever, "--json")
+@pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
+def test_a_second_question_splits_and_embeds_nothing(book, tmp_path, monkeypatch, search):
+    arguments = (book, TEXT.split()[50], "--index-cache", tmp_path / "kept", "--search", search, "--json")
     first = run(*arguments)
 
     def refuse(*_, **__):
@@ -206,7 +206,7 @@ def test_a_second_question_splits_and_embeds_nothing(book, tmp_path, monkeypatch
 def test_a_changed_file_is_another_index(book, tmp_path):
     run(book, "ocean", "--index-cache", tmp_path / "kept")
     book.write_text(TEXT + " quasar", encoding="utf-8")
-    assert "quasar" in run(book, "quasar", "--index-cache", tmp_path / "kept", "--retriever", "bm25").stdout
+    assert "quasar" in run(book, "quasar", "--index-cache", tmp_path / "kept", "--search", "bm25").stdout
     assert "quasar" in run(book, "quasar", "--index-cache", tmp_path / "kept", "--raw", "--k", "99").stdout
 
 

@@ -44,7 +44,7 @@ def strips(output):
 
 @pytest.mark.parametrize("width", [60, 100, 200])
 def test_a_strip_is_as_wide_as_the_terminal(book, width):
-    options = ("--k", 3, "--chunk-size", 30, "--splitter", "recursive", "--retriever", "bm25")
+    options = ("--k", 3, "--chunk-size", 30, "--splitter", "recursive", "--search", "bm25")
     output = output_of(book, QUESTION, *options, width=width)
     (strip,) = strips(output)
     assert len(strip) == width
@@ -71,8 +71,8 @@ def test_what_came_close_is_shown_as_dropped(book):
         ("--k", 3),
         ("--k", 3, "--max-candidates", 6),
         ("--k", 5, "--redundancy-threshold", 0.3),
-        ("--k", 5, "--similarity-threshold", 0.3, "--retriever", "hybrid"),
-        ("--token-budget", 300, "--retriever", "bm25"),
+        ("--k", 5, "--similarity-threshold", 0.3, "--search", "hybrid"),
+        ("--token-budget", 300, "--search", "bm25"),
         ("--k", 2, "--neighbors", 1),
     ],
 )
@@ -88,7 +88,7 @@ def test_it_keeps_what_context_keeps(book, options):
 def test_a_strip_for_each_file_pages_one_behind_another(book, tmp_path):
     pages = tmp_path / "pages.pdf"
     pages.write_bytes(pdf("nothing here", "a quasar", "nothing there"))
-    output = output_of(book, pages, "quasar", "--retriever", "bm25", "--svg", tmp_path / "map.svg")
+    output = output_of(book, pages, "quasar", "--search", "bm25", "--svg", tmp_path / "map.svg")
     first, second = strips(output)
     assert set(first) == {"·"}
     text = len("nothing here" + "a quasar" + "nothing there")
@@ -148,7 +148,7 @@ def test_escape_sequences_do_not_reach_the_terminal(tmp_path):
 
 
 def test_words_that_are_nowhere_are_an_empty_map(book):
-    output = output_of(book, "quasar", "--retriever", "bm25")
+    output = output_of(book, "quasar", "--search", "bm25")
     assert set(strips(output)[0]) == {"·"}
     assert "kept: 0 chunks" in output
 

@@ -56,7 +56,7 @@ def test_chunks_say_their_page_and_their_characters_on_it(book, splitter):
 
 
 def test_headers_and_places_name_the_page(book):
-    arguments = (book, "How many tons are lifted?", "--retriever", "bm25", "--chunk-size", 12, "--k", 1)
+    arguments = (book, "How many tons are lifted?", "--search", "bm25", "--chunk-size", 12, "--k", 1)
     assert re.match(r"\[page 4\]\n", run("context", *arguments, "--raw", "--header", "[page {page}]").stdout)
     assert "page 4, characters " in run("context", *arguments).stdout
 
@@ -68,7 +68,7 @@ def test_a_passage_over_two_pages_says_where_it_begins_and_ends(book):
 
 def test_citations_lead_to_a_page(book, monkeypatch):
     monkeypatch.setitem(sys.modules, provider.MODULE, provider)
-    options = ("--retriever", "bm25", "--chunk-size", 12, "--k", 1, "--cite", "--llm", "groq:cranes")
+    options = ("--search", "bm25", "--chunk-size", 12, "--k", 1, "--cite", "--llm", "groq:cranes")
     result = run("ask", book, "How many tons are lifted?", *options)
     assert result.exit_code == 0, result.output
     assert re.search(r"^\[1\] .*book\.pdf, page 4, characters \d+–\d+$", result.stdout, re.MULTILINE)
@@ -152,7 +152,7 @@ def test_without_the_library_one_sentence_says_what_to_install(book, monkeypatch
 
 
 def test_a_second_question_does_not_read_the_pages_again(book, tmp_path, monkeypatch):
-    options = (book, "crane", "--retriever", "bm25", "--index-cache", tmp_path / "kept")
+    options = (book, "crane", "--search", "bm25", "--index-cache", tmp_path / "kept")
     first = json_of(*options)
     monkeypatch.setitem(sys.modules, "pypdf", None)
     assert json_of(*options) == first

@@ -1,4 +1,4 @@
-"""How files are split and searched on the command line: `--splitter`, `--retriever` and `--embeddings`."""
+"""How files are split and searched on the command line: `--splitter`, `--search` and `--embeddings`."""
 
 import json
 import re
@@ -58,21 +58,21 @@ def check_refusal(result, *words, code=2):
         assert word in result.stderr
 
 
-# Retrievers
+# Kinds of search
 
 
-@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid"])
-def test_the_context_is_that_of_the_index(book, retriever):
-    data = json_of(book, QUESTION, "--k", 3, "--chunk-size", 30, "--retriever", retriever)
+@pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
+def test_the_context_is_that_of_the_index(book, search):
+    data = json_of(book, QUESTION, "--k", 3, "--chunk-size", 30, "--search", search)
     embedder = LocalEmbedder()
     index = DocumentIndex.from_texts({str(book): TEXT}, embedder, embedder.tokenizer, size=30)
-    expected = build_context(index.search(QUESTION, 3, retriever), k=3, token_budget=16_384)
+    expected = build_context(index.search(QUESTION, 3, search), k=3, token_budget=16_384)
     assert data["kept"] == expected.to_dict()["kept"]
     assert data["text"] == expected.text
 
 
 def test_bm25_embeds_nothing_and_asks_no_provider(book, embeddings):
-    data = json_of(book, QUESTION, "--retriever", "bm25", "--embeddings", "cohere:down", "--chunk-size", 30)
+    data = json_of(book, QUESTION, "--search", "bm25", "--embeddings", "cohere:down", "--chunk-size", 30)
     assert WORDS[300] in data["text"]
     assert WORDS[20] in data["text"]
     assert len(data["kept"]) == 2
@@ -80,20 +80,20 @@ def test_bm25_embeds_nothing_and_asks_no_provider(book, embeddings):
 
 
 def test_words_that_are_nowhere_find_nothing(book):
-    result = run("context", book, "quasar", "--retriever", "bm25")
+    result = run("context", book, "quasar", "--search", "bm25")
     assert result.exit_code == 0
     assert "0 chunks in 0 passages" in result.stdout
 
 
 @pytest.mark.parametrize("command", ["context", "ask"])
-@pytest.mark.parametrize("retriever", ["sparse", "", "DENSE"])
-def test_an_unknown_retriever_is_refused(book, command, retriever):
-    check_refusal(run(command, book, QUESTION, "--retriever", retriever), "retriever must be one of", "hybrid")
+@pytest.mark.parametrize("search", ["sparse", "", "DENSE"])
+def test_an_unknown_search_is_refused(book, command, search):
+    check_refusal(run(command, book, QUESTION, "--search", search), "search must be one of", "hybrid")
 
 
-@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid"])
-def test_an_answer_reads_what_the_retriever_found(book, retriever):
-    arguments = (book, QUESTION, "--k", 2, "--chunk-size", 30, "--retriever", retriever, "--json")
+@pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
+def test_an_answer_reads_what_the_search_found(book, search):
+    arguments = (book, QUESTION, "--k", 2, "--chunk-size", 30, "--search", search, "--json")
     result = run("ask", *arguments, "--llm", "groq:cranes")
     assert result.exit_code == 0, result.output
     (context,) = json.loads(result.stdout)["contexts"]
@@ -102,8 +102,8 @@ def test_an_answer_reads_what_the_retriever_found(book, retriever):
 
 
 def test_answers_are_ranked_by_cosine_also_where_retrieval_embeds_nothing(book, embeddings):
-    options = ("--retriever", "bm25", "--embeddings", "cohere:words", "--chunk-size", 30, "--llm", "groq:cranes")
-    result = run("ask", book, QUESTION, "--method", "map_rerank", "--score", "cosine", *options)
+    options = ("--search", "bm25", "--embeddings", "cohere:words", "--chunk-size", 30, "--llm", "groq:cranes")
+    result = run("ask", book, QUESTION, "--method", "map_rerank", "--rank-by", "cosine", *options)
     assert result.exit_code == 0, result.output
     assert embeddings.questions
     embeddings.questions.clear()
@@ -114,9 +114,9 @@ def test_answers_are_ranked_by_cosine_also_where_retrieval_embeds_nothing(book, 
 # Thresholds and neighbours
 
 
-@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid"])
-def test_a_threshold_is_a_cosine_with_every_retriever(book, retriever):
-    options = (book, QUESTION, "--retriever", retriever, "--chunk-size", 30, "--similarity-threshold", 0.35)
+@pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
+def test_a_threshold_is_a_cosine_with_every_search(book, search):
+    options = (book, QUESTION, "--search", search, "--chunk-size", 30, "--similarity-threshold", 0.35)
     data = json_of(*options)
     dropped = [one for one in data["dropped"] if one["reason"] == "similarity_threshold"]
     assert dropped or len(data["kept"]) < 3
@@ -124,8 +124,8 @@ def test_a_threshold_is_a_cosine_with_every_retriever(book, retriever):
 
 
 def test_neighbours_come_from_the_index(book):
-    alone = json_of(book, QUESTION, "--retriever", "bm25", "--chunk-size", 30)
-    data = json_of(book, QUESTION, "--retriever", "bm25", "--chunk-size", 30, "--neighbors", 1)
+    alone = json_of(book, QUESTION, "--search", "bm25", "--chunk-size", 30)
+    data = json_of(book, QUESTION, "--search", "bm25", "--chunk-size", 30, "--neighbors", 1)
     assert [passage["text"] in data["text"] for passage in alone["passages"]] == [True, True]
     assert len(data["kept"]) == 6
     assert len(data["passages"]) == 2
@@ -165,7 +165,7 @@ def test_a_missing_splitter_says_what_to_install(book, monkeypatch):
 
 def test_a_missing_bm25_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "bm25s", None)
-    check_refusal(run("context", book, QUESTION, "--retriever", "bm25"), "oprag[bm25]", code=1)
+    check_refusal(run("context", book, QUESTION, "--search", "bm25"), "oprag[bm25]", code=1)
 
 
 # Embeddings
@@ -182,7 +182,7 @@ def test_embeddings_of_a_provider(book, embeddings, command):
 
 @pytest.mark.parametrize("command", ["context", "ask", "map"])
 def test_a_question_is_embedded_once_with_thresholds_too(book, embeddings, command):
-    options = ("--embeddings", "cohere:words", "--similarity-threshold", 0.1, "--retriever", "hybrid")
+    options = ("--embeddings", "cohere:words", "--similarity-threshold", 0.1, "--search", "hybrid")
     result = run(command, book, QUESTION, *options, *(("--llm", "groq:cranes") if command == "ask" else ()))
     assert result.exit_code == 0, result.output
     assert embeddings.questions == [QUESTION]
@@ -235,7 +235,7 @@ def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
     check_refusal(run("context", book, QUESTION, "--embeddings", "cohere:words"), "oprag[ask]", code=1)
 
 
-@pytest.mark.parametrize("value", [{"splitter": "x"}, {"retriever": "x"}, {"embeddings": ""}, {"index_cache": "  "}])
+@pytest.mark.parametrize("value", [{"splitter": "x"}, {"search": "x"}, {"embeddings": ""}, {"index_cache": "  "}])
 def test_options_are_checked_where_they_are_declared(value):
     with pytest.raises(OptionError, match=next(iter(value))):
         Indexing(**value)

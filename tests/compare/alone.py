@@ -45,7 +45,7 @@ class _Alone:
         context_options = self._cell.context_options
         depth = context_options.max_candidates or context_options.k or len(self._index)
         return build_context(
-            self._index.search(question, depth, self._cell.retriever),
+            self._index.search(question, depth, self._cell.search),
             self._cell.options.numbered(context_options),
             question_vector=self._index.question_vector(question),
             read_neighbors=self._index.neighbors,

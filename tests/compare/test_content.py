@@ -100,7 +100,7 @@ CHANGES: dict[str, dict[str, Any]] = {
             "chunk_size": 33,
             "chunk_overlap": 1,
             "splitter": "words",
-            "retriever": "bm25",
+            "search": "bm25",
             "repeat": 2,
             "order": "rank",
             "token_budget": 500,

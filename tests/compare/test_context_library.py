@@ -57,20 +57,20 @@ def open_store(name):
     return Store()
 
 
-@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid"])
+@pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
 @pytest.mark.parametrize("split", [Split("tokens", 8), Split("words", 10, 3), Split("tokens", 16, 4)])
-def test_hits_of_shared_depths_are_those_of_each_by_itself(retriever, split):
+def test_hits_of_shared_depths_are_those_of_each_by_itself(search, split):
     depths = [1, 2, 7, 30, 1_000, None]
-    index = made(split, searches=[Search(retriever, "index", depth) for depth in depths])
-    index.prepare(QUESTIONS, [Search(retriever, "index", depth) for depth in depths])
+    index = made(split, searches=[Search(search, "index", depth) for depth in depths])
+    index.prepare(QUESTIONS, [Search(search, "index", depth) for depth in depths])
     direct = DocumentIndex.from_texts(
         DOCUMENTS, Words(), word_offsets, splitter=split.splitter, size=split.size, overlap=split.overlap
     )
     assert len(index.chunks) == len(direct)
     for question in QUESTIONS:
         for depth in depths:
-            found = index.given(question, Search(retriever, "index", depth), with_vectors=True, with_neighbors=False)
-            expected = direct.search(question, depth or len(direct), retriever)
+            found = index.given(question, Search(search, "index", depth), with_vectors=True, with_neighbors=False)
+            expected = direct.search(question, depth or len(direct), search)
             assert [(chunk.text, chunk.rank, chunk.metadata) for chunk in found.chunks] == [
                 (chunk.text, chunk.rank, chunk.metadata) for chunk in expected
             ]
@@ -233,7 +233,7 @@ def test_evidence_on_a_page_is_found(tmp_path):
         evidence=(Evidence("paged", start, start + 33),),
     )
     data = DataSet(name="pages", documents={"paged": pages}, questions=[question])
-    grid = {"k": 1, "splitter": "words", "chunk_size": 20, "retriever": "bm25", "method": ["context_only", "stuff"]}
+    grid = {"k": 1, "splitter": "words", "chunk_size": 20, "search": "bm25", "method": ["context_only", "stuff"]}
     model = RecordingModel()
     assert run(experiment(model, data=data, grid=grid, metrics=["evidence_coverage"]), tmp_path / "r.db").complete
     assert rows(tmp_path / "r.db", "SELECT DISTINCT scores FROM results") == [('{"evidence_coverage":1.0}',)]

@@ -84,7 +84,7 @@ def test_pages_without_text_and_questions_without_documents_are_no_obstacle(tmp_
         ],
     )
     model = RecordingModel()
-    grid = {"k": 3, "method": ["stuff", "map_reduce", "long_context", "self_route"], "retriever": ["dense", "bm25"]}
+    grid = {"k": 3, "method": ["stuff", "map_reduce", "long_context", "self_route"], "search": ["dense", "bm25"]}
     report = run(experiment(model, data=some, grid=grid), tmp_path / "r.db")
     assert report.complete
     found = rows(tmp_path / "r.db", "SELECT DISTINCT question_id FROM results WHERE calls = 0 ORDER BY 1")

@@ -31,7 +31,7 @@ SENSIBLE = {
     "model": "n",
     "store": "chroma",
     "splitter": "words",
-    "retriever": "bm25",
+    "search": "bm25",
     "chunk_size": 64,
     "chunk_overlap": 7,
     "repeat": 2,
@@ -56,7 +56,7 @@ SENSIBLE = {
     "inner_method": "refine",
     "passage_tokens": 256,
     "collapse_tokens": 512,
-    "score": "cosine",
+    "rank_by": "cosine",
     "variants": 2,
     "answer_threshold": 0.1,
     "source_token_budget": 1_000,
@@ -84,7 +84,7 @@ def test_every_option_is_an_axis_with_its_default():
     parts = [name for name, axis in axes().items() if axis.part == "parts"]
     assert set(axes()) == {*parts, *expected}
     assert parts == [
-        *("data", "splitter", "chunk_size", "chunk_overlap", "embedder", "retriever", "store", "model", "repeat")
+        *("data", "splitter", "chunk_size", "chunk_overlap", "embedder", "search", "store", "model", "repeat")
     ]
     assert set(SENSIBLE) == set(axes())
 
@@ -94,7 +94,7 @@ def test_defaults_are_those_of_the_options():
     assert (cell.data, other.data) == ("one", "two")
     assert cell.context_options == ContextOptions(k=5, count_tokens=approximate_tokens)
     assert cell.options == MethodOptions()
-    assert (cell.embedder, cell.model, cell.store, cell.retriever, cell.repeat) == ("local", "m", "index", "dense", 1)
+    assert (cell.embedder, cell.model, cell.store, cell.search, cell.repeat) == ("local", "m", "index", "dense", 1)
     assert cell.split == ("tokens", 128, 0)
 
 
@@ -107,7 +107,7 @@ def test_the_value_of_an_axis_comes_to_its_cells(name):
         "inner_method": {"method": "step_down"},
         "passage_tokens": {"method": "map_reduce"},
         "collapse_tokens": {"method": "map_reduce"},
-        "score": {"method": "map_rerank"},
+        "rank_by": {"method": "map_rerank"},
         "variants": {"method": "step_down"},
         "answer_threshold": {"method": "reciprocal"},
         "source_token_budget": {"method": "long_context"},
@@ -141,9 +141,9 @@ def test_the_value_of_an_axis_comes_to_its_cells(name):
             ("inner_method", "closed_book"),
             ("passage_tokens", 0),
         ],
-        *[("collapse_tokens", 0), ("score", "best"), ("variants", 0), ("answer_threshold", 2), ("overflow", "cut")],
+        *[("collapse_tokens", 0), ("rank_by", "best"), ("variants", 0), ("answer_threshold", 2), ("overflow", "cut")],
         *[("source_token_budget", 0), ("cite", 1), ("empty_answer", 3), ("splitter", "lines"), ("chunk_size", 0)],
-        *[("chunk_overlap", -1), ("retriever", "sparse"), ("repeat", 0), ("repeat", "none"), ("store", "redis")],
+        *[("chunk_overlap", -1), ("search", "sparse"), ("repeat", 0), ("repeat", "none"), ("store", "redis")],
         *[("embedder", "third"), ("embedder", "none"), ("model", "o"), ("data", "three"), ("data", "none")],
     ],
 )
@@ -178,7 +178,7 @@ def test_impossible_combinations_are_counted_with_their_reason():
             "similarity_threshold": 0.5,
             "chunk_size": [16, 64],
             "chunk_overlap": 32,
-            "retriever": ["dense", "bm25"],
+            "search": ["dense", "bm25"],
             "store": ["index", "chroma"],
         }
     )
@@ -186,7 +186,7 @@ def test_impossible_combinations_are_counted_with_their_reason():
     assert dict(found.impossible) == {
         "min_chunks must be at most k, got min_chunks=6 and k=4": 4,
         "chunk_overlap=32 is not less than chunk_size=16": 16,
-        "a vector store ranks by vectors, so retriever=bm25 needs store=index": 3,
+        "a vector store ranks by vectors, so search=bm25 needs store=index": 3,
     }
     assert len(found.cells) == 9
     assert found.repeated == 0
@@ -240,7 +240,7 @@ def test_what_has_no_effect_on_a_method_makes_no_other_cell(method):
     options = {
         "inner_method": (["stuff", "refine"], {"step_down", "reciprocal"}),
         "collapse_tokens": ([100, 200], {"map_reduce"}),
-        "score": (["confidence", "cosine"], {"map_rerank"}),
+        "rank_by": (["confidence", "cosine"], {"map_rerank"}),
         "variants": ([2, 3], {"step_down", "reciprocal"}),
         "answer_threshold": ([0.1, 0.2], {"reciprocal"}),
         "source_token_budget": ([100, 200], {"long_context", "self_route"}),

@@ -82,7 +82,7 @@ def test_cells_are_measured_one_at_a_time_in_fresh_processes(path, log):
 
 
 def test_nothing_is_remembered_from_one_attempt_to_the_next(path, log):
-    grid = {"similarity_threshold": [-1.0], "retriever": ["dense", "hybrid"]}
+    grid = {"similarity_threshold": [-1.0], "search": ["dense", "hybrid"]}
     small = measurable(grid, asked={"log": str(log)}, embeds={"log": str(log)}, documents=2)
     # A run before it fills the file with all that could be reused.
     assert run(small, path).complete

@@ -46,12 +46,12 @@ GRIDS = {
         "inner_method": ["stuff", "map_rerank"],
         "passage_tokens": 60,
     },
-    "retrievers": {
+    "searches": {
         "k": 5,
         "splitter": ["words", "tokens"],
         "chunk_size": 40,
         "chunk_overlap": [0, 8],
-        "retriever": ["dense", "bm25", "hybrid"],
+        "search": ["dense", "bm25", "hybrid"],
         "method": ["stuff", "map_reduce", "refine"],
         "similarity_threshold": ["none", 0.4],
         "neighbors": [0, 1],
@@ -64,7 +64,7 @@ GRIDS = {
         "collapse_tokens": 60,
         "source_token_budget": 500,
         "overflow": ["truncate_middle", "truncate_end"],
-        "score": ["confidence", "cosine"],
+        "rank_by": ["confidence", "cosine"],
         "variants": [1, 2],
     },
 }
@@ -293,7 +293,7 @@ def test_the_file_is_one_that_any_tool_reads(tmp_path):
     run(experiment(RecordingModel(), grid={"k": 4, "chunk_size": 32, "method": ["stuff", "closed_book"]}), path)
     found = rows(
         path,
-        'SELECT experiment, data, splitter, chunk_size, embedder, retriever, store, "order", k, method, model, '
+        'SELECT experiment, data, splitter, chunk_size, embedder, search, store, "order", k, method, model, '
         "repeat, options, question_id, question, status, answer, calls, context_tokens, scores FROM results "
         "WHERE question_id = '1-2' ORDER BY method",
     )

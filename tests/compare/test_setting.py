@@ -36,8 +36,8 @@ def test_scores_are_averaged_where_all_cells_have_one():
 @pytest.mark.parametrize(
     ("values", "without"),
     [
-        ({"method": "closed_book"}, {"k", "order", "splitter", "embedder", "retriever", "store", "variants"}),
-        ({"method": "context_only"}, {"model", "variants", "passage_tokens", "score"}),
+        ({"method": "closed_book"}, {"k", "order", "splitter", "embedder", "search", "store", "variants"}),
+        ({"method": "context_only"}, {"model", "variants", "passage_tokens", "rank_by"}),
         ({"method": "stuff"}, {"variants", "passage_tokens", "inner_method", "min_chunks"}),
         ({"method": "stuff", "order": "rank"}, {"source_ranking"}),
         ({"method": "step_down", "inner_method": "stuff"}, {"passage_tokens"}),
@@ -55,7 +55,7 @@ def test_axes_without_an_effect_are_no_part_of_a_setting(values, without):
         ({"method": "stuff"}, {"k", "order", "source_ranking", "model", "splitter"}),
         ({"method": "step_down", "inner_method": "map_reduce"}, {"variants", "inner_method", "passage_tokens"}),
         ({"method": "stuff", "redundancy_threshold": 0.9}, {"min_chunks"}),
-        ({"method": "of_my_own"}, {"variants", "passage_tokens", "inner_method", "score"}),
+        ({"method": "of_my_own"}, {"variants", "passage_tokens", "inner_method", "rank_by"}),
     ],
 )
 def test_axes_with_an_effect_are(values, there):

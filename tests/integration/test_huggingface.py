@@ -88,7 +88,7 @@ def test_answers_are_chosen_by_its_cosine(chain, wire, minilm):
 
 
 async def test_passages_are_ranked_by_its_cosine_async(chain, wire, minilm):
-    answer = await chain("map_rerank", score="cosine").aanswer(QUESTION)
+    answer = await chain("map_rerank", rank_by="cosine").aanswer(QUESTION)
     check_calls(answer, wire)
     check_method(answer, "map_rerank")
     answered = [one for one in answer.answers if one.text]

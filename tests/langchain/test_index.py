@@ -67,8 +67,8 @@ async def test_documents_come_best_first(index, retriever, is_async: bool):
 
 @both_sides
 @pytest.mark.parametrize("by", ["dense", "bm25", "hybrid"])
-async def test_the_retriever_of_the_index_can_be_chosen(index, is_async: bool, by: Any):
-    found = await ask(DocumentIndexRetriever(index=index, k=6, retriever=by), QUESTION, is_async=is_async)
+async def test_the_search_of_the_index_can_be_chosen(index, is_async: bool, by: Any):
+    found = await ask(DocumentIndexRetriever(index=index, k=6, search=by), QUESTION, is_async=is_async)
     expected = index.search(QUESTION, 6, by)
     assert places(found) == [(chunk.metadata["source"], chunk.metadata["chunk_index"]) for chunk in expected]
     assert [document.metadata["relevance_score"] for document in found] == [chunk.score for chunk in expected]
@@ -76,15 +76,15 @@ async def test_the_retriever_of_the_index_can_be_chosen(index, is_async: bool, b
 
 def test_without_an_embedder_only_words_can_be_searched_for():
     index = DocumentIndex.from_texts(TEXTS, None, word_offsets, size=SIZE)
-    assert len(DocumentIndexRetriever(index=index, k=2, retriever="bm25").invoke(QUESTION)) == 2
+    assert len(DocumentIndexRetriever(index=index, k=2, search="bm25").invoke(QUESTION)) == 2
     with pytest.raises(ValidationError, match="made without an embedder"):
         DocumentIndexRetriever(index=index)
 
 
 @pytest.mark.parametrize("by", ["sparse", None, 3])
-def test_an_unknown_retriever_of_the_index_is_refused(index, by: Any):
-    with pytest.raises(ValidationError, match="retriever must be one of dense, bm25, hybrid"):
-        DocumentIndexRetriever(index=index, retriever=by)
+def test_an_unknown_search_of_the_index_is_refused(index, by: Any):
+    with pytest.raises(ValidationError, match="search must be one of dense, bm25, hybrid"):
+        DocumentIndexRetriever(index=index, search=by)
 
 
 @both_sides
@@ -293,7 +293,7 @@ def test_it_is_a_retriever_like_others(retriever):
 @both_sides
 async def test_an_index_without_vectors_leaves_thresholds_to_other_embeddings(embedder, is_async: bool):
     index = DocumentIndex.from_texts(TEXTS, None, word_offsets, size=SIZE)
-    words = DocumentIndexRetriever(index=index, k=6, retriever="bm25")
+    words = DocumentIndexRetriever(index=index, k=6, search="bm25")
     ordered = OrderPreservingRetriever(retriever=words, redundancy_threshold=0.99, embeddings=embedder)
     found = places(await ask(ordered, QUESTION, is_async=is_async))
     assert sorted(found) == sorted(

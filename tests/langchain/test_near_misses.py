@@ -60,8 +60,8 @@ def test_constructors_guess_what_was_meant_as_functions_do(make: Callable[..., A
 
 
 def test_the_index_retriever_guesses_too():
-    with pytest.raises(ValidationError, match="unknown option 'retriver'; did you mean 'retriever'"):
-        index_retriever(retriver="bm25")
+    with pytest.raises(ValidationError, match="unknown option 'serch'; did you mean 'search'"):
+        index_retriever(serch="bm25")
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -105,7 +105,7 @@ INSTEAD = [
     (chain, "callbacks", "use chain.with_config(...)"),
     (chain, "token_max", "use collapse_tokens="),
     (index_retriever, "top_k", "use k="),
-    (index_retriever, "search_type", 'use retriever="dense", "bm25" or "hybrid"'),
+    (index_retriever, "search_type", 'use search="dense", "bm25" or "hybrid"'),
 ]
 
 
@@ -176,7 +176,7 @@ def test_objects_in_their_own_place_are_taken():
     assert OrderPreservingRetriever(vectorstore=STORE, read_neighbors=INDEX).read_neighbors is INDEX
     assert OrderPreservingChain(llm=LLM, retriever=RETRIEVER, embeddings=EMBEDDINGS).retriever is RETRIEVER
     assert OrderPreservingChain(llm=LLM, retriever=STORE).retriever is STORE
-    assert DocumentIndexRetriever(index=INDEX, retriever="bm25").index is INDEX
+    assert DocumentIndexRetriever(index=INDEX, search="bm25").index is INDEX
     # Any runnable can be a model, or retrieve.
     anything = RunnableLambda(lambda given: given)
     assert OrderPreservingChain(llm=anything, retriever=anything).llm is anything

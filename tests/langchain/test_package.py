@@ -15,7 +15,7 @@ from tests.helpers import declared_descriptions, shown_after_import
 ASSEMBLY, METHODS = declared_descriptions(ContextOptions), declared_descriptions(MethodOptions)
 SHARED = {*ASSEMBLY, "annotate", "embeddings", "vector_cache", "read_neighbors"}
 OPTIONS = {
-    "DocumentIndexRetriever": {"index", "k", "retriever"},
+    "DocumentIndexRetriever": {"index", "k", "search"},
     "OrderPreservingChain": {
         *(*SHARED, *METHODS),
         *("llm", "retriever", "read_source", "input_key", "output_key", "documents_key", "citations_key"),

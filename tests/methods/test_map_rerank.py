@@ -85,7 +85,7 @@ def test_the_cosine_ranks_in_place_of_the_confidence():
     world = World(
         parts(4), rerank=["far\nConfidence: 99", "", "near", "near\nConfidence: 5"], embed=vectors.__getitem__
     )
-    answer = world.answer("What?", method="map_rerank", score="cosine")
+    answer = world.answer("What?", method="map_rerank", rank_by="cosine")
     assert world.of(Embed) == [Embed(("What?",), ("far", "near", "near"))]
     assert answer.text == "near"
     assert [one.chosen for one in answer.answers] == [False, False, True, False]
@@ -96,7 +96,7 @@ def test_the_cosine_ranks_in_place_of_the_confidence():
 def test_answers_that_all_point_away_from_the_question():
     vectors = {"a": [-1.0, 0.0], "b": [-1.0, 0.5], "What?": [1.0, 0.0]}
     world = World(parts(2), rerank=["a", "b"], embed=vectors.__getitem__)
-    assert world.answer("What?", method="map_rerank", score="cosine").text == "b"
+    assert world.answer("What?", method="map_rerank", rank_by="cosine").text == "b"
 
 
 def test_a_model_that_gives_objects_is_refused():

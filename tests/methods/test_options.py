@@ -14,7 +14,7 @@ WRONG = {
     "inner_method": ["", None, 5],
     "passage_tokens": [0, -1, 1.5, "5", None, True],
     "collapse_tokens": [0, -1, 1.5, "5", False],
-    "score": ["cosinus", "", None, 5, ["cosine"]],
+    "rank_by": ["cosinus", "", None, 5, ["cosine"]],
     "variants": [0, -1, 2.0, "4", None, True],
     "answer_threshold": [1.1, -1.1, "0.5", None, True, float("nan"), float("inf")],
     "source_token_budget": [0, -1, 1.5, "5", True],
@@ -30,7 +30,7 @@ RIGHT = {
     "inner_method": ["refine"],
     "passage_tokens": [1, 4_096, np.int64(5)],
     "collapse_tokens": [None, 1, np.int64(5)],
-    "score": ["confidence", "cosine"],
+    "rank_by": ["confidence", "cosine"],
     "variants": [1, 9, np.int32(5)],
     "answer_threshold": [-1, 0, 1, 0.25, np.float32(0.5), np.float64(0.5), Fraction(1, 2)],
     "source_token_budget": [None, 1, np.int64(5)],
@@ -101,7 +101,7 @@ def test_defaults():
         0.5,
     )
     assert (options.passage_tokens, options.collapse_tokens, options.max_concurrency) == (1_024, None, 8)
-    assert (options.score, options.overflow, options.on_error) == ("confidence", "error", "raise")
+    assert (options.rank_by, options.overflow, options.on_error) == ("confidence", "error", "raise")
 
 
 def test_every_option_is_described():

@@ -105,8 +105,8 @@ def test_an_unknown_method_is_refused(name):
     ("options", "missing"),
     [
         ({"method": "reciprocal"}, "embeddings="),
-        ({"method": "map_rerank", "score": "cosine"}, "embeddings="),
-        ({"method": "step_down", "inner_method": "map_rerank", "score": "cosine"}, "embeddings="),
+        ({"method": "map_rerank", "rank_by": "cosine"}, "embeddings="),
+        ({"method": "step_down", "inner_method": "map_rerank", "rank_by": "cosine"}, "embeddings="),
         ({"method": "long_context"}, "read_source="),
         ({"method": "self_route"}, "read_source="),
         ({"method": "step_down", "inner_method": "self_route"}, "read_source="),

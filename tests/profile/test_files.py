@@ -50,7 +50,7 @@ METHOD: dict[str, st.SearchStrategy[Any]] = {
     "prompts": st.fixed_dictionaries({"map": PROMPT}, optional={"answer": PROMPT, "instruction": TEXTS}),
     "passage_tokens": COUNTS,
     "collapse_tokens": st.none() | COUNTS,
-    "score": st.sampled_from(["confidence", "cosine"]),
+    "rank_by": st.sampled_from(["confidence", "cosine"]),
     "variants": COUNTS,
     "answer_threshold": COSINES,
     "source_token_budget": st.none() | COUNTS,

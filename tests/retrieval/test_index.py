@@ -109,7 +109,7 @@ def test_an_index_of_nothing_finds_nothing(sources):
 
 def test_a_path_names_a_source_as_it_does_in_metadata():
     index = DocumentIndex.from_texts({Path("books/a.txt"): "A text."}, None, word_offsets)
-    assert [hit.metadata["source"] for hit in index.search("text", k=1, retriever="bm25")] == ["books/a.txt"]
+    assert [hit.metadata["source"] for hit in index.search("text", k=1, search="bm25")] == ["books/a.txt"]
 
 
 @pytest.mark.parametrize("name", ["", " ", None, float("nan"), ("a",)])

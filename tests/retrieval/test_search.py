@@ -1,4 +1,4 @@
-"""The retrievers of a `DocumentIndex`."""
+"""The kinds of search of a `DocumentIndex`."""
 
 import copy
 import pickle
@@ -11,7 +11,7 @@ import pytest
 from oprag import DocumentIndex, DualEncoder, EmbeddingError, OptionError, build_context
 from oprag.retrieval.bm25 import BM25Search
 from oprag.retrieval.rrf import rrf
-from oprag.retrieval.search import Retriever
+from oprag.retrieval.search import SearchKind
 from tests.helpers import WordEmbedder, prose, ranks, texts, word_offsets
 from tests.retrieval.test_index import index_of, numbers, scores
 
@@ -24,7 +24,7 @@ QUESTIONS = [
     f"{WORDS[3]} {WORDS[3]} {WORDS[4]}",
     "zzz",
 ]
-RETRIEVERS: list[Retriever] = ["dense", "bm25", "hybrid"]
+SEARCHES: list[SearchKind] = ["dense", "bm25", "hybrid"]
 
 
 @pytest.fixture(scope="module")
@@ -37,20 +37,20 @@ def places(hits):
 
 
 def test_dense_is_the_default(index):
-    assert index.search("ocean5 pearl400", 9) == index.search("ocean5 pearl400", 9, retriever="dense")
+    assert index.search("ocean5 pearl400", 9) == index.search("ocean5 pearl400", 9, search="dense")
 
 
 def test_bm25_finds_the_chunk_with_the_word_and_nothing_without_one(index):
-    (hit,) = index.search(f"{WORDS[31].upper()} zzz", 50, retriever="bm25")
+    (hit,) = index.search(f"{WORDS[31].upper()} zzz", 50, search="bm25")
     assert WORDS[31] in hit.text
-    assert index.search("zzz", 50, retriever="bm25") == []
+    assert index.search("zzz", 50, search="bm25") == []
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_bm25_hits_are_all_chunks_with_a_score_best_first_and_of_equals_the_first_added(index, question):
     expected = BM25Search(texts(index.chunks)).scores(question)
     order = [number for number in np.argsort(-expected, kind="stable") if expected[number] > 0]
-    hits = index.search(question, len(index), retriever="bm25")
+    hits = index.search(question, len(index), search="bm25")
     assert places(hits) == [places(index.chunks)[number] for number in order]
     assert scores(hits) == expected[order].tolist()
 
@@ -60,33 +60,33 @@ def test_hybrid_fuses_both_whole_rankings(index, question):
     everything = len(index)
     number = {place: n for n, place in enumerate(places(index.chunks))}
     rankings = [
-        [number[place] for place in places(index.search(question, everything, retriever=retriever))]
-        for retriever in ("dense", "bm25")
+        [number[place] for place in places(index.search(question, everything, search=search))]
+        for search in ("dense", "bm25")
     ]
     fused = rrf(rankings, everything)
-    hits = index.search(question, everything, retriever="hybrid")
+    hits = index.search(question, everything, search="hybrid")
     assert [number[place] for place in places(hits)] == np.argsort(-fused, kind="stable").tolist()
     assert scores(hits) == np.sort(fused)[::-1].tolist()
 
 
-@pytest.mark.parametrize("retriever", RETRIEVERS)
+@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_larger_k_adds_hits_behind_those_of_a_smaller_one(index, question, retriever):
-    found = [index.search(question, k, retriever=retriever) for k in (1, 8, 16, 128, len(index) + 5)]
+def test_a_larger_k_adds_hits_behind_those_of_a_smaller_one(index, question, search):
+    found = [index.search(question, k, search=search) for k in (1, 8, 16, 128, len(index) + 5)]
     for fewer, more in pairwise(found):
         assert fewer == more[: len(fewer)]
 
 
-@pytest.mark.parametrize("retriever", RETRIEVERS)
-def test_many_questions_at_once_find_what_each_finds_alone(index, retriever):
-    together = index.search_all(QUESTIONS, 20, retriever=retriever)
-    assert [places(hits) for hits in together] == [places(index.search(q, 20, retriever=retriever)) for q in QUESTIONS]
-    assert index.search_all([], 3, retriever=retriever) == []
+@pytest.mark.parametrize("search", SEARCHES)
+def test_many_questions_at_once_find_what_each_finds_alone(index, search):
+    together = index.search_all(QUESTIONS, 20, search=search)
+    assert [places(hits) for hits in together] == [places(index.search(q, 20, search=search)) for q in QUESTIONS]
+    assert index.search_all([], 3, search=search) == []
 
 
-@pytest.mark.parametrize("retriever", RETRIEVERS)
-def test_hits_have_rank_score_vector_and_place(index, retriever):
-    hits = index.search(QUESTIONS[0], 2, retriever=retriever)
+@pytest.mark.parametrize("search", SEARCHES)
+def test_hits_have_rank_score_vector_and_place(index, search):
+    hits = index.search(QUESTIONS[0], 2, search=search)
     assert ranks(hits) == list(range(len(hits)))
     for hit in hits:
         assert isinstance(hit.score, float)
@@ -98,18 +98,18 @@ def test_hits_have_rank_score_vector_and_place(index, retriever):
 def test_of_equal_chunks_the_first_added_comes_first():
     embedder = WordEmbedder()
     equal = DocumentIndex.from_texts({"a": "one two " * 9}, embedder, word_offsets, size=2)
-    for retriever in RETRIEVERS:
-        found = equal.search("two", 4, retriever=retriever)
+    for search in SEARCHES:
+        found = equal.search("two", 4, search=search)
         # The last chunk lacks a space at its end, so it is the only other one.
         assert numbers(found) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("retriever", ["sparse", "", None, 5, ["dense"]])
-def test_an_unknown_retriever_is_refused(index, retriever):
-    with pytest.raises(OptionError, match="retriever must be one of dense, bm25, hybrid"):
-        index.search("ocean5", 3, retriever=retriever)
-    with pytest.raises(OptionError, match="retriever must be one of dense, bm25, hybrid"):
-        index.search_all([], 3, retriever=retriever)
+@pytest.mark.parametrize("search", ["sparse", "", None, 5, ["dense"]])
+def test_an_unknown_search_is_refused(index, search):
+    with pytest.raises(OptionError, match="search must be one of dense, bm25, hybrid"):
+        index.search("ocean5", 3, search=search)
+    with pytest.raises(OptionError, match="search must be one of dense, bm25, hybrid"):
+        index.search_all([], 3, search=search)
 
 
 # --- without an embedder ---
@@ -122,16 +122,16 @@ def plain():
 
 def test_without_an_embedder_words_can_be_searched_for(index, plain):
     for question in QUESTIONS:
-        found = plain.search(question, 30, retriever="bm25")
-        assert found == index.search(question, 30, retriever="bm25")
+        found = plain.search(question, 30, search="bm25")
+        assert found == index.search(question, 30, search="bm25")
         assert all(hit.vector is None for hit in found)
     assert plain.vectors.shape == (len(plain), 0)
 
 
-@pytest.mark.parametrize("retriever", ["dense", "hybrid"])
-def test_without_an_embedder_the_others_are_refused(plain, retriever):
-    with pytest.raises(OptionError, match=rf'retriever="{retriever}" needs vectors.*use retriever="bm25"'):
-        plain.search("ocean5", 3, retriever=retriever)
+@pytest.mark.parametrize("search", ["dense", "hybrid"])
+def test_without_an_embedder_the_others_are_refused(plain, search):
+    with pytest.raises(OptionError, match=rf'search="{search}" needs vectors.*use search="bm25"'):
+        plain.search("ocean5", 3, search=search)
     with pytest.raises(OptionError, match="needs vectors"):
         DocumentIndex([], []).search("ocean5", 3)
 
@@ -152,7 +152,7 @@ def test_bm25_embeds_no_question():
         raise AssertionError("embedded")
 
     index = DocumentIndex(["one", "two"], [{}, {}], np.eye(2), DualEncoder("refusing", refuse))
-    assert texts(index.search("two", 5, retriever="bm25")) == ["two"]
+    assert texts(index.search("two", 5, search="bm25")) == ["two"]
 
 
 def test_nothing_of_bm25_is_loaded_for_a_dense_search(index, monkeypatch):
@@ -192,7 +192,7 @@ def test_a_question_is_embedded_once_for_search_and_thresholds():
     index = DocumentIndex(["a", "b"], [{}, {}], np.eye(3)[:2], DualEncoder("noting", encode, lambda t: np.eye(3)[:2]))
     index.search("what?", 1)
     index.question_vector("what?")
-    index.search("what?", 2, retriever="hybrid")
+    index.search("what?", 2, search="hybrid")
     index.search_all(["what?", "who?"], 2)
     assert asked == ["what?", "who?"]
 

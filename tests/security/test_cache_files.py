@@ -54,7 +54,7 @@ def ask(book, folder, *more):
         "How many cranes?",
         "--index-cache",
         str(folder),
-        "--retriever",
+        "--search",
         "bm25",
         "--raw",
         *more,

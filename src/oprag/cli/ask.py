@@ -101,7 +101,7 @@ def make_chain(
     index = index_sources(sources, indexing)
     embeddings = EmbedderOnDemand(indexing.embeddings)
     found = DocumentIndexRetriever(
-        index=index, k=context_options.max_candidates or context_options.k or len(index), retriever=indexing.retriever
+        index=index, k=context_options.max_candidates or context_options.k or len(index), search=indexing.search
     )
     chain: OrderPreservingChain = OrderPreservingChain(
         llm=llm,

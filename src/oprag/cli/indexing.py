@@ -8,7 +8,7 @@ from typing import get_args
 from oprag.checks import check_choice, option
 from oprag.errors import OptionError
 from oprag.providers import LOCAL
-from oprag.retrieval.search import Retriever
+from oprag.retrieval.search import SearchKind
 from oprag.retrieval.split_sources import Split, Splitter
 
 __all__ = ["LOCAL", "Indexing"]
@@ -32,7 +32,7 @@ class Indexing:
     chunk_overlap: int | None = option(
         None, "Tokens or words that neighbouring chunks share; by default none or, recursive, a tenth of the size."
     )
-    retriever: Retriever = option(
+    search: SearchKind = option(
         "dense", "How chunks are ranked: dense (by cosine), bm25 (by words; embeds nothing) or hybrid (both, fused)."
     )
     embeddings: str = option(
@@ -52,7 +52,7 @@ class Indexing:
 
     def __post_init__(self) -> None:
         check_choice("splitter", self.splitter, get_args(Splitter))
-        check_choice("retriever", self.retriever, get_args(Retriever))
+        check_choice("search", self.search, get_args(SearchKind))
         for name in ("embeddings", "index_cache"):
             value = getattr(self, name)
             if value is not None and not value.strip():
@@ -68,4 +68,4 @@ class Indexing:
     @property
     def needs_vectors(self) -> bool:
         """Whether all chunks must be embedded to be ranked."""
-        return self.retriever != "bm25"
+        return self.search != "bm25"

@@ -153,7 +153,7 @@ def _grid(indexing: Indexing) -> dict[str, Any]:
         "splitter": indexing.splitter,
         "chunk_size": indexing.chunk_size,
         "chunk_overlap": indexing.chunk_overlap,
-        "retriever": indexing.retriever,
+        "search": indexing.search,
     }
     return {name: value for name, value in values.items() if value is not None}
 

@@ -74,7 +74,7 @@ def context_of(
     """
     index = index_sources(sources, indexing)
     candidates = context_options.max_candidates or context_options.k or len(index)
-    hits = index.search(question, 2 * candidates if beyond else candidates, indexing.retriever)
+    hits = index.search(question, 2 * candidates if beyond else candidates, indexing.search)
     if beyond:
         context_options = replace(context_options, max_candidates=candidates)
     vector = index.question_vector(question) if index.embedder is not None else None

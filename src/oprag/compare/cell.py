@@ -9,7 +9,7 @@ from oprag.assembly import ContextOptions
 from oprag.compare.axes import METHOD_AXES, axes
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import OUR_METHODS
-from oprag.retrieval.search import Retriever
+from oprag.retrieval.search import SearchKind
 from oprag.retrieval.split_sources import Split
 
 __all__ = ["ALONE", "CLOSED", "CONTROLS", "LIKELIHOODS", "Cell"]
@@ -35,7 +35,7 @@ class Cell:
         data: The name of the data set.
         split: How documents are split.
         embedder: The name of the embedder.
-        retriever: How chunks are ranked.
+        search: How chunks are ranked.
         store: What finds the nearest vectors.
         context_options: How contexts are made.
         options: How answers are made.
@@ -46,7 +46,7 @@ class Cell:
     data: str
     split: Split
     embedder: str
-    retriever: Retriever
+    search: SearchKind
     store: str
     context_options: ContextOptions
     options: MethodOptions
@@ -66,7 +66,7 @@ class Cell:
             "chunk_size": self.split.size,
             "chunk_overlap": self.split.overlap,
             "embedder": self.embedder,
-            "retriever": self.retriever,
+            "search": self.search,
             "store": self.store,
             "model": self.model,
             "repeat": self.repeat,
@@ -83,7 +83,7 @@ class Cell:
                 self,
                 split=Split().complete(),
                 embedder="",
-                retriever="dense",
+                search="dense",
                 store="index",
                 context_options=ContextOptions(count_tokens=self.context_options.count_tokens),
                 options=MethodOptions(method=self.method, prompts=self.options.prompts),

@@ -81,7 +81,7 @@ class Library:
 
     def embeds(self, cell: Cell, questions: Sequence[str]) -> Sequence[str]:
         """Which of these questions are embedded to be searched for."""
-        return questions if cell.retriever != "bm25" or cell.context_options.needs_vectors else ()
+        return questions if cell.search != "bm25" or cell.context_options.needs_vectors else ()
 
     def vectors(self, cell: Cell, questions: Sequence[str], texts: Sequence[str]) -> tuple[Any, Any]:
         """A vector for each question and for each text."""
@@ -154,7 +154,7 @@ class Library:
 
 def search_of(cell: Cell) -> Search:
     """How a cell searches."""
-    return Search(cell.retriever, cell.store, _depth(cell.context_options))
+    return Search(cell.search, cell.store, _depth(cell.context_options))
 
 
 def _depth(context_options: ContextOptions) -> int | None:

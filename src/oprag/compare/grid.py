@@ -18,7 +18,7 @@ from oprag.masking import describe
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
 from oprag.methods.registry import check_needs, method_names
-from oprag.retrieval.search import Retriever
+from oprag.retrieval.search import SearchKind
 from oprag.retrieval.split_sources import Split
 from oprag.tokens import TokenCounter
 
@@ -210,8 +210,8 @@ def _check_value(name: str, value: Any, plain: Mapping[str, Any]) -> None:
     if part != "parts":
         # With others that go with it: what cannot be together is told apart below.
         type(plain[part])(**{**_RELATED.get(name, {}), name: value})
-    elif name == "retriever":
-        check_choice(name, value, get_args(Retriever))
+    elif name == "search":
+        check_choice(name, value, get_args(SearchKind))
     elif name == "splitter":
         Split(value).complete()
     elif name in ("chunk_size", "repeat"):
@@ -243,7 +243,7 @@ def _cell(values: Mapping[str, Any], fixed: Fixed) -> Cell:
         data=values["data"],
         split=split,
         embedder=values["embedder"],
-        retriever=values["retriever"],
+        search=values["search"],
         store=values["store"],
         context_options=ContextOptions(count_tokens=fixed.count_tokens, **parts["context"]),
         options=MethodOptions(prompts=fixed.prompts, **parts["method"]),
@@ -256,8 +256,8 @@ def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
     """Why a cell cannot be run; None where it can."""
     if reason := _wrong_model(cell, likelihood_models):
         return reason
-    if cell.retriever != "dense" and cell.store != "index":
-        return f"a vector store ranks by vectors, so retriever={cell.retriever} needs store=index"
+    if cell.search != "dense" and cell.store != "index":
+        return f"a vector store ranks by vectors, so search={cell.search} needs store=index"
     if cell.method not in CLOSED and cell.context_options.k is None and cell.context_options.token_budget is None:
         return "neither k nor token_budget is set, so whole documents would be the context"
     if cell.method in CONTROLS:

@@ -123,10 +123,10 @@ class Index:
         """Split, embed and put into a store what a search needs, which else happens when it is first asked for."""
         if search.store != "index":
             self._store(search.store)
-        elif search.retriever == "bm25":
+        elif search.kind == "bm25":
             self._by_words.search(_ANYTHING, 1, "bm25")
         else:
-            self._by_meaning.search(_ANYTHING, 1, search.retriever)
+            self._by_meaning.search(_ANYTHING, 1, search.kind)
 
     def forget(self) -> None:
         """Forget what was found, so that the next question is searched for as if it were the first."""
@@ -208,15 +208,15 @@ class Index:
         """The search that answers this one: the exact index finds the same first chunks, however many are asked for."""
         if search.store != "index" or search.depth is None:
             return search
-        return search._replace(depth=max(search.depth, self._deepest.get(search.retriever, 0)))
+        return search._replace(depth=max(search.depth, self._deepest.get(search.kind, 0)))
 
     def _found(self, questions: Sequence[str], search: Search) -> list[list[Hit]]:
         if not questions or not self.chunks:
             return [[] for _ in questions]
         depth = len(self.chunks) if search.depth is None else min(search.depth, len(self.chunks))
         if search.store == "index":
-            index = self._by_words if search.retriever == "bm25" else self._by_meaning
-            found = index.search_all(questions, depth, search.retriever)
+            index = self._by_words if search.kind == "bm25" else self._by_meaning
+            found = index.search_all(questions, depth, search.kind)
             return [[Hit(int(chunk.id or 0), chunk.score) for chunk in hits] for hits in found]
         store = self._store(search.store)
         return [
@@ -250,20 +250,20 @@ class Index:
         return self._source.embed_documents([self.chunks[row].text for row in rows])
 
     def _address(self, question: str, search: Search) -> str:
-        embedder = None if search.retriever == "bm25" else self._source.name
+        embedder = None if search.kind == "bm25" else self._source.name
         identity = self._store_identities.get(search.store, search.store)
         return address("retrieval", self.key, embedder, list(search), identity, question)
 
     def _record(self, question: str, search: Search, hits: Sequence[Hit]) -> Hits:
-        embedder = None if search.retriever == "bm25" else self._source.name
-        about = (self.key, embedder, search.retriever, search.store, question, search.depth)
+        embedder = None if search.kind == "bm25" else self._source.name
+        about = (self.key, embedder, search.kind, search.store, question, search.depth)
         return Hits(self._address(question, search), *about, hits)
 
 
 def _deepest(searches: Iterable[Search]) -> dict[str, int]:
-    """For each retriever over the exact index the largest depth that is a number."""
+    """For each kind of search over the exact index the largest depth that is a number."""
     deepest: dict[str, int] = {}
     for search in searches:
         if search.store == "index" and search.depth is not None:
-            deepest[search.retriever] = max(search.depth, deepest.get(search.retriever, 0))
+            deepest[search.kind] = max(search.depth, deepest.get(search.kind, 0))
     return deepest

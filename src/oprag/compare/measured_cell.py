@@ -141,7 +141,7 @@ class _MeasuringCell:
         embedder = self._embedders[self.cell.embedder]
         with self._recorded(None):
             embedder.count_tokens("warm-up")
-            if self.cell.retriever != "bm25" or self.cell.context_options.needs_vectors:
+            if self.cell.search != "bm25" or self.cell.context_options.needs_vectors:
                 embedder.embed_documents(["warm-up"])
 
     def measure(self, unit: Unit, attempts: Sequence[int]) -> None:

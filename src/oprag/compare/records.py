@@ -137,7 +137,7 @@ class Hits:
         key: Its content address.
         index: The key of the index.
         embedder: The identity of the embedder; None where nothing was embedded.
-        retriever: How chunks were ranked.
+        search: How chunks were ranked.
         store: What found the nearest vectors.
         question: The question.
         depth: How many were asked for; None for all.
@@ -147,7 +147,7 @@ class Hits:
     key: str
     index: str
     embedder: str | None
-    retriever: str
+    search: str
     store: str
     question: str
     depth: int | None

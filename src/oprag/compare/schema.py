@@ -15,7 +15,7 @@ CELL_COLUMNS = (
     "chunk_size",
     "chunk_overlap",
     "embedder",
-    "retriever",
+    "search",
     "store",
     "order",
     "seed",
@@ -80,7 +80,7 @@ CREATE TABLE chunks ("index" INTEGER NOT NULL REFERENCES indexes, row INTEGER NO
     page INTEGER, start INTEGER NOT NULL, "end" INTEGER NOT NULL, tokens INTEGER NOT NULL,
     PRIMARY KEY ("index", row)) WITHOUT ROWID;
 CREATE TABLE retrievals (key TEXT NOT NULL PRIMARY KEY, "index" INTEGER NOT NULL REFERENCES indexes,
-    embedder TEXT, retriever TEXT NOT NULL, store TEXT NOT NULL, question TEXT NOT NULL, depth INTEGER,
+    embedder TEXT, search TEXT NOT NULL, store TEXT NOT NULL, question TEXT NOT NULL, depth INTEGER,
     hits TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE measurements (id INTEGER PRIMARY KEY, cell INTEGER NOT NULL REFERENCES cells,
     question INTEGER NOT NULL REFERENCES questions, attempt INTEGER NOT NULL,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.retrieval.search import Retriever
+from oprag.retrieval.search import SearchKind
 from oprag.retrieval.split_sources import Split
 
 __all__ = ["Search", "Splitting", "Store", "StoreOpener"]
@@ -18,12 +18,12 @@ class Search(NamedTuple):
     """How an index is searched.
 
     Attributes:
-        retriever: How chunks are ranked.
+        kind: How chunks are ranked.
         store: What finds the nearest vectors.
         depth: How many chunks are wanted; None for all.
     """
 
-    retriever: Retriever
+    kind: SearchKind
     store: str
     depth: int | None
 

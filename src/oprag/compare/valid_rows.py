@@ -98,7 +98,7 @@ _TABLES: Mapping[str, Mapping[str, _Kind]] = {
         "versions": _json("texts by name"),
     },
     "cells": {
-        **dict.fromkeys(("key", "data", "splitter", "retriever", "store", "order", "method"), _TEXT),
+        **dict.fromkeys(("key", "data", "splitter", "search", "store", "order", "method"), _TEXT),
         **dict.fromkeys(("embedder", "model"), _or_null(_TEXT)),
         **dict.fromkeys(("chunk_size", "chunk_overlap", "k", "token_budget"), _or_null(_COUNT)),
         **dict.fromkeys(("similarity_threshold", "redundancy_threshold"), _or_null(_NUMBER)),
@@ -145,7 +145,7 @@ _TABLES: Mapping[str, Mapping[str, _Kind]] = {
     },
     "contexts": {"key": _TEXT, "index": _WHOLE, "kept": _json("kept chunks"), "dropped": _DROPPED},
     "retrievals": {
-        **dict.fromkeys(("key", "retriever", "store", "question"), _TEXT),
+        **dict.fromkeys(("key", "search", "store", "question"), _TEXT),
         "index": _WHOLE,
         "embedder": _or_null(_TEXT),
         "depth": _or_null(_COUNT),

@@ -131,7 +131,7 @@ def read_hits(connection: sqlite3.Connection, key: str) -> list[Hit] | None:
 def write_hits(connection: sqlite3.Connection, found: Sequence[Hits]) -> None:
     """Write what was found for questions, in indexes that are there."""
     for one in found:
-        about = (one.key, one.embedder, one.retriever, one.store, storable(one.question), one.depth)
+        about = (one.key, one.embedder, one.search, one.store, storable(one.question), one.depth)
         connection.execute(
             "INSERT OR REPLACE INTO retrievals SELECT ?, id, ?, ?, ?, ?, ?, ? FROM indexes WHERE key = ?",
             (*about, json.dumps(one.hits), one.index),

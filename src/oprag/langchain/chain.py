@@ -31,7 +31,7 @@ class OrderPreservingChain(Batching, FullAnswers):
         llm: Any LangChain model, also one with retries, fallbacks or structured output.
         retriever: Any retriever or vector store. One that is no `OrderPreservingRetriever` is wrapped in one, with the
             options of `oprag.ContextOptions` that are given here. A runnable that is no retriever gets all inputs.
-        embeddings: LangChain embeddings or an `oprag.Embedder`, for `reciprocal` and `score="cosine"`.
+        embeddings: LangChain embeddings or an `oprag.Embedder`, for `reciprocal` and `rank_by="cosine"`.
         vector_cache: Where vectors that were made are kept, those of the retriever too; that of an
             `OrderPreservingRetriever` by default, else 256 MiB in memory.
         read_source: Gives the whole text of a source, for `long_context` and `self_route`: a folder, a mapping of

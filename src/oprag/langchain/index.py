@@ -16,7 +16,7 @@ from oprag.fields import OptionFields
 from oprag.langchain.near_misses import INDEX_RETRIEVER
 from oprag.question import check_question
 from oprag.retrieval.index import DocumentIndex
-from oprag.retrieval.search import Retriever
+from oprag.retrieval.search import SearchKind
 
 __all__ = ["DocumentIndexRetriever"]
 
@@ -27,10 +27,10 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
     Args:
         index: The index.
         k: How many documents to bring; 128 by default, as over a vector store.
-        retriever: How the index is searched: "dense", "bm25" or "hybrid", as in `DocumentIndex.search`.
+        search: How the index is searched: "dense", "bm25" or "hybrid", as in `DocumentIndex.search`.
 
     Raises:
-        ValidationError: `index` is not a `DocumentIndex`, or `k` or `retriever` is invalid (pydantic's error).
+        ValidationError: `index` is not a `DocumentIndex`, or `k` or `search` is invalid (pydantic's error).
     """
 
     model_config = ConfigDict(
@@ -42,7 +42,7 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
 
     index: SkipValidation[DocumentIndex] = Field(description="The oprag.DocumentIndex to search.")
     k: SkipValidation[int] = Field(default=128, description="Number of documents to return.")
-    retriever: SkipValidation[Retriever] = Field(
+    search: SkipValidation[SearchKind] = Field(
         default="dense", description="How the index is searched: dense, bm25 or hybrid."
     )
 
@@ -51,7 +51,7 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
         if not isinstance(self.index, DocumentIndex):
             raise OptionError(f"index must be an oprag.DocumentIndex, got {type(self.index).__name__}", self.index)
         check_count("k", self.k, optional=False)
-        self.index.check_retriever(self.retriever)
+        self.index.check_search(self.search)
         return self
 
     def _get_relevant_documents(
@@ -64,7 +64,7 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
         check_question(query)
         return [
             Document(chunk.text, id=chunk.id, metadata={**chunk.metadata, "relevance_score": chunk.score})
-            for chunk in self.index.search(query, self.k if k is None else k, self.retriever)
+            for chunk in self.index.search(query, self.k if k is None else k, self.search)
         ]
 
     async def _aget_relevant_documents(

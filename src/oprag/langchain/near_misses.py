@@ -84,6 +84,6 @@ CHAIN = {
 
 INDEX_RETRIEVER = {
     **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
-    "search_type": 'use retriever="dense", "bm25" or "hybrid"',
-    "search_kwargs": "use k= and retriever=",
+    "search_type": 'use search="dense", "bm25" or "hybrid"',
+    "search_kwargs": "use k= and search=",
 }

@@ -20,7 +20,7 @@ _NO_CONFIDENCE = "no confidence could be read, so this is the first answer in th
 def map_rerank(task: Task) -> Body:
     """Answer from each passage with a confidence; the best answer is the result, ties by the order of the context.
 
-    `score="cosine"` ranks by the cosine of question and answer in place of the model's confidence; Şakar and Emekci
+    `rank_by="cosine"` ranks by the cosine of question and answer in place of the model's confidence; Şakar and Emekci
     (2024, doi 10.1017/nlp.2024.53) name both. An answer whose confidence cannot be read is out of the running; where
     none can be read, the first answer stands, and a note says so.
 
@@ -42,7 +42,7 @@ def map_rerank(task: Task) -> Body:
     notes: tuple[str, ...] = ()
     if not running:
         return Result("", (context,), passages=passages, answers=tuple(answers), notes=(_NO_ANSWER,))
-    if task.options.score == "cosine":
+    if task.options.rank_by == "cosine":
         texts = tuple(answers[number].text for number in running)
         (question,), vectors = yield Embed((task.question,), texts)
         for number, vector in zip(running, vectors, strict=True):

@@ -54,7 +54,7 @@ class MethodOptions:
         None,
         "Maximum number of tokens of partial answers in one prompt; token_budget by default, or 8,192 without one.",
     )
-    score: RankBy = option(
+    rank_by: RankBy = option(
         "confidence",
         "What map_rerank ranks answers by: the model's confidence, or the cosine similarity to the question.",
     )
@@ -90,7 +90,7 @@ class MethodOptions:
             check_count(name, getattr(self, name), optional=False)
         check_count("collapse_tokens", self.collapse_tokens)
         check_count("source_token_budget", self.source_token_budget)
-        check_choice("score", self.score, get_args(RankBy))
+        check_choice("rank_by", self.rank_by, get_args(RankBy))
         check_choice("overflow", self.overflow, get_args(Overflow))
         check_choice("on_error", self.on_error, get_args(OnError))
         check_cosine("answer_threshold", self.answer_threshold, optional=False)

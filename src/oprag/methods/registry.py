@@ -153,8 +153,8 @@ def check_needs(options: MethodOptions, *, embeddings: bool, read_source: bool, 
             )
         wanted.append((options.inner_method, inner.needs))
     used = [name for name, _ in wanted]
-    if "map_rerank" in used and options.score == "cosine" and not embeddings:
-        raise OptionError('score="cosine" needs embeddings=', options.score)
+    if "map_rerank" in used and options.rank_by == "cosine" and not embeddings:
+        raise OptionError('rank_by="cosine" needs embeddings=', options.rank_by)
     for name, needs in wanted:
         if "text" in needs and not text:
             raise OptionError(

@@ -92,7 +92,7 @@ def _library() -> Any:
         with _level_untouched("bm25s"):
             import bm25s
     except ImportError as error:
-        raise MissingExtraError("The retriever bm25", "bm25") from error
+        raise MissingExtraError("BM25 search", "bm25") from error
     return bm25s
 
 

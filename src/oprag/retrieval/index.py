@@ -21,7 +21,7 @@ from oprag.question import check_question
 from oprag.retrieval.embed_batches import Progress, embed_in_batches
 from oprag.retrieval.index_file import Contents, read_index, write_index
 from oprag.retrieval.question_vectors import QuestionVectors
-from oprag.retrieval.search import Retriever, Search
+from oprag.retrieval.search import Search, SearchKind
 from oprag.retrieval.split_sources import Split, Splitter, split_sources
 from oprag.safe_open import open_regular
 
@@ -171,30 +171,30 @@ class DocumentIndex:
         vector.flags.writeable = False
         return vector
 
-    def search(self, question: str, k: int, retriever: Retriever = "dense") -> list[Chunk]:
+    def search(self, question: str, k: int, search: SearchKind = "dense") -> list[Chunk]:
         """The k chunks that fit the question best, best first; of equals the first added.
 
         Args:
             question: The question.
             k: The most chunks.
-            retriever: "dense" ranks all chunks by cosine; "bm25" those that share a word with the question, by BM25;
-                "hybrid" fuses both whole rankings. The score of a hit is that of its retriever.
+            search: "dense" ranks all chunks by cosine; "bm25" those that share a word with the question, by BM25;
+                "hybrid" fuses both whole rankings. The score of a hit is that of its search.
 
         Raises:
             QueryError: The question is empty or no string.
-            OptionError: k is no whole number from 1, there is no such retriever, or it needs an embedder.
+            OptionError: k is no whole number from 1, there is no such kind of search, or it needs an embedder.
             EmbeddingError: The embedder gave a vector of another dimension.
             MissingExtraError: BM25 is not installed.
         """
-        return self.search_all([question], k, retriever)[0]
+        return self.search_all([question], k, search)[0]
 
-    def search_all(self, questions: Sequence[str], k: int, retriever: Retriever = "dense") -> list[list[Chunk]]:
+    def search_all(self, questions: Sequence[str], k: int, search: SearchKind = "dense") -> list[list[Chunk]]:
         """As `search`, for many questions with one product: several times faster than one after the other.
 
         Args:
             questions: The questions.
             k: The most chunks for each.
-            retriever: As for `search`.
+            search: As for `search`.
 
         Returns:
             One list of chunks for each question.
@@ -206,16 +206,16 @@ class DocumentIndex:
         asked = list(questions)
         for question in asked:
             check_question(question)
-        self._search.check(retriever)
-        return self._search.hits(asked, k, retriever)
+        self._search.check(search)
+        return self._search.hits(asked, k, search)
 
-    def check_retriever(self, retriever: Any) -> None:
-        """Refuse a retriever that this index cannot be searched by.
+    def check_search(self, search: Any) -> None:
+        """Refuse a kind of search that this index cannot do.
 
         Raises:
-            OptionError: There is no such retriever, or it needs an embedder and the index has none.
+            OptionError: There is no such kind of search, or it needs an embedder and the index has none.
         """
-        self._search.check(retriever)
+        self._search.check(search)
 
     def save(self, path: str | os.PathLike[str], *, private: bool = False) -> None:
         """Write the index to one file, without pickle; a file that is there is replaced in one step.

@@ -17,16 +17,16 @@ from oprag.retrieval.cosine import CosineSearch, top
 from oprag.retrieval.question_vectors import QuestionVectors
 from oprag.retrieval.rrf import rrf
 
-__all__ = ["Retriever", "Search"]
+__all__ = ["Search", "SearchKind"]
 
-Retriever = Literal["dense", "bm25", "hybrid"]
+SearchKind = Literal["dense", "bm25", "hybrid"]
 """How an index is searched: by the cosine of vectors, by the words of the question, or by both, fused by rank."""
 
 Scores = NDArray[np.floating[Any]]
 
 
 class Search:
-    """Finds chunks; what a retriever needs is made when it is first asked for.
+    """Finds chunks; what a kind of search needs is made when it is first asked for.
 
     Args:
         chunks: The chunks.
@@ -41,39 +41,39 @@ class Search:
         self._vectors = vectors
         self._questions = questions
 
-    def check(self, retriever: Any) -> None:
-        """Refuse a retriever that cannot be used here.
+    def check(self, kind: Any) -> None:
+        """Refuse a kind of search that cannot be used here.
 
         Raises:
-            OptionError: There is no such retriever, or it needs vectors and there are none.
+            OptionError: There is no such kind of search, or it needs vectors and there are none.
         """
-        check_choice("retriever", retriever, get_args(Retriever))
-        if retriever != "bm25" and self._questions is None:
+        check_choice("search", kind, get_args(SearchKind))
+        if kind != "bm25" and self._questions is None:
             raise OptionError(
-                f'retriever="{retriever}" needs vectors, and this index was made without an embedder; make it with '
-                'one, or use retriever="bm25"',
-                retriever,
+                f'search="{kind}" needs vectors, and this index was made without an embedder; make it with '
+                'one, or use search="bm25"',
+                kind,
             )
 
-    def hits(self, questions: Sequence[str], k: int, retriever: Retriever) -> list[list[Chunk]]:
+    def hits(self, questions: Sequence[str], k: int, kind: SearchKind) -> list[list[Chunk]]:
         """For each question the k best chunks, best first."""
         if not questions or not self._chunks:
             return [[] for _ in questions]
-        return [self._best(scores, k, retriever) for scores in self._scores(questions, retriever)]
+        return [self._best(scores, k, kind) for scores in self._scores(questions, kind)]
 
-    def _scores(self, questions: Sequence[str], retriever: Retriever) -> Iterable[Scores]:
+    def _scores(self, questions: Sequence[str], kind: SearchKind) -> Iterable[Scores]:
         """For each question the scores of all chunks."""
-        if retriever == "bm25" or self._questions is None:
+        if kind == "bm25" or self._questions is None:
             return map(self._by_words.scores, questions)
         cosines = self._by_cosine.scores(self._questions.of(questions))
-        if retriever == "dense":
+        if kind == "dense":
             return cosines
         by_words = map(self._by_words.scores, questions)
         return map(_fused, cosines, by_words)
 
-    def _best(self, scores: Scores, k: int, retriever: Retriever) -> list[Chunk]:
+    def _best(self, scores: Scores, k: int, kind: SearchKind) -> list[Chunk]:
         indices = top(scores, k)
-        if retriever == "bm25":
+        if kind == "bm25":
             # The others have no word of the question.
             indices = indices[scores[indices] > 0]
         hits: list[Chunk] = []

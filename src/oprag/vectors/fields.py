@@ -28,7 +28,7 @@ class VectorFields(OptionFields):
     embeddings: SkipValidation[Any] = Field(
         default=None,
         description="Embedding model: the framework's, or an oprag.Embedder. Thresholds use that of the searched store "
-        'or index by default; reciprocal and score="cosine" need it.',
+        'or index by default; reciprocal and rank_by="cosine" need it.',
         exclude=True,
         repr=False,
     )

@@ -473,7 +473,7 @@ def test_dropped_chunks_are_on_the_map_of_every_number_of_chunks(tmp_path):
         with opened_database(path).reading() as connection:
             kept = Kept(connection, "small")
             question = kept.questions()[0]
-            values = {"k": k, "max_candidates": None, "retriever": "dense", "store": "index"}
+            values = {"k": k, "max_candidates": None, "search": "dense", "store": "index"}
             assert len(kept.found(1, question.text, values)) == k
     page = page_of(write_report(path, tmp_path / "r.html", metric="evidence_coverage"))
     sides = page.section("questions").by_class("sides")
@@ -489,7 +489,7 @@ def test_chunks_of_another_embedder_are_not_on_the_map(tmp_path):
     path = ran(experiment(grid=grid, embedders=both), tmp_path / "r.db")
     with opened_database(path).reading() as connection:
         kept = Kept(connection, "small")
-        values = {"k": 4, "max_candidates": None, "retriever": "dense", "store": "index"}
+        values = {"k": 4, "max_candidates": None, "search": "dense", "store": "index"}
         # The file does not say for certain which of the two it was.
         assert kept.found(1, kept.questions()[0].text, values) == ()
 

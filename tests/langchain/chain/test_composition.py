@@ -275,7 +275,7 @@ def test_unknown_arguments_of_from_chain_type_are_refused():
         {"method": "reciprocal"},
         {"method": "self_route"},
         {"method": "long_context"},
-        {"method": "map_rerank", "score": "cosine"},
+        {"method": "map_rerank", "rank_by": "cosine"},
         {"method": "step_down", "inner_method": "step_down"},
         {"method": "step_down", "inner_method": "nonsense"},
         {"on_error": "ignore"},

@@ -251,7 +251,7 @@ class FewVectors:
 
 @both_sides
 async def test_embeddings_that_lose_texts(is_async: bool):
-    chain: Any = chain_of(Model(reply=by_step), method="map_rerank", score="cosine", embeddings=FewVectors())
+    chain: Any = chain_of(Model(reply=by_step), method="map_rerank", rank_by="cosine", embeddings=FewVectors())
     with pytest.raises(EmbeddingError, match="1 vectors for 4 texts"):
         await chain.ainvoke(QUESTION) if is_async else chain.invoke(QUESTION)
 

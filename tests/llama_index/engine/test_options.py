@@ -54,8 +54,8 @@ def test_unknown_options_are_refused(options: dict[str, Any]):
         ({"method": "stuf"}, "unknown method 'stuf'"),
         ({"method": None}, "method must be"),
         ({"method": "reciprocal"}, "needs embeddings"),
-        ({"method": "map_rerank", "score": "cosine"}, "needs embeddings"),
-        ({"method": "map_rerank", "score": "best"}, "score"),
+        ({"method": "map_rerank", "rank_by": "cosine"}, "needs embeddings"),
+        ({"method": "map_rerank", "rank_by": "best"}, "rank_by"),
         ({"method": "long_context"}, "read_source"),
         ({"method": "self_route"}, "read_source"),
         ({"method": "step_down", "inner_method": "step_down"}, "without end"),
@@ -315,13 +315,13 @@ async def test_reciprocal_keeps_the_answers_that_are_near_the_question(way: str,
 @pytest.mark.parametrize("embeddings", EMBEDDINGS, ids=lambda embeddings: type(embeddings).__name__)
 async def test_map_rerank_by_the_cosine(way: str, embeddings: Any):
     model = Model(reply=near_and_far)
-    engine = engine_of(model, method="map_rerank", score="cosine", embeddings=embeddings)
+    engine = engine_of(model, method="map_rerank", rank_by="cosine", embeddings=embeddings)
     assert (await run(engine, way))[0] == "happened on the voyage"
 
 
 @pytest.mark.parametrize("way", ["aquery", "astream"])
 async def test_embedding_models_are_asked_async(way: str):
-    engine = engine_of(Model(reply=near_and_far), method="map_rerank", score="cosine", embeddings=AsyncWords())
+    engine = engine_of(Model(reply=near_and_far), method="map_rerank", rank_by="cosine", embeddings=AsyncWords())
     assert (await run(engine, way))[0] == "happened on the voyage"
 
 

@@ -149,11 +149,11 @@ class Kept:
         if self._searches is None:
             self._searches = defaultdict(list)
             for key, embedder, depth, *place in self._connection.execute(
-                'SELECT key, embedder, depth, "index", question, retriever, store FROM retrievals'
+                'SELECT key, embedder, depth, "index", question, search, store FROM retrievals'
             ):
                 self._searches[tuple(place)].append((key, embedder, depth))
         depth = values.get("max_candidates") or values.get("k")
-        place = index, question, values.get("retriever", ""), values.get("store", "")
+        place = index, question, values.get("search", ""), values.get("store", "")
         # The exact index is searched once, for the largest number that a grid asks for: each context has the first.
         there = [
             (found, embedder, key)

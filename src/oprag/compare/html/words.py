@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 # Axes whose values say by themselves what they are.
-_BARE = ("data", "splitter", "embedder", "retriever", "store", "order", "method", "model")
+_BARE = ("data", "splitter", "embedder", "search", "store", "order", "method", "model")
 _UNITS = {"answer_likelihood": "nats per token", "answer_cosine": "cosine"}
 
 

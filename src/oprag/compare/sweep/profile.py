@@ -54,7 +54,7 @@ def profile_of(
 
 def retrieval_of(setting: Setting) -> str:
     """What a profile cannot hold, since it belongs to the index."""
-    names = ("splitter", "chunk_size", "chunk_overlap", "embedder", "retriever", "store")
+    names = ("splitter", "chunk_size", "chunk_overlap", "embedder", "search", "store")
     return ", ".join(f"{name}={setting.values[name]}" for name in names if setting.values.get(name) is not None)
 
 
