@@ -10,7 +10,7 @@ from pydantic import Field, SkipValidation
 
 from oprag.checks import descriptions
 from oprag.fields import OptionFields
-from oprag.methods.options import MethodOptions, OnError, Overflow, RankBy, as_options
+from oprag.methods.options import MethodOptions, OnError, Overflow, RankBy, as_method_options
 from oprag.methods.prompts import Prompts
 
 __all__ = ["METHOD_OPTIONS", "READ_SOURCE", "MethodFields"]
@@ -60,4 +60,4 @@ class MethodFields(OptionFields):
             OptionError: An option is invalid.
             PromptError: A prompt cannot be used.
         """
-        return as_options(None, {name: getattr(self, name) for name in METHOD_OPTIONS} | changes)
+        return as_method_options(None, {name: getattr(self, name) for name in METHOD_OPTIONS} | changes)

@@ -7,7 +7,7 @@ import pytest
 from oprag import OptionError, PromptError
 from oprag.masking import describe
 from oprag.methods import MethodOptions, Prompts
-from oprag.methods.options import as_options
+from oprag.methods.options import as_method_options
 
 WRONG = {
     "method": ["", None, 5, ("stuff",)],
@@ -119,17 +119,17 @@ def test_options_are_given_by_name_and_do_not_change():
 
 
 def test_changing_options():
-    changed = as_options(MethodOptions(variants=2), {"cite": True})
+    changed = as_method_options(MethodOptions(variants=2), {"cite": True})
     assert (changed.variants, changed.cite) == (2, True)
-    assert as_options(None, {}) == MethodOptions()
+    assert as_method_options(None, {}) == MethodOptions()
 
 
 @pytest.mark.parametrize(("name", "hint"), [("varaints", "did you mean 'variants'"), ("zzz", "expected one of method")])
 def test_an_unknown_option_is_refused(name, hint):
     with pytest.raises(OptionError, match=f"unknown option '{name}'; {hint}"):
-        as_options(None, {name: 1})
+        as_method_options(None, {name: 1})
 
 
 def test_a_wrong_change_is_refused():
     with pytest.raises(OptionError, match="variants must be"):
-        as_options(None, {"variants": 0})
+        as_method_options(None, {"variants": 0})

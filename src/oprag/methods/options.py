@@ -23,7 +23,7 @@ from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import Prompts, as_prompts
 
-__all__ = ["COLLAPSE_TOKENS", "MethodOptions", "OnError", "Overflow", "RankBy", "as_options"]
+__all__ = ["COLLAPSE_TOKENS", "MethodOptions", "OnError", "Overflow", "RankBy", "as_method_options"]
 
 RankBy = Literal["confidence", "cosine"]
 Overflow = Literal["error", "truncate_middle", "truncate_end"]
@@ -121,7 +121,7 @@ def _numbers(header: str) -> bool:
     return any(name == "number" for _, name, _, _ in Formatter().parse(header))
 
 
-def as_options(options: MethodOptions | None, changes: Mapping[str, Any]) -> MethodOptions:
+def as_method_options(options: MethodOptions | None, changes: Mapping[str, Any]) -> MethodOptions:
     """The options with these changed.
 
     Raises:

@@ -12,7 +12,7 @@ from oprag.assembly import OP_RAG_16K, ContextOptions, as_context_options
 from oprag.checks import check_names, plain
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.methods.options import MethodOptions, as_options
+from oprag.methods.options import MethodOptions, as_method_options
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.methods.template import TextTemplate
 from oprag.profile.counters import counter_name, counter_named
@@ -113,7 +113,7 @@ class Profile:
         Raises:
             OptionError: A change is unknown or cannot be.
         """
-        return as_options(None, {**self.method, **changes})
+        return as_method_options(None, {**self.method, **changes})
 
     def context_keywords(self, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The context options as keywords, its token counter loaded.
