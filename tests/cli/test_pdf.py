@@ -68,7 +68,7 @@ def test_a_passage_over_two_pages_says_where_it_begins_and_ends(book):
 
 def test_citations_lead_to_a_page(book, monkeypatch):
     monkeypatch.setitem(sys.modules, provider.MODULE, provider)
-    options = ("--search", "bm25", "--chunk-size", 12, "--k", 1, "--cite", "--llm", "groq:cranes")
+    options = ("--search", "bm25", "--chunk-size", 12, "--k", 1, "--cite", "--model", "groq:cranes")
     result = run("ask", book, "How many tons are lifted?", *options)
     assert result.exit_code == 0, result.output
     assert re.search(r"^\[1\] .*book\.pdf, page 4, characters \d+–\d+$", result.stdout, re.MULTILINE)
@@ -78,7 +78,7 @@ def test_the_whole_text_has_blank_lines_between_pages(book, monkeypatch):
     monkeypatch.setitem(sys.modules, provider.MODULE, provider)
     monkeypatch.setattr(provider.ChatGroq, "prompts", [])
     assert whole_texts(read_sources([str(book)])) == {str(book): "\n\n".join(PAGES)}
-    result = run("ask", book, "crane?", "--method", "long_context", "--k", 1, "--llm", "groq:cranes")
+    result = run("ask", book, "crane?", "--method", "long_context", "--k", 1, "--model", "groq:cranes")
     assert result.exit_code == 0, result.output
     assert "\n\n".join(PAGES) in provider.ChatGroq.prompts[0]
 

@@ -45,7 +45,7 @@ def saved(tmp_path):
 
 
 def run(command, *arguments):
-    model = ("--llm", "groq:cranes") if command == "ask" else ()
+    model = ("--model", "groq:cranes") if command == "ask" else ()
     return CliRunner().invoke(app, [str(one) for one in (command, *arguments, "--chunk-size", "12", *model)])
 
 

@@ -94,7 +94,7 @@ def test_an_unknown_search_is_refused(book, command, search):
 @pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
 def test_an_answer_reads_what_the_search_found(book, search):
     arguments = (book, QUESTION, "--k", 2, "--chunk-size", 30, "--search", search, "--json")
-    result = run("ask", *arguments, "--llm", "groq:cranes")
+    result = run("ask", *arguments, "--model", "groq:cranes")
     assert result.exit_code == 0, result.output
     (context,) = json.loads(result.stdout)["contexts"]
     expected = json.loads(run("context", *arguments).stdout)
@@ -102,7 +102,7 @@ def test_an_answer_reads_what_the_search_found(book, search):
 
 
 def test_answers_are_ranked_by_cosine_also_where_retrieval_embeds_nothing(book, embeddings):
-    options = ("--search", "bm25", "--embeddings", "cohere:words", "--chunk-size", 30, "--llm", "groq:cranes")
+    options = ("--search", "bm25", "--embeddings", "cohere:words", "--chunk-size", 30, "--model", "groq:cranes")
     result = run("ask", book, QUESTION, "--method", "map_rerank", "--rank-by", "cosine", *options)
     assert result.exit_code == 0, result.output
     assert embeddings.questions
@@ -174,7 +174,7 @@ def test_a_missing_bm25_says_what_to_install(book, monkeypatch):
 @pytest.mark.parametrize("command", ["context", "ask"])
 def test_embeddings_of_a_provider(book, embeddings, command):
     options = ("--embeddings", "cohere:words", "--chunk-size", 30, "--k", 2)
-    result = run(command, book, QUESTION, *options, *(("--llm", "groq:cranes") if command == "ask" else ()))
+    result = run(command, book, QUESTION, *options, *(("--model", "groq:cranes") if command == "ask" else ()))
     assert result.exit_code == 0, result.output
     assert "".join(embeddings.documents) == TEXT
     assert embeddings.questions == [QUESTION]
@@ -183,7 +183,7 @@ def test_embeddings_of_a_provider(book, embeddings, command):
 @pytest.mark.parametrize("command", ["context", "ask", "map"])
 def test_a_question_is_embedded_once_with_thresholds_too(book, embeddings, command):
     options = ("--embeddings", "cohere:words", "--similarity-threshold", 0.1, "--search", "hybrid")
-    result = run(command, book, QUESTION, *options, *(("--llm", "groq:cranes") if command == "ask" else ()))
+    result = run(command, book, QUESTION, *options, *(("--model", "groq:cranes") if command == "ask" else ()))
     assert result.exit_code == 0, result.output
     assert embeddings.questions == [QUESTION]
     assert "".join(embeddings.documents) == TEXT

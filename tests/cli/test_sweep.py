@@ -71,7 +71,7 @@ def test_without_a_model_the_contexts_are_scored(folder):
 
 def test_a_folder_of_data_and_no_profile(folder):
     write_data(folder / "data")
-    result = sweep("data", "--budgets", "20", "--sample", 2, "--profile", "none", "--results", "other.db")
+    result = sweep("data", "--budgets", "20", "--sample", 2, "--write-profile", "none", "--results", "other.db")
     assert result.exit_code == 0, result.output
     assert not (folder / "oprag.toml").exists()
     assert (folder / "other.db").exists()
@@ -230,7 +230,7 @@ def test_no_profile_takes_the_place_of_something_else(folder, profile, words):
     (folder / "theirs.toml").write_text("format = 1\n[tool.mine]\na = 1\n", encoding="utf-8")
     (folder / "locked").mkdir(mode=0o500)
     kept = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    check_refusal(sweep(*LEDGERS, "--budgets", "60", "--profile", profile), *words, code=2)
+    check_refusal(sweep(*LEDGERS, "--budgets", "60", "--write-profile", profile), *words, code=2)
     assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == kept
 
 
@@ -238,7 +238,7 @@ def test_a_profile_and_an_empty_file_are_replaced(folder):
     write_profile(Profile(context={"k": 3}), "mine.toml")
     (folder / "empty.toml").touch()
     for name in ("mine.toml", "empty.toml"):
-        result = sweep(*LEDGERS, "--budgets", "60", "--profile", name)
+        result = sweep(*LEDGERS, "--budgets", "60", "--write-profile", name)
         assert result.stderr.endswith(f"Profile: {name}, replaced\n")
         assert read_profile(name).context["token_budget"] == 60
 
@@ -248,7 +248,7 @@ def test_documents_of_a_folder_are_no_profile(folder):
     document = folder / "data" / "book0.md"
     before = document.read_bytes()
     check_refusal(
-        sweep("data", "--budgets", "20", "--profile", document), "is not a profile; refusing to overwrite", code=2
+        sweep("data", "--budgets", "20", "--write-profile", document), "is not a profile; refusing to overwrite", code=2
     )
     assert document.read_bytes() == before
 

@@ -41,7 +41,7 @@ def dead_address():
 
 
 def served(address):
-    return ("--llm", "openai:smollm2", "--base-url", f"{address}/v1", *SHORT)
+    return ("--model", "openai:smollm2", "--base-url", f"{address}/v1", *SHORT)
 
 
 def ask(book, *arguments):
@@ -170,14 +170,14 @@ def test_the_server_dies_while_it_writes(book):
 
 
 def test_a_key_that_is_missing_is_one_sentence(book):
-    with started(book, "--llm", "openai:gpt-5-mini") as process:
+    with started(book, "--model", "openai:gpt-5-mini") as process:
         code, stdout, stderr = finished(process)
     assert (code, stdout) == (2, "")
     assert re.fullmatch(r"Error: cannot use the model 'openai:gpt-5-mini': [^\n]*OPENAI_API_KEY[^\n]*\n", stderr)
 
 
 def test_the_packaged_model_answers(book):
-    with started(book, "--llm", "local", "--k", "2", "--token-budget", "300") as process:
+    with started(book, "--model", "local", "--k", "2", "--token-budget", "300") as process:
         code, stdout, stderr = finished(process)
     assert code == 0, stderr
     assert stdout.strip()

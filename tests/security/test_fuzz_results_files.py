@@ -69,8 +69,9 @@ def oprag(*arguments):
 
 
 def sweep(folder, results):
-    words = ["--splitter", "words", "--chunk-size", "8", "--budgets", "10,20,40", "--seeds", "1", "--profile", "none"]
-    return oprag("sweep", folder / "data" / "questions.jsonl", "--results", results, *words)
+    words = ["--splitter", "words", "--chunk-size", "8", "--budgets", "10,20,40", "--seeds", "1"]
+    files = ["--results", results, "--write-profile", "none"]
+    return oprag("sweep", folder / "data" / "questions.jsonl", *files, *words)
 
 
 def mutate(path, chance):

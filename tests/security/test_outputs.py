@@ -60,7 +60,7 @@ def outputs(folder, target):
     yield oprag("compare", experiment, "--parquet", target)
     yield oprag("report", folder / "harbour.db", "-o", target)
     yield oprag("map", book, "Which ship?", "--svg", target)
-    yield oprag("sweep", folder / "data" / "questions.jsonl", "--profile", target)
+    yield oprag("sweep", folder / "data" / "questions.jsonl", "--write-profile", target)
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def ask(
     files: Annotated[list[str], typer.Argument(help=FILES)],
     question: Annotated[str, typer.Argument(help="The question.")],
     profile: ProfilePath = None,
-    llm: Annotated[
+    model: Annotated[
         str,
         typer.Option(
             help="PROVIDER:MODEL, as LangChain's init_chat_model takes it, such as openai:gpt-5-mini or "
@@ -155,13 +155,13 @@ def ask(
     with clear_errors():
         check_question(question)
         methods = [] if compare is None else [name.strip() for name in compare.split(",")]
-        model = Model(llm, base_url, temperature, max_tokens)
+        chat_model = Model(model, base_url, temperature, max_tokens)
         settings = profile_for_answers(profile, options, how)
-        context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **model.defaults)
+        context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **chat_model.defaults)
         indexing = indexed.value()
         sources = read_sources(files, indexing)
         chain = make_chain(
-            model, sources, context_options, how.keywords(settings.method), indexing=indexing, methods=methods
+            chat_model, sources, context_options, how.keywords(settings.method), indexing=indexing, methods=methods
         )
         if compare is not None:
             comparison = chain.compare(question, methods, choices=choice or ())

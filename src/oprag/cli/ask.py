@@ -62,7 +62,7 @@ class Model:
         given = {"base_url": self.base_url, "temperature": self.temperature, "max_tokens": self.max_tokens}
         settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.name == LOCAL and self.base_url is not None:
-            raise OptionError(f"--base-url goes with PROVIDER:MODEL, and not with --llm {LOCAL}", self.base_url)
+            raise OptionError(f"--base-url goes with PROVIDER:MODEL, and not with --model {LOCAL}", self.base_url)
         return load_chat_model(self.name, settings, feature="oprag ask")
 
 

@@ -70,5 +70,5 @@ def check_profile_target(path: str, *others: str) -> None:
         OptionError: It has no name, cannot be written, is one of the others, or is no profile.
     """
     if not path.strip():
-        raise OptionError(f"--profile must name a file, or be none for nowhere, got {describe(path)}", path)
-    check_target(path, *others, kind=PROFILE, advice="name another file with --profile, or none")
+        raise OptionError(f"--write-profile must name a file, or be none for nowhere, got {describe(path)}", path)
+    check_target(path, *others, kind=PROFILE, advice="name another file with --write-profile, or none")

@@ -73,7 +73,11 @@ def sweep(
     metric: Annotated[str | None, typer.Option(help="What is scored; by default what fits the questions.")] = None,
     results: Annotated[str, typer.Option(help="The results file; the same command goes on with it.")] = "sweep.db",
     profile: Annotated[
-        str, typer.Option(help="Where the chosen setting is written, to be loaded by from_profile; none for nowhere.")
+        str,
+        typer.Option(
+            "--write-profile",
+            help="Where the chosen setting is written, to be loaded by from_profile; none for nowhere.",
+        ),
     ] = FILE_NAME,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Call a provider's model, which may cost money, without a question.")
