@@ -286,7 +286,7 @@ def _of_postprocessor(
     found: Found, kind: str, everything: Sequence[Chunk], embed_model: Any, chance: random.Random
 ) -> Any:
     postprocessor = OrderPreservingPostprocessor(
-        embeddings=embed_model, stitch=chance.random() < 0.3, **options_from(chance, neighbors=False)
+        embed_model=embed_model, stitch=chance.random() < 0.3, **options_from(chance, neighbors=False)
     )
     nodes = nodes_of(found, kind, everything, chance)
     processed = postprocessor.postprocess_nodes(nodes, query_bundle=QueryBundle(found.question))
@@ -325,7 +325,7 @@ def _of_engine(
     engine = OrderPreservingQueryEngine(
         llm=Model(log=log),
         retriever=FoundNodes(nodes_of(found, "offsets", everything, chance)),
-        embeddings=embed_model,
+        embed_model=embed_model,
         **_answering(method, texts, chance),
     )
     response = engine.query(found.question)

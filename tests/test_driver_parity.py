@@ -61,19 +61,21 @@ def reply(prompt: str, *, refuses: bool = True) -> str:
 def chain_of(**options: Any) -> tuple[OrderPreservingChain, LangChainModel]:
     model = LangChainModel(reply=options.pop("reply", reply))
     documents = [Document(text, metadata=metadata) for text, metadata in found()]
-    return OrderPreservingChain(llm=model, retriever=Found(documents=documents), **_given(options)), model
+    return OrderPreservingChain(
+        llm=model, retriever=Found(documents=documents), embeddings=WordEmbedder(), **_given(options)
+    ), model
 
 
 def engine_of(**options: Any) -> tuple[OrderPreservingQueryEngine, LlamaIndexModel]:
     model = LlamaIndexModel(reply=options.pop("reply", reply))
     nodes = [TextNode(text=text, metadata=metadata) for text, metadata in found()]
-    engine = OrderPreservingQueryEngine(llm=model, retriever=ListRetriever(ranked(nodes)), **_given(options))
+    retriever = ListRetriever(ranked(nodes))
+    engine = OrderPreservingQueryEngine(llm=model, retriever=retriever, embed_model=WordEmbedder(), **_given(options))
     return engine, model
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {
-        "embeddings": WordEmbedder(),
         "read_source": SOURCES,
         "answer_threshold": -1.0,
         "max_concurrency": 1,

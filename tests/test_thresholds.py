@@ -134,7 +134,11 @@ def test_no_threshold_looks_at_no_vector():
 @pytest.mark.parametrize(
     ("vector", "message"),
     [
-        pytest.param(None, "has no vector, and thresholds need one; give embeddings=", id="none"),
+        pytest.param(
+            None,
+            r"has no vector, and thresholds need one; give Chunk\(vector=...\), or an embedding model to",
+            id="none",
+        ),
         pytest.param([1.0, 2.0, 3.0], "has dimension 3, those before it have 2", id="another dimension"),
         pytest.param([0.0, 0.0], r"has no length \(all zeros\)", id="zeros"),
         pytest.param([np.nan, 1.0], "has values that are not finite", id="nan"),

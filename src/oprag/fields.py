@@ -40,7 +40,7 @@ HELP = descriptions(ContextOptions)
 OPTIONS = tuple(HELP)
 
 # Options that take an object of the framework, and are mistaken for each other.
-_CONFUSABLE = ("llm", "retriever", "vectorstore", "embeddings")
+_CONFUSABLE = ("llm", "retriever", "vectorstore", "embeddings", "embed_model")
 
 
 class _Signature:

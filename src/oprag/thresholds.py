@@ -52,7 +52,9 @@ def apply_thresholds(
             below = cosines < options.similarity_threshold - _TOLERANCE
     elif options.similarity_threshold is not None:
         raise EmbeddingError(
-            "similarity_threshold needs the vector of the question; give question_vector=, or embeddings=", None
+            "similarity_threshold needs the vector of the question; give question_vector=, or an embedding model to "
+            "the retriever",
+            None,
         )
     repeats = _repeats(vectors, below, options)
     unlike = set(np.flatnonzero(below).tolist())
@@ -137,7 +139,8 @@ def _stacked(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
 def _numbers(chunk: Chunk) -> NDArray[np.float32]:
     if chunk.vector is None:
         raise EmbeddingError(
-            f"a chunk ({chunk.label()}) has no vector, and thresholds need one; give embeddings= or Chunk(vector=...)",
+            f"a chunk ({chunk.label()}) has no vector, and thresholds need one; give Chunk(vector=...), or "
+            "an embedding model to the retriever",
             chunk,
         )
     try:

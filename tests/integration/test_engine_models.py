@@ -65,7 +65,7 @@ def engine(model_server, wire, retriever, node_embeddings, reference):
         return OrderPreservingQueryEngine(
             llm=openai_like(model_server, wire),
             retriever=retriever,
-            embeddings=node_embeddings,
+            embed_model=node_embeddings,
             read_source={"python-reference": reference},
             method=method,
             **HOW | ASSEMBLY | options,

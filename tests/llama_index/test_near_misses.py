@@ -76,7 +76,7 @@ INSTEAD = [
     (engine, "similarity_top_k", "use retriever=index.as_retriever(similarity_top_k=...)"),
     (engine, "filters", "use retriever=index.as_retriever(filters=...)"),
     (engine, "vector_store", "use retriever=VectorStoreIndex.from_vector_store(vector_store).as_retriever()"),
-    (engine, "embed_model", "use embeddings="),
+    (engine, "embeddings", "use embed_model="),
     (engine, "use_async", "aquery()"),
     (engine, "model", "use llm="),
     (retriever, "similarity_top_k", "use retriever=index.as_retriever(similarity_top_k=...)"),
@@ -90,7 +90,7 @@ INSTEAD = [
     (postprocessor, "docstore", "use read_neighbors=docstore"),
     (postprocessor, "num_nodes", "use neighbors="),
     (postprocessor, "retriever", "OrderPreservingRetriever(retriever=...)"),
-    (postprocessor, "embed_model", "use embeddings="),
+    (postprocessor, "embeddings", "use embed_model="),
 ]
 
 
@@ -147,9 +147,9 @@ def test_an_object_in_the_place_of_another_is_told_its_own(cls: Any, options: di
 
 
 def test_objects_in_their_own_place_are_taken():
-    assert OrderPreservingPostprocessor(index=INDEX, embeddings=EMBED_MODEL).index is INDEX
+    assert OrderPreservingPostprocessor(index=INDEX, embed_model=EMBED_MODEL).index is INDEX
     assert OrderPreservingRetriever(retriever=RETRIEVER, index=INDEX).index is INDEX
-    made = engine(index=INDEX, embeddings=EMBED_MODEL, node_postprocessors=[SimilarityPostprocessor()])
+    made = engine(index=INDEX, embed_model=EMBED_MODEL, node_postprocessors=[SimilarityPostprocessor()])
     assert made.retriever is RETRIEVER
 
 

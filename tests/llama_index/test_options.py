@@ -72,7 +72,7 @@ def test_same_names_and_defaults_as_assembly_but_for_stitch(component: type[Base
     defaults = {name: field.default for name, field in component.model_fields.items() if name in OPTIONS}
     assert defaults == OPTIONS | {"stitch": False}
     own = {"annotate", "retriever", "callback_manager", "object_map"}
-    for_vectors = {"embeddings", "vector_cache", "read_neighbors", "index"}
+    for_vectors = {"embed_model", "vector_cache", "read_neighbors", "index"}
     assert set(component.model_fields) - set(OPTIONS) <= own | for_vectors
 
 

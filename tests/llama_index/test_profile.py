@@ -200,7 +200,7 @@ def test_text_that_was_not_stitched_is_not_stitched_in_silence(index):
 
 
 def test_what_the_constructor_refuses_is_refused_with_a_note_of_the_profile(path):
-    with pytest.raises(ValidationError, match=r"index=|embeddings=|vectors") as caught:
+    with pytest.raises(ValidationError, match=r"index=|embed_model=|vectors") as caught:
         OrderPreservingPostprocessor.from_profile(path)
     assert caught.value.__notes__[0].startswith(f"{path} gives k=5, max_candidates=9")
     with pytest.raises(ValidationError, match="retriever"):

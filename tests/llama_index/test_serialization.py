@@ -75,7 +75,7 @@ def test_dict_and_back():
 
 def test_numbers_of_numpy_are_saved_as_those_of_python():
     given = OrderPreservingPostprocessor(
-        k=np.int64(3), redundancy_threshold=np.float32(0.5), embeddings=WordEmbedder(), min_chunks=np.int32(2)
+        k=np.int64(3), redundancy_threshold=np.float32(0.5), embed_model=WordEmbedder(), min_chunks=np.int32(2)
     )
     data = json.loads(given.to_json())
     assert (data["k"], data["redundancy_threshold"], data["min_chunks"]) == (3, 0.5, 2)

@@ -150,7 +150,7 @@ def test_a_postprocessor_reads_the_query_s_vector_and_those_of_its_index(index, 
 
 
 def test_a_postprocessor_with_a_model_alone_embeds_each_text_once(index, model):
-    postprocessor = OrderPreservingPostprocessor(embeddings=model, **BOTH)
+    postprocessor = OrderPreservingPostprocessor(embed_model=model, **BOTH)
     nodes = index.as_retriever(similarity_top_k=6).retrieve(QUESTION)
     model.forget()
     found = postprocessor.postprocess_nodes(nodes, query_str=QUESTION)
@@ -174,7 +174,7 @@ def test_similarity_needs_the_query(index):
 def test_nodes_are_embedded_with_their_metadata_as_llama_index_does(model):
     node = TextNode(text="Bread is baked.", metadata={"title": "Cooking", "chunk_index": 0, "file_name": "a"})
     node.excluded_embed_metadata_keys = ["chunk_index", "file_name"]
-    OrderPreservingPostprocessor(embeddings=model, redundancy_threshold=0.9).postprocess_nodes(
+    OrderPreservingPostprocessor(embed_model=model, redundancy_threshold=0.9).postprocess_nodes(
         [NodeWithScore(node=node)]
     )
     assert model._inner.documents == ["title: Cooking\n\nBread is baked."]
@@ -223,7 +223,7 @@ def test_behind_hyde(index, model):
 def test_another_model_than_that_of_the_index(index, model, ask):
     other = CountingModel(model_name="other")
     retriever = OrderPreservingRetriever(
-        retriever=index.as_retriever(similarity_top_k=6), embeddings=other, similarity_threshold=-1
+        retriever=index.as_retriever(similarity_top_k=6), embed_model=other, similarity_threshold=-1
     )
     ask(retriever)
     assert model.embedded == (1, 0)
@@ -233,7 +233,7 @@ def test_another_model_than_that_of_the_index(index, model, ask):
 def test_a_retriever_that_is_none_of_an_index_works_through_the_cache(index, model, ask):
     nodes = index.as_retriever(similarity_top_k=6).retrieve(QUESTION)
     model.forget()
-    retriever = OrderPreservingRetriever(retriever=ListRetriever(nodes), embeddings=model, **BOTH)
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(nodes), embed_model=model, **BOTH)
     assert kept(ask(retriever)) == ["0", "3", "5"]
     assert model.embedded == (1, 5)
     assert kept(ask(retriever)) == ["0", "3", "5"]
@@ -274,11 +274,11 @@ def test_a_file_needs_a_model_with_a_name(index, tmp_path):
 
     cache = VectorCache(tmp_path / "vectors.db")
     # An embedder of ours has a name by its nature.
-    OrderPreservingPostprocessor(embeddings=Nameless(), vector_cache=cache, redundancy_threshold=0.5)
+    OrderPreservingPostprocessor(embed_model=Nameless(), vector_cache=cache, redundancy_threshold=0.5)
     with pytest.raises(ValidationError, match=r"a cache in a file needs to know the model"):
-        OrderPreservingPostprocessor(embeddings=Opaque(model_name="a"), vector_cache=cache, redundancy_threshold=0.5)
+        OrderPreservingPostprocessor(embed_model=Opaque(model_name="a"), vector_cache=cache, redundancy_threshold=0.5)
     named = as_embedder(Opaque(model_name="a"), name="long")
-    OrderPreservingPostprocessor(embeddings=named, vector_cache=cache, redundancy_threshold=0.5)
+    OrderPreservingPostprocessor(embed_model=named, vector_cache=cache, redundancy_threshold=0.5)
 
 
 class Local(BaseEmbedding):
@@ -309,7 +309,7 @@ def test_models_that_differ_in_one_setting_share_no_vectors_in_a_file(tmp_path, 
     models = [Local(), Local(**change), Local(embed_batch_size=3)]
     for model in models:
         OrderPreservingPostprocessor(
-            embeddings=model, vector_cache=VectorCache(tmp_path / "vectors.db"), **BOTH
+            embed_model=model, vector_cache=VectorCache(tmp_path / "vectors.db"), **BOTH
         ).postprocess_nodes([NodeWithScore(node=node) for node in nodes_of()], query_str=QUESTION)
     assert [model._client.embedded for model in models] == [(1, 5), (1, 5), (0, 0)]
 
@@ -318,9 +318,9 @@ def test_a_file_needs_a_name_for_weights_that_were_loaded_with_settings_that_nob
     # HuggingFaceEmbedding keeps its SentenceTransformer in _model, and of its model_kwargs nothing else.
     options: dict[str, Any] = {"vector_cache": VectorCache(tmp_path / "vectors.db"), "redundancy_threshold": 0.5}
     model = Local(weights=object())
-    with pytest.raises(ValidationError, match=r"has settings that cannot be read; give it a name: embeddings=as_emb"):
-        OrderPreservingPostprocessor(embeddings=model, **options)
-    OrderPreservingPostprocessor(embeddings=as_embedder(model, name="words at revision 2"), **options)
+    with pytest.raises(ValidationError, match=r"has settings that cannot be read; give it a name: embed_model=as_emb"):
+        OrderPreservingPostprocessor(embed_model=model, **options)
+    OrderPreservingPostprocessor(embed_model=as_embedder(model, name="words at revision 2"), **options)
 
 
 @pytest.mark.parametrize("given_to", ["engine", "retriever", "both", "both-by-path"])
@@ -334,9 +334,9 @@ def test_an_engine_around_our_retriever_uses_the_cache_that_was_given(index, mod
         to_retriever = {} if given_to == "engine" else {"vector_cache": cache}
         again = VectorCache(str(path)) if given_to == "both-by-path" else cache
         to_engine = {} if given_to == "retriever" else {"vector_cache": again}
-        retriever = OrderPreservingRetriever(retriever=ListRetriever(nodes), embeddings=named, **to_retriever, **BOTH)
+        retriever = OrderPreservingRetriever(retriever=ListRetriever(nodes), embed_model=named, **to_retriever, **BOTH)
         engine = OrderPreservingQueryEngine(
-            llm=MockLLM(), retriever=retriever, embeddings=named, method="reciprocal", **to_engine
+            llm=MockLLM(), retriever=retriever, embed_model=named, method="reciprocal", **to_engine
         )
         engine.query(QUESTION)
         engine.model_copy(update={"passage_tokens": 512}).query(QUESTION)
@@ -366,9 +366,9 @@ def test_a_file_given_to_an_engine_needs_a_model_with_a_name(index, tmp_path, ou
     opaque = Opaque(model_name="a")
     retriever = OrderPreservingRetriever(retriever=index.as_retriever()) if ours else index.as_retriever()
     with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
-        OrderPreservingQueryEngine(retriever=retriever, embeddings=opaque, method="reciprocal", **options)
+        OrderPreservingQueryEngine(retriever=retriever, embed_model=opaque, method="reciprocal", **options)
     if ours:
-        over = OrderPreservingRetriever(retriever=index.as_retriever(), embeddings=opaque, **BOTH)
+        over = OrderPreservingRetriever(retriever=index.as_retriever(), embed_model=opaque, **BOTH)
         with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
             OrderPreservingQueryEngine(retriever=over, **options)
 
@@ -376,14 +376,16 @@ def test_a_file_given_to_an_engine_needs_a_model_with_a_name(index, tmp_path, ou
 def test_errors_name_the_node_and_the_model(index, model, ask):
     model._inner.fails_on = TEXTS[4]
     nodes = [NodeWithScore(node=node) for node in nodes_of()]
-    postprocessor = OrderPreservingPostprocessor(embeddings=model, redundancy_threshold=0.5)
+    postprocessor = OrderPreservingPostprocessor(embed_model=model, redundancy_threshold=0.5)
     with pytest.raises(EmbeddingError, match=r"failed on 5 texts, .* chunk .rank 0.* RuntimeError: out of"):
         postprocessor.postprocess_nodes(nodes)
 
 
 @pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
 def test_without_a_model_thresholds_are_refused_at_construction(options):
-    with pytest.raises(ValidationError, match="thresholds need vectors, and nothing makes them here; give embeddings="):
+    with pytest.raises(
+        ValidationError, match="thresholds need vectors, and nothing makes them here; give embed_model="
+    ):
         OrderPreservingPostprocessor(**options)
 
 
@@ -395,8 +397,8 @@ def test_what_is_no_part_is_refused(given, index):
         lambda **options: OrderPreservingRetriever(retriever=retriever, **options),
         lambda **options: OrderPreservingQueryEngine(llm=MockLLM(), retriever=retriever, **options),
     ):
-        with pytest.raises(ValidationError, match="embeddings must be a LlamaIndex embedding model"):
-            make(embeddings=given)
+        with pytest.raises(ValidationError, match="embed_model must be a LlamaIndex embedding model"):
+            make(embed_model=given)
         with pytest.raises(ValidationError, match=r"vector_cache must be an oprag\.VectorCache or None"):
             make(vector_cache=given)
         with pytest.raises(ValidationError, match="read_neighbors must be a docstore, or a function"):
@@ -411,7 +413,7 @@ def test_parts_are_left_out_when_a_postprocessor_is_saved(index):
     assert "index" not in data
     assert data["similarity_threshold"] == 0.4
     assert data["left_out"] == ["index"]
-    with pytest.warns(SerializationWarning, match="index"), pytest.raises(ValidationError, match="give embeddings="):
+    with pytest.warns(SerializationWarning, match="index"), pytest.raises(ValidationError, match="give embed_model="):
         OrderPreservingPostprocessor.from_dict(data)
     assert OrderPreservingPostprocessor.from_dict(data, index=index).similarity_threshold == 0.4
 
@@ -513,20 +515,20 @@ def test_models_that_call_themselves_unknown_do_not_share_vectors(tmp_path):
     cache = VectorCache()
     nodes = [NodeWithScore(node=node) for node in nodes_of()]
     for model in (first, second):
-        OrderPreservingPostprocessor(embeddings=model, vector_cache=cache, redundancy_threshold=0.99).postprocess_nodes(
-            nodes
-        )
+        OrderPreservingPostprocessor(
+            embed_model=model, vector_cache=cache, redundancy_threshold=0.99
+        ).postprocess_nodes(nodes)
         assert model.embedded == (0, 5)
     with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
         OrderPreservingPostprocessor(
-            embeddings=first, vector_cache=VectorCache(tmp_path / "vectors.db"), redundancy_threshold=0.5
+            embed_model=first, vector_cache=VectorCache(tmp_path / "vectors.db"), redundancy_threshold=0.5
         )
 
 
 def test_pictures_are_like_nothing_and_repeat_nothing(model):
     pictures = [ImageNode(image_path=f"{number}.png", metadata={"file_name": "album"}) for number in range(3)]
     nodes = [NodeWithScore(node=node) for node in [*pictures, *nodes_of()[:1], *nodes_of()[2:3]]]
-    postprocessor = OrderPreservingPostprocessor(embeddings=model, order="rank", **BOTH)
+    postprocessor = OrderPreservingPostprocessor(embed_model=model, order="rank", **BOTH)
     found = postprocessor.postprocess_nodes(nodes, query_str=QUESTION)
     assert [type(node.node).__name__ for node in found] == ["ImageNode"] * 3 + ["TextNode"]
     assert model.embedded == (1, 1)

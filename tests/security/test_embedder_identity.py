@@ -203,7 +203,7 @@ class Node(BaseEmbedding):
 )
 def test_a_model_of_llama_index_with_changed_settings_is_another_model(changed):
     cache, model = VectorCache(), Node()
-    postprocessor = OrderPreservingPostprocessor(embeddings=model, vector_cache=cache, redundancy_threshold=1.0)
+    postprocessor = OrderPreservingPostprocessor(embed_model=model, vector_cache=cache, redundancy_threshold=1.0)
     metadata = [{"file_name": "a", "chunk_index": number} for number in range(len(TEXTS))]
     nodes = [
         NodeWithScore(node=TextNode(text=text, metadata=about)) for text, about in zip(TEXTS, metadata, strict=True)

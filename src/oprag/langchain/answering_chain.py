@@ -19,8 +19,9 @@ from oprag.fields import OPTIONS, ContextFields, given_options
 from oprag.langchain.asking import Asked, ChainOutput, check_inputs, limit_of, merged, question_in, task_of
 from oprag.langchain.backend import Parts
 from oprag.langchain.embedder import as_embedder
+from oprag.langchain.embeddings_fields import EmbeddingsFields
 from oprag.langchain.messages import as_template
-from oprag.langchain.near_misses import CHAIN, HOW_TO_PASS
+from oprag.langchain.near_misses import CHAIN
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.runs import as_run
 from oprag.langchain.wrapped import without_retrievers
@@ -32,7 +33,7 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
-from oprag.vectors.fields import VectorFields, common_cache
+from oprag.vectors.fields import common_cache
 
 __all__ = ["AnsweringChain", "Inputs", "once"]
 
@@ -46,7 +47,7 @@ _OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type",
 _TAKEN = ("chat_history", "filter", "answers", *HELPERS)
 
 
-class AnsweringChain(VectorFields, MethodFields, ContextFields, RunnableSerializable[Inputs, dict[str, Any]]):
+class AnsweringChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSerializable[Inputs, dict[str, Any]]):
     """The parts of a chain, checked when it is made, and its work on one question."""
 
     # Frozen, since parts are checked and put together when the chain is made.
@@ -55,7 +56,6 @@ class AnsweringChain(VectorFields, MethodFields, ContextFields, RunnableSerializ
     )
 
     _near_misses: ClassVar = CHAIN
-    _how_to_pass: ClassVar = HOW_TO_PASS
 
     llm: SkipValidation[Runnable[Any, Any]] = Field(
         description="Any LangChain model, also one with retries, fallbacks or structured output."
@@ -106,7 +106,9 @@ class AnsweringChain(VectorFields, MethodFields, ContextFields, RunnableSerializ
         if isinstance(self.retriever, VectorStore):
             # None as well: a retriever over a store has other defaults.
             given |= {name: getattr(self, name) for name in OP_RAG_16K}
-        self._retriever = order_preserving(self.retriever, given, self._given_parts())
+        parts = {name: getattr(self, name) for name in ("embeddings", "vector_cache", "read_neighbors")}
+        parts = {name: value for name, value in parts.items() if value is not None}
+        self._retriever = order_preserving(self.retriever, given, parts)
         self._options = self._changed()
         retriever = self._searching()
         if retriever is not self._retriever:

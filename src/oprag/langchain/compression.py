@@ -7,14 +7,14 @@ from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.langchain.embedder import as_embedder
+from oprag.langchain.embeddings_fields import EmbeddingsFields
 from oprag.langchain.stores import adapter_of
-from oprag.vectors.fields import VectorFields
 from oprag.vectors.sources import StoreReader, VectorSources
 
 __all__ = ["sources_for"]
 
 
-def sources_for(parts: VectorFields, store: Any, search: Mapping[str, Any]) -> VectorSources:
+def sources_for(parts: EmbeddingsFields, store: Any, search: Mapping[str, Any]) -> VectorSources:
     """Where the vectors of documents come from.
 
     Args:

@@ -14,11 +14,11 @@ from oprag.errors import OptionError
 from oprag.fields import ContextFields
 from oprag.given import ContextInputs
 from oprag.langchain.documents import chunks_of, documents_of
-from oprag.langchain.near_misses import COMPRESSOR, HOW_TO_PASS
+from oprag.langchain.embeddings_fields import EmbeddingsFields
+from oprag.langchain.near_misses import COMPRESSOR
 from oprag.question import check_question
 from oprag.select import warn_about_few
 from oprag.steps import Steps, run_async, run_sync
-from oprag.vectors.fields import VectorFields
 
 if TYPE_CHECKING:
     from oprag.neighbors import NeighborReader
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["OrderPreservingCompressor"]
 
 
-class OrderPreservingCompressor(VectorFields, ContextFields, BaseDocumentCompressor):
+class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCompressor):
     """Puts documents into the order of their source; the last step of a compression pipeline.
 
     Ranks are the places in the given list, so it stands behind rerankers and filters: a later step that cuts the list
@@ -54,7 +54,6 @@ class OrderPreservingCompressor(VectorFields, ContextFields, BaseDocumentCompres
     )
 
     _near_misses: ClassVar = COMPRESSOR
-    _how_to_pass: ClassVar = HOW_TO_PASS
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:

@@ -52,4 +52,9 @@ def as_embedder(embeddings: Any, name: str | None = None) -> Any:
 
     asynchronous = has("aembed_query", "aembed_documents")
     kind = _AsyncLangChainEmbedder if asynchronous else LangChainEmbedder
-    return named(embeddings, name, kind if has("embed_query", "embed_documents") else None, "LangChain embeddings")
+    return named(
+        embeddings,
+        name,
+        kind if has("embed_query", "embed_documents") else None,
+        "embeddings must be LangChain embeddings",
+    )

@@ -11,10 +11,10 @@ from pydantic import ConfigDict, Field, model_validator
 from oprag.assembly import OP_RAG_16K
 from oprag.errors import OptionError
 from oprag.fields import ContextFields
-from oprag.langchain.near_misses import HOW_TO_PASS, RETRIEVER
+from oprag.langchain.embeddings_fields import EmbeddingsFields
+from oprag.langchain.near_misses import RETRIEVER
 from oprag.langchain.search import SearchType
 from oprag.langchain.wrapped import searched_by, unwrapped
-from oprag.vectors.fields import VectorFields
 
 if TYPE_CHECKING:
     from oprag.neighbors import NeighborReader
@@ -29,13 +29,12 @@ def with_store_defaults(kind: type[ContextFields], given: dict[str, Any]) -> dic
     return limits | given
 
 
-class WrappingRetriever(VectorFields, ContextFields, BaseRetriever):
+class WrappingRetriever(EmbeddingsFields, ContextFields, BaseRetriever):
     """The parts of a retriever around another one or around a vector store; see `OrderPreservingRetriever`."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
     _near_misses: ClassVar = RETRIEVER
-    _how_to_pass: ClassVar = HOW_TO_PASS
 
     retriever: RetrieverLike | None = Field(
         default=None, description="Any retriever; its documents are ranked by their place in the list."

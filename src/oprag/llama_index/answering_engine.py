@@ -98,8 +98,8 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
                 "node_postprocessors, and give its options to the engine",
                 self.node_postprocessors,
             )
-        if self.embeddings is not None:
-            as_embedder(self.embeddings)
+        if self.embed_model is not None:
+            as_embedder(self.embed_model)
         for postprocessor in self.node_postprocessors:
             if not isinstance(postprocessor, BaseNodePostprocessor):
                 raise OptionError(
@@ -110,8 +110,8 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
         check_bool("streaming", self.streaming)
         if isinstance(self.retriever, OrderPreservingRetriever):
             # The engine's own model serves its methods; one cache serves both.
-            theirs = [*given_options(self), *(name for name in self._given_parts() if name == "read_neighbors")]
-            theirs += [] if self.index is None else ["index"]
+            parts = [name for name in ("read_neighbors", "index") if getattr(self, name) is not None]
+            theirs = [*given_options(self), *parts]
             if theirs:
                 raise OptionError(
                     "the retriever is an OrderPreservingRetriever with options of its own; set "
@@ -121,8 +121,8 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
             self._compression()
         else:
             check_compression(self._compression(), self._context_options())
-        if self.embeddings is not None and self._is_given_a_cache:
-            self.cache_for(as_embedder(self.embeddings))
+        if self.embed_model is not None and self._is_given_a_cache:
+            self.cache_for(as_embedder(self.embed_model))
         refuse_filter("read_source", self.read_source)
         reader = as_reader(self.read_source)
         self._options = self._changed(reader)
@@ -144,9 +144,10 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
         options = self._method_options(prompts=as_prompts(self.prompts, partial(as_template, llm=self.llm)), **changes)
         check_needs(
             options,
-            embeddings=self.embeddings is not None,
+            embeddings=self._used_model() is not None,
             read_source=reader is not None,
             text=not isinstance(self.llm, StructuredLLM),
+            embedder_option=self._embedder_option,
         )
         options.numbered(self._assembly_now())
         return options
@@ -169,7 +170,7 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
             context_options,
             self._compression(),
             common_cache(self, given) if isinstance(given, OrderPreservingRetriever) else self.vector_cache,
-            self.embeddings,
+            self._used_model(),
             self._reader,
             options.prompts,
         )
@@ -180,6 +181,13 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
             cache = common_cache(self, self.retriever)
             return self.retriever.model_copy(update={"vector_cache": cache}).compression
         return self._compression_over(self._context_options(), self.retriever)
+
+    def _used_model(self) -> Any:
+        """The embedding model of the methods: the engine's, else that of its retriever."""
+        ours = isinstance(self.retriever, OrderPreservingRetriever)
+        if ours and self.embed_model is None:
+            return self.retriever.embed_model_over(self.retriever.retriever)  # type: ignore[attr-defined]
+        return self.embed_model_over(self.retriever)
 
     def _get_prompts(self) -> PromptDictType:
         return {name: shown_template(getattr(self._options.prompts, name)) for name in STEPS}

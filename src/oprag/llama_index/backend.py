@@ -48,7 +48,7 @@ class Parts:
         context_options: How contexts are made.
         compression: Where the vectors and the neighbours of nodes come from.
         cache: Where vectors are kept.
-        embeddings: The embedding model, or an `oprag.Embedder`, if there is one.
+        embed_model: The embedding model, or an `oprag.Embedder`, if there is one.
         reader: Reads whole sources, if they can be read.
         prompts: What prompts are made with.
         found: Contexts by their question; what is in it is not searched for again.
@@ -61,7 +61,7 @@ class Parts:
     context_options: ContextOptions
     compression: Compression
     cache: VectorCache
-    embeddings: BaseEmbedding | Any
+    embed_model: BaseEmbedding | Any
     reader: SourceReader | None
     prompts: Prompts
     found: dict[str, Context] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Parts:
         """A vector for each question, and one for each text, sync or async."""
         from oprag.vectors.once import embedded_together
 
-        embedder, cache = as_embedder(self.embeddings), self.cache
+        embedder, cache = as_embedder(self.embed_model), self.cache
         usable = cache.path is None or getattr(embedder, "lasting", True)
         return embedded_together(embedder, cache if usable else None, questions, texts)
 

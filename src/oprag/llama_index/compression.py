@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from llama_index.core import Settings
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
@@ -23,10 +24,12 @@ from oprag.llama_index.stores import Searched, adapter_of
 from oprag.neighbors import NeighborReader
 from oprag.render import Show
 from oprag.steps import Steps
-from oprag.vectors.fields import VectorFields
 from oprag.vectors.sources import StoreReader, VectorSources
 
-__all__ = ["Compression", "check_compression", "compression_of", "searched_by", "searched_in"]
+if TYPE_CHECKING:
+    from oprag.llama_index.index_fields import IndexFields
+
+__all__ = ["Compression", "check_compression", "compression_of", "model_of", "searched_by", "searched_in"]
 
 
 @dataclass(frozen=True)
@@ -90,14 +93,13 @@ class Compression:
 
 
 def compression_of(
-    context_options: ContextOptions, parts: VectorFields, searched: Searched | None, retriever: BaseRetriever | None
+    context_options: ContextOptions, parts: IndexFields, searched: Searched | None, retriever: BaseRetriever | None
 ) -> Compression:
     """Where vectors and neighbours of nodes come from, as far as they are needed.
 
     Args:
         context_options: The options.
-        parts: The embedding model, the cache and what reads neighbours, as they were given; those of the index by
-            default.
+        parts: The embedding model, the cache and what reads neighbours, as they were given.
         searched: Where nodes were found, if that is known.
         retriever: What finds them, if that is known: neighbours pass its filter.
 
@@ -110,13 +112,25 @@ def compression_of(
     reader = given if context_options.neighbors else None
     if not context_options.needs_vectors:
         return Compression(VectorSources(), reads_the_query=False, read_neighbors=reader)
-    embeddings, own = parts.embeddings, None if searched is None else searched.embed_model
-    used = own if embeddings is None else embeddings
+    own = None if searched is None else searched.embed_model
+    used = model_of(parts.embed_model, searched)
     embedder = None if used is None else as_embedder(used)
     cache = parts.cache_for(embedder)
     same = embedder is not None and own is not None and (used is own or as_embedder(own).name == embedder.name)
-    sources = VectorSources(embedder, cache, _reader(searched) if searched and same else None, _embedded_text)
+    sources = VectorSources(
+        embedder, cache, _reader(searched) if searched and same else None, _embedded_text, "embed_model"
+    )
     return Compression(sources, same, reader)
+
+
+def model_of(given: Any, searched: Searched | None) -> Any:
+    """The embedding model that was given, else that of the index, else that of `Settings` if one was set."""
+    if given is not None:
+        return given
+    if searched is not None and searched.embed_model is not None:
+        return searched.embed_model
+    # Asked for a model that nobody set, Settings would load that of OpenAI.
+    return None if Settings._embed_model is None else Settings.embed_model  # noqa: SLF001
 
 
 def check_compression(compression: Compression, context_options: ContextOptions) -> None:
@@ -126,7 +140,7 @@ def check_compression(compression: Compression, context_options: ContextOptions)
         OptionError: There is nothing that makes vectors, or nothing to read neighbours from.
     """
     if context_options.needs_vectors and compression.sources.embedder is None:
-        raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
+        raise OptionError("thresholds need vectors, and nothing makes them here; give embed_model=", None)
     if context_options.neighbors and compression.read_neighbors is None:
         raise OptionError(
             "neighbors needs read_neighbors=, a docstore or a function that returns the nodes around one. The docstore "

@@ -33,16 +33,16 @@ class LlamaIndexEmbedder(NamedEmbedder):
         return await self.embeddings.aget_text_embedding_batch(list(texts))
 
 
-def as_embedder(embeddings: Any, name: str | None = None) -> Any:
+def as_embedder(embed_model: Any, name: str | None = None) -> Any:
     """A LlamaIndex embedding model as an `oprag.Embedder`; one of those as it is.
 
     Args:
-        embeddings: A LlamaIndex embedding model, or an `oprag.Embedder`.
+        embed_model: A LlamaIndex embedding model, or an `oprag.Embedder`.
         name: What the model and its settings are called; vectors that are kept under one name must come from one model.
             By default its class, its model name, and a hash of its settings without secrets.
 
     Raises:
         OptionError: It cannot embed.
     """
-    wrap = LlamaIndexEmbedder if isinstance(embeddings, BaseEmbedding) else None
-    return named(embeddings, name, wrap, "a LlamaIndex embedding model")
+    wrap = LlamaIndexEmbedder if isinstance(embed_model, BaseEmbedding) else None
+    return named(embed_model, name, wrap, "embed_model must be a LlamaIndex embedding model")

@@ -13,13 +13,13 @@ HOW_TO_PASS = {
     "llama_index.BaseRetriever": ("retriever=retriever",),
     "llama_index.BaseQueryEngine": ("retriever=query_engine.retriever",),
     "llama_index.LLM": ("llm=llm",),
-    "llama_index.BaseEmbedding": ("embeddings=embed_model",),
+    "llama_index.BaseEmbedding": ("embed_model=embed_model",),
     "llama_index.BaseNodePostprocessor": ("node_postprocessors=[postprocessor]",),
 }
 
 _SHARED = {
     **NEAR_MISSES,
-    "embed_model": "use embeddings=",
+    "embeddings": "use embed_model=",
     "docstore": "use read_neighbors=docstore",
     "num_nodes": "use neighbors=",
     "vector_store": "use index=VectorStoreIndex.from_vector_store(vector_store)",

@@ -36,7 +36,8 @@ class OrderPreservingPostprocessor(IndexFields, ContextFields, BaseNodePostproce
             neither embedded nor shown to the model.
         index: For thresholds: the index that the nodes come from. Its store gives the vectors, and its embedding model
             makes those that are missing.
-        embeddings: An embedding model or an `oprag.Embedder`, in place of that of the index.
+        embed_model: An embedding model or an `oprag.Embedder`; by default that of the index, else
+            `Settings.embed_model` if you set it.
         vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
             it. They are used whatever the filter of the search, which a postprocessor does not see.
@@ -64,8 +65,8 @@ class OrderPreservingPostprocessor(IndexFields, ContextFields, BaseNodePostproce
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
-        if self.embeddings is not None:
-            as_embedder(self.embeddings)
+        if self.embed_model is not None:
+            as_embedder(self.embed_model)
         context_options = self._context_options()
         check_compression(self._compression_over(context_options), context_options)
         return self

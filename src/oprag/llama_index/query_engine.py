@@ -39,7 +39,8 @@ class OrderPreservingQueryEngine(FullAnswers):
         llm: The model; that of `Settings` by default.
         retriever: Any retriever. The options of an `OrderPreservingRetriever` are its own.
         node_postprocessors: What nodes go through before they are put in order, such as rerankers and cutoffs.
-        embeddings: An embedding model or an `oprag.Embedder`, for `reciprocal` and `rank_by="cosine"`.
+        embed_model: An embedding model or an `oprag.Embedder`, for thresholds, `reciprocal` and `rank_by="cosine"`; by
+            default that of the retriever or its index, else `Settings.embed_model` if you set it.
         vector_cache: Where vectors that were made are kept, those of the retriever too; that of an
             `OrderPreservingRetriever` by default, else 256 MiB in memory.
         read_source: Gives the whole text of a source, for `long_context` and `self_route`: a folder, a mapping of

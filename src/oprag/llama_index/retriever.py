@@ -45,8 +45,8 @@ class OrderPreservingRetriever(IndexFields, ContextFields, BaseRetriever):
         annotate: See `OrderPreservingPostprocessor`.
         index: For thresholds and neighbours: the index that the nodes come from, where the wrapped retriever is not one
             of an index itself; see `OrderPreservingPostprocessor`.
-        embeddings: For the thresholds, where vectors have to be made: an embedding model or an `oprag.Embedder`; that
-            of the wrapped retriever's index by default.
+        embed_model: For the thresholds, where vectors have to be made: an embedding model or an `oprag.Embedder`; by
+            default that of the wrapped retriever's index, else `Settings.embed_model` if you set it.
         vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
             it; by default the docstore of the index, if `retriever` is a `VectorIndexRetriever` without
@@ -88,8 +88,8 @@ class OrderPreservingRetriever(IndexFields, ContextFields, BaseRetriever):
                 "node no longer says how good it is; set its own options instead",
                 self.retriever,
             )
-        if self.embeddings is not None:
-            as_embedder(self.embeddings)
+        if self.embed_model is not None:
+            as_embedder(self.embed_model)
         context_options = self._context_options()
         check_compression(self.compression, context_options)
         return self

@@ -130,7 +130,14 @@ def find_method(name: str) -> Method:
         raise OptionError(f"unknown method {name!r}; there are {', '.join(method_names())}", name) from None
 
 
-def check_needs(options: MethodOptions, *, embeddings: bool, read_source: bool, text: bool = True) -> None:
+def check_needs(
+    options: MethodOptions,
+    *,
+    embeddings: bool,
+    read_source: bool,
+    text: bool = True,
+    embedder_option: str = "embeddings",
+) -> None:
     """Refuse a method that cannot work with what there is, before anything is spent.
 
     Args:
@@ -138,6 +145,7 @@ def check_needs(options: MethodOptions, *, embeddings: bool, read_source: bool, 
         embeddings: Whether there are embeddings.
         read_source: Whether whole sources can be read.
         text: Whether the model writes text, as far as that is known.
+        embedder_option: The option of the framework that takes the embedding model, for messages.
 
     Raises:
         OptionError: A method is unknown, cannot stand inside another one, or lacks what it needs.
@@ -154,14 +162,14 @@ def check_needs(options: MethodOptions, *, embeddings: bool, read_source: bool, 
         wanted.append((options.inner_method, inner.needs))
     used = [name for name, _ in wanted]
     if "map_rerank" in used and options.rank_by == "cosine" and not embeddings:
-        raise OptionError('rank_by="cosine" needs embeddings=', options.rank_by)
+        raise OptionError(f'rank_by="cosine" needs {embedder_option}=', options.rank_by)
     for name, needs in wanted:
         if "text" in needs and not text:
             raise OptionError(
                 f"method {name!r} reads what the model writes, and this model gives objects (structured output)", name
             )
         if "embeddings" in needs and not embeddings:
-            raise OptionError(f"method {name!r} needs embeddings=, to compare answers with the question", name)
+            raise OptionError(f"method {name!r} needs {embedder_option}=, to compare answers with the question", name)
         if "read_source" in needs and not read_source:
             raise OptionError(
                 f"method {name!r} reads whole sources, and needs read_source=: a folder, a mapping of source names to "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, SkipValidation, field_validator
 
@@ -10,9 +10,7 @@ from oprag.errors import OptionError
 from oprag.fields import OptionFields
 from oprag.vectors.cache import VectorCache
 
-__all__ = ["PARTS", "VectorFields", "common_cache"]
-
-PARTS = ("embeddings", "vector_cache", "read_neighbors")
+__all__ = ["VectorFields", "common_cache"]
 
 
 class _OwnCache(VectorCache):
@@ -23,15 +21,11 @@ class _OwnCache(VectorCache):
 
 
 class VectorFields(OptionFields):
-    """Where vectors and neighbours come from."""
+    """Where vectors and neighbours come from; each framework adds the embedding model, under its own word."""
 
-    embeddings: SkipValidation[Any] = Field(
-        default=None,
-        description="Embedding model: the framework's, or an oprag.Embedder. Thresholds use that of the searched store "
-        'or index by default; reciprocal and rank_by="cosine" need it.',
-        exclude=True,
-        repr=False,
-    )
+    _embedder_option: ClassVar[str]
+    """The option that takes the embedding model, for messages."""
+
     # A field and no private state: what makes the object again, as configurable fields do, hands it on.
     vector_cache: SkipValidation[Any] = Field(
         default_factory=_OwnCache,
@@ -56,10 +50,6 @@ class VectorFields(OptionFields):
             raise OptionError(f"vector_cache must be an oprag.VectorCache or None, got {type(value).__name__}", value)
         return value
 
-    def _given_parts(self) -> dict[str, Any]:
-        """These fields, for something that is made with them."""
-        return {name: value for name in PARTS if (value := getattr(self, name)) is not None}
-
     @property
     def _is_given_a_cache(self) -> bool:
         return not isinstance(self.vector_cache, _OwnCache)
@@ -72,11 +62,12 @@ class VectorFields(OptionFields):
         """
         cache: VectorCache = self.vector_cache
         if cache.path is not None and embedder is not None and not getattr(embedder, "lasting", True):
+            option = self._embedder_option
             raise OptionError(
                 f"a cache in a file needs to know the model, and {embedder.name.partition(' ')[0]} does not say which "
-                "one it is, or has settings that cannot be read; give it a name: embeddings=as_embedder(embeddings, "
+                f"one it is, or has settings that cannot be read; give it a name: {option}=as_embedder({option}, "
                 'name="...")',
-                self.embeddings,
+                getattr(self, option),
             )
         return cache
 

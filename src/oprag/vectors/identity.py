@@ -244,14 +244,14 @@ class NamedEmbedder:
         return self.given_name is not None or identity_of(self.embeddings).lasting
 
 
-def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str | None], Any] | None, expected: str) -> Any:
+def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str | None], Any] | None, rule: str) -> Any:
     """Embeddings of a framework as an `Embedder` with a name; an `Embedder` as it is.
 
     Args:
         embeddings: What embeds.
         name: What the caller calls it.
         wrap: Makes an `Embedder` of it and that name; None where it cannot embed.
-        expected: What should have been given, for the message.
+        rule: What must be given under which option, for the message.
 
     Raises:
         OptionError: It cannot embed, or has another name already.
@@ -263,5 +263,5 @@ def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str | None], A
             raise OptionError(f"this embedder has the name {embeddings.name!r} already, got {describe(name)}", name)
         return embeddings
     if wrap is None:
-        raise OptionError(f"embeddings must be {expected}, got {type(embeddings).__name__}", embeddings)
+        raise OptionError(f"{rule}, got {type(embeddings).__name__}", embeddings)
     return wrap(embeddings, name)

@@ -53,7 +53,9 @@ def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.f
         EmbeddingError: There is no embedder, it fails, or its vector cannot be used.
     """
     if sources.embedder is None:
-        raise EmbeddingError("similarity_threshold needs the vector of the question; give embeddings=", None)
+        raise EmbeddingError(
+            f"similarity_threshold needs the vector of the question; give {sources.embedder_option}=", None
+        )
     vectors = yield from embedded_once(sources.embedder, sources.cache, "question", {question: question})
     return vectors[question].vector
 
@@ -139,7 +141,7 @@ def _made(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[dict[int, Kn
         where = "" if sources.store is None else f" in the store {sources.store.name}"
         raise EmbeddingError(
             f"{len(chunks)} of the retrieved chunks have no vector{where}, the first one is {chunk.label()}; give "
-            "embeddings=, which makes them",
+            f"{sources.embedder_option}=, which makes them",
             chunk,
         )
     of_text: dict[str, list[Chunk]] = {}

@@ -52,12 +52,14 @@ class VectorSources:
         cache: Vectors that were made before.
         store: The store that the chunks came from, if it gives vectors of the same embedder.
         text_of: The text of a chunk that is embedded; a framework may put more into it than the chunk's own.
+        embedder_option: The option of the framework that takes the embedder, for messages.
     """
 
     embedder: Any = None
     cache: VectorCache | None = None
     store: StoreReader | None = None
     text_of: Callable[[Chunk], str] = lambda chunk: chunk.text
+    embedder_option: str = "embeddings"
 
     @property
     def name(self) -> str:

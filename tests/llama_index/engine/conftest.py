@@ -266,7 +266,7 @@ def engine_of(model: Any, count: int = 4, **options: Any) -> OrderPreservingQuer
 def full_engine(model: Any, method: str, **options: Any) -> OrderPreservingQueryEngine:
     """An engine that has what any method needs."""
     given: dict[str, Any] = {
-        "embeddings": WordEmbedder(),
+        "embed_model": WordEmbedder(),
         "read_source": {SOURCE: BOOK},
         "answer_threshold": -1.0,
     } | options

@@ -211,7 +211,7 @@ class NoVectors(HashedWords):
 
 @every_way
 async def test_errors_of_an_embedding_model_are_its_own(way: str):
-    engine = full_engine(Model(reply=by_step), "reciprocal", embeddings=NoVectors())
+    engine = full_engine(Model(reply=by_step), "reciprocal", embed_model=NoVectors())
     with pytest.raises(LookupError, match="no vectors"):
         await run(engine, way)
 

@@ -53,8 +53,8 @@ def test_unknown_options_are_refused(options: dict[str, Any]):
     [
         ({"method": "stuf"}, "unknown method 'stuf'"),
         ({"method": None}, "method must be"),
-        ({"method": "reciprocal"}, "needs embeddings"),
-        ({"method": "map_rerank", "rank_by": "cosine"}, "needs embeddings"),
+        ({"method": "reciprocal"}, "needs embed_model="),
+        ({"method": "map_rerank", "rank_by": "cosine"}, "needs embed_model="),
         ({"method": "map_rerank", "rank_by": "best"}, "rank_by"),
         ({"method": "long_context"}, "read_source"),
         ({"method": "self_route"}, "read_source"),
@@ -71,7 +71,7 @@ def test_unknown_options_are_refused(options: dict[str, Any]):
         ({"passage_tokens": 0}, "passage_tokens"),
         ({"prompts": {"anwser": "x"}}, "no prompt 'anwser'"),
         ({"prompts": "x"}, "prompts must be a mapping"),
-        ({"embeddings": "small"}, "embedding model"),
+        ({"embed_model": "small"}, "embedding model"),
         ({"retriever": "x"}, "BaseRetriever, got str"),
         ({"cite": True, "header": str}, "cannot be a function"),
     ],
@@ -301,10 +301,10 @@ def near_and_far(prompt: str) -> str:
 
 
 @every_way
-@pytest.mark.parametrize("embeddings", EMBEDDINGS, ids=lambda embeddings: type(embeddings).__name__)
-async def test_reciprocal_keeps_the_answers_that_are_near_the_question(way: str, embeddings: Any):
+@pytest.mark.parametrize("embed_model", EMBEDDINGS, ids=lambda embed_model: type(embed_model).__name__)
+async def test_reciprocal_keeps_the_answers_that_are_near_the_question(way: str, embed_model: Any):
     model = Model(reply=near_and_far)
-    engine = engine_of(model, method="reciprocal", variants=3, embeddings=embeddings)
+    engine = engine_of(model, method="reciprocal", variants=3, embed_model=embed_model)
     text, _ = await run(engine, way)
     assert text == "The last word."
     assert "Question: Who cooked?\nAnswer: What happened on the voyage?" in model.prompts[-1]
@@ -312,16 +312,16 @@ async def test_reciprocal_keeps_the_answers_that_are_near_the_question(way: str,
 
 
 @every_way
-@pytest.mark.parametrize("embeddings", EMBEDDINGS, ids=lambda embeddings: type(embeddings).__name__)
-async def test_map_rerank_by_the_cosine(way: str, embeddings: Any):
+@pytest.mark.parametrize("embed_model", EMBEDDINGS, ids=lambda embed_model: type(embed_model).__name__)
+async def test_map_rerank_by_the_cosine(way: str, embed_model: Any):
     model = Model(reply=near_and_far)
-    engine = engine_of(model, method="map_rerank", rank_by="cosine", embeddings=embeddings)
+    engine = engine_of(model, method="map_rerank", rank_by="cosine", embed_model=embed_model)
     assert (await run(engine, way))[0] == "happened on the voyage"
 
 
 @pytest.mark.parametrize("way", ["aquery", "astream"])
 async def test_embedding_models_are_asked_async(way: str):
-    engine = engine_of(Model(reply=near_and_far), method="map_rerank", rank_by="cosine", embeddings=AsyncWords())
+    engine = engine_of(Model(reply=near_and_far), method="map_rerank", rank_by="cosine", embed_model=AsyncWords())
     assert (await run(engine, way))[0] == "happened on the voyage"
 
 
@@ -329,7 +329,7 @@ async def test_embedding_models_are_asked_async(way: str):
 async def test_the_packaged_embedder(is_async: bool):
     from oprag import LocalEmbedder
 
-    engine = engine_of(Model(reply=near_and_far), method="reciprocal", variants=3, embeddings=LocalEmbedder())
+    engine = engine_of(Model(reply=near_and_far), method="reciprocal", variants=3, embed_model=LocalEmbedder())
     answer = await engine.aanswer(QUESTION) if is_async else engine.answer(QUESTION)
     (chosen,) = [one for one in answer.answers if one.chosen]
     assert chosen.question == "Who cooked?"

@@ -1,0 +1,72 @@
+"""Messages name the option for the embedding model by the word of the framework in which they appear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.language_models import FakeListChatModel
+from llama_index.core import Settings
+from llama_index.core.llms import MockLLM
+from pydantic import ValidationError
+
+from oprag import VectorCache
+from oprag.langchain import OrderPreservingChain
+from oprag.llama_index import OrderPreservingQueryEngine
+from tests.helpers import WordEmbedder
+from tests.langchain.chain.conftest import Found
+from tests.llama_index.conftest import ListRetriever
+
+
+def chain(**options: Any) -> Any:
+    return OrderPreservingChain(llm=FakeListChatModel(responses=["x"]), retriever=Found(documents=[]), **options)
+
+
+def engine(**options: Any) -> Any:
+    return OrderPreservingQueryEngine(llm=MockLLM(), retriever=ListRetriever([]), **options)
+
+
+class Nameless(WordEmbedder):
+    """One whose name means nothing in another process."""
+
+    lasting = False
+
+
+BOTH = [pytest.param(chain, "embeddings", id="langchain"), pytest.param(engine, "embed_model", id="llama_index")]
+
+
+@pytest.mark.parametrize(("make", "option"), BOTH)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "reciprocal"}, "method 'reciprocal' needs {}=, to compare answers with the question"),
+        ({"method": "map_rerank", "rank_by": "cosine"}, 'rank_by="cosine" needs {}='),
+        ({"similarity_threshold": 0.5}, "thresholds need vectors, and nothing makes them here; give {}="),
+    ],
+    ids=["reciprocal", "cosine", "threshold"],
+)
+def test_a_missing_model(make, option, options, message, monkeypatch):
+    monkeypatch.setattr(Settings, "_embed_model", None)
+    with pytest.raises(ValidationError) as caught:
+        make(**options)
+    assert message.format(option) in str(caught.value)
+
+
+@pytest.mark.parametrize(("make", "option"), BOTH)
+def test_what_is_not_a_model(make, option):
+    with pytest.raises(ValidationError, match=f"{option} must be"):
+        make(**{option: "small"})
+
+
+@pytest.mark.parametrize(("make", "option"), BOTH)
+def test_a_model_without_a_name(make, option, tmp_path):
+    with pytest.raises(ValidationError, match=rf"give it a name: {option}=as_embedder\({option}, name="):
+        make(**{option: Nameless()}, vector_cache=VectorCache(tmp_path / "vectors.db"), similarity_threshold=0.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "option", "instead"), [(chain, "embedding", "embeddings"), (engine, "embeddings", "embed_model")]
+)
+def test_another_word_is_told_the_right_one(make, option, instead):
+    with pytest.raises(ValidationError, match=f"unknown option '{option}'; .*use {instead}="):
+        make(**{option: WordEmbedder()})
