@@ -31,8 +31,8 @@ class IndexFields(VectorFields):
     )
     embed_model: SkipValidation[Any] = Field(
         default=None,
-        description='LlamaIndex embedding model, or an oprag.Embedder, for thresholds, reciprocal and rank_by="cosine"; by '
-        "default that of the index, else Settings.embed_model if you set it.",
+        description="LlamaIndex embedding model, or an oprag.Embedder, for thresholds, reciprocal and "
+        'rank_by="cosine"; by default that of the index, else Settings.embed_model if you set it.',
         exclude=True,
         repr=False,
     )
