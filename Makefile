@@ -34,7 +34,7 @@ floors: | $(BIN)/python
 	.ci/floors
 
 nightly: $(VENV)/dev.done fuzz floors
-	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/test_properties.py
+	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/core/test_properties.py
 
 fuzz: $(VENV)/dev.done
 	OPRAG_FUZZ_CASES=10000 $(BIN)/pytest --numprocesses auto --dist loadfile tests/security/test_fuzz_*.py

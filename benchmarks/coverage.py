@@ -14,7 +14,7 @@ from benchmarks.data_sets import DataSet, Question, read_set
 from benchmarks.minilm import minilm
 from benchmarks.result import Result, Table, main
 from oprag import DocumentIndex, DualEncoder, Embedder, LocalEmbedder
-from oprag.retrieval.search import SearchKind
+from oprag.index.document_index import SearchKind
 
 SETS = ("chroma_spans", "cuad_leval", "fairytaleqa_books", "qmsum")
 KS = (8, 16, 32, 64, 128)

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.texts import document
-from oprag.retrieval.search import SearchKind
+from oprag.index.document_index import SearchKind
 
 WORDS = 150_000
 RUNS = 7

@@ -21,12 +21,12 @@ import oprag.llama_index
 from docs.example_code import EXAMPLES, example_block
 from docs.help_texts import help_texts
 from oprag import ContextOptions, approximate_tokens
-from oprag.checks import descriptions
 from oprag.compare import metrics
 from oprag.compare.axes import axes
 from oprag.compare.scoring import METRICS
 from oprag.fields import ContextFields
 from oprag.methods import MethodOptions
+from oprag.options import descriptions
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

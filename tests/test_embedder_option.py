@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from oprag import VectorCache
 from oprag.langchain import OrderPreservingChain
 from oprag.llama_index import OrderPreservingQueryEngine
+from tests.adapters.langchain.chain.conftest import Found
+from tests.adapters.llama_index.conftest import ListRetriever
 from tests.helpers import WordEmbedder
-from tests.langchain.chain.conftest import Found
-from tests.llama_index.conftest import ListRetriever
 
 
 def chain(**options: Any) -> Any:

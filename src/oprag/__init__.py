@@ -3,12 +3,10 @@
 from typing import TYPE_CHECKING
 
 from oprag._version import __version__
-from oprag.arrange import arrange
-from oprag.assembly import OP_RAG, ContextOptions
-from oprag.build import build_context
-from oprag.chunk import Chunk, Span
-from oprag.context import Context
-from oprag.drop import Drop
+from oprag.assembly.order import arrange
+from oprag.assembly.stitch import Passage
+from oprag.chunk import Chunk, Drop, Position, PositionKind, Span
+from oprag.context import Context, build_context
 from oprag.errors import (
     BudgetError,
     CacheError,
@@ -43,9 +41,8 @@ from oprag.errors import (
     UntrustedExperimentError,
 )
 from oprag.lazy import loader, shown_in
-from oprag.place import SourceReport
-from oprag.rung import Position, PositionKind
-from oprag.stitch import Passage
+from oprag.options import OP_RAG, ContextOptions
+from oprag.positions.placing import SourceReport
 from oprag.tokens import approximate_tokens
 
 __all__ = [
@@ -109,28 +106,27 @@ __all__ = [
 
 # Loaded when asked for: an application that only retrieves needs neither NumPy nor these.
 _LOADED_LATER = {
-    "DocumentIndex": "oprag.retrieval.index",
-    "DualEncoder": "oprag.embed",
-    "Embedder": "oprag.embed",
-    "LocalEmbedder": "oprag.local",
-    "Located": "oprag.locate",
-    "TokenWindow": "oprag.retrieval.split",
-    "VectorCache": "oprag.vectors.cache",
-    "locate_positions": "oprag.locate",
-    "neighbors_among": "oprag.around",
-    "split_recursive": "oprag.retrieval.recursive",
-    "split_tokens": "oprag.retrieval.split",
+    "DocumentIndex": "oprag.index.document_index",
+    "DualEncoder": "oprag.embedding.embedder",
+    "Embedder": "oprag.embedding.embedder",
+    "LocalEmbedder": "oprag.embedding.static",
+    "Located": "oprag.positions.locate",
+    "TokenWindow": "oprag.index.splitting",
+    "VectorCache": "oprag.embedding.cache",
+    "locate_positions": "oprag.positions.locate",
+    "neighbors_among": "oprag.assembly.neighbors",
+    "split_recursive": "oprag.index.splitting",
+    "split_tokens": "oprag.index.splitting",
 }
 
 if TYPE_CHECKING:
-    from oprag.around import neighbors_among
-    from oprag.embed import DualEncoder, Embedder
-    from oprag.local import LocalEmbedder
-    from oprag.locate import Located, locate_positions
-    from oprag.retrieval.index import DocumentIndex
-    from oprag.retrieval.recursive import split_recursive
-    from oprag.retrieval.split import TokenWindow, split_tokens
-    from oprag.vectors.cache import VectorCache
+    from oprag.assembly.neighbors import neighbors_among
+    from oprag.embedding.cache import VectorCache
+    from oprag.embedding.embedder import DualEncoder, Embedder
+    from oprag.embedding.static import LocalEmbedder
+    from oprag.index.document_index import DocumentIndex
+    from oprag.index.splitting import TokenWindow, split_recursive, split_tokens
+    from oprag.positions.locate import Located, locate_positions
 
 
 for _name in __all__:

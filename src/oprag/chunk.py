@@ -1,15 +1,61 @@
-"""What was retrieved: a chunk of a source."""
+"""A position, and how it is known."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import pairwise
 from numbers import Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from oprag.errors import ChunkError
 from oprag.masking import describe, listed
-from oprag.rung import Position
+from oprag.positions.values import Key
+
+__all__ = ["NOWHERE", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span"]
+
+
+class PositionKind(IntEnum):
+    """How a position is known, best first."""
+
+    KEY = 0
+    """Named by the caller with `position_key`."""
+    STAMPED = 1
+    """An ordinal stamped at ingestion, such as `chunk_index`."""
+    PAGE_OFFSET = 2
+    """A page, and a character offset on it."""
+    OFFSET = 3
+    """A character offset."""
+    LINKS = 4
+    """PREVIOUS/NEXT links, as far as they connect."""
+    PAGE = 5
+    """A page, a row or another single number that several chunks may share."""
+    NONE = 6
+    """Nothing: `on_missing_position` says where such a chunk stands."""
+
+
+class Position(NamedTuple):
+    """Where a chunk stands in its source.
+
+    Attributes:
+        key: Sorts the chunks of one source; empty when nothing is known. Comparable inside one source alone.
+        kind: How it is known.
+        field: The metadata keys that it was read from.
+    """
+
+    key: Key
+    kind: PositionKind
+    field: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known."""
+        return self.kind is not PositionKind.NONE
+
+
+NOWHERE = Position((), PositionKind.NONE)
+"""What a chunk has of which nothing is known."""
+
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,8 +65,6 @@ if TYPE_CHECKING:
 else:
     # NumPy is not loaded for a name in an annotation.
     Vector = Any
-
-__all__ = ["Chunk", "Span"]
 
 
 _NO_METADATA: Mapping[str, Any] = MappingProxyType({})
@@ -46,8 +90,7 @@ class Chunk:
     """A retrieved piece of a source.
 
     Only `text` and `rank` are needed. `source`, `position` and `span` are usually left empty and read from `metadata`
-    (see `oprag.position`); the chunks of a `Context` have them filled in. Its repr is one line with the start of the
-    text.
+    (see `oprag.positions`); the chunks of a `Context` have them filled in. Its repr is one line.
 
     Attributes:
         text: The text of the chunk.
@@ -228,3 +271,33 @@ def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
 
 def _rank(chunk: Chunk) -> int:
     return chunk.rank
+
+
+DropReason = Literal[
+    "max_candidates",
+    "duplicate",
+    "on_missing_position",
+    "similarity_threshold",
+    "redundancy_threshold",
+    "k",
+    "token_budget",
+]
+
+
+class Drop(NamedTuple):
+    """A retrieved chunk that is not in the context, and why.
+
+    Attributes:
+        chunk: The chunk.
+        reason: The option that left it out, or "duplicate".
+        figure: What decided: the limit for `max_candidates` and `k`, the rank of the kept twin for a duplicate, the
+            cosine for a threshold, the tokens that the chunk needed for `token_budget`; None where there is none.
+        detail: The same in words.
+        twin: The rank of the better-ranked chunk that this one repeats, for a duplicate and for `redundancy_threshold`.
+    """
+
+    chunk: Chunk
+    reason: DropReason
+    figure: int | float | None
+    detail: str
+    twin: int | None = None

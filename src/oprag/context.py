@@ -1,23 +1,76 @@
-"""The finished context, and everything that is known about how it came to be."""
+"""What a context is made of."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from oprag.assembly import ContextOptions
-from oprag.chunk import Chunk, counted
-from oprag.drop import Drop
+from oprag.assembly.budget import fit, lay_out
+from oprag.assembly.neighbors import NeighborReader, fill_in
+from oprag.assembly.render import Show, render
+from oprag.assembly.select import select
+from oprag.assembly.stitch import Passage
+from oprag.chunk import Chunk, Drop, Vector, counted, sorted_by_rank
 from oprag.errors import EmbeddingError, OptionError
-from oprag.given import ContextInputs
-from oprag.place import SourceReport
-from oprag.render import render
-from oprag.stitch import Passage
+from oprag.options import ContextOptions, as_context_options
+from oprag.positions.placing import Placed, SourceReport, place, warn_about
+from oprag.positions.values import finite
+from oprag.steps import Step, Steps
 from oprag.tokens import approximate_tokens, count
-from oprag.values import finite
 
-__all__ = ["Context"]
+__all__ = ["Context", "ContextInputs", "assemble", "assembling", "build_context"]
+
+
+@dataclass(frozen=True, eq=False)
+class ContextInputs:
+    """Everything that the assembly takes beside its options, so that it can be done again with others.
+
+    Attributes:
+        chunks: All chunks that were retrieved, best first.
+        question_vector: The vector of the question, of shape (dimension,), where it is known.
+        read_neighbors: Gives the chunks around one, where they can be had.
+        show: Writes a passage as the framework will show it; what the token budget then counts.
+        neighbors: What was read around chunks, by their rank and how much was asked for.
+        placed: The chunks with their source and position, by what decides about these.
+    """
+
+    chunks: list[Chunk]
+    question_vector: Vector | None = None
+    read_neighbors: NeighborReader | None = None
+    show: Show | None = None
+    neighbors: dict[tuple[int, int], list[Chunk]] = field(default_factory=dict)
+    placed: dict[Any, Placed] = field(default_factory=dict)
+
+    @property
+    def reader(self) -> Callable[[Chunk, int], Sequence[Chunk]] | None:
+        """Gives the chunks around one, which are read once, however often the context is made again."""
+        return None if self.read_neighbors is None and not self.neighbors else self._read
+
+    def place(self, options: ContextOptions) -> Placed:
+        """The chunks with their source and position, found once, however often the context is made again."""
+        # Thresholds fill in the similarity, which contexts without them do not have.
+        key = options.source_key, options.position_key, options.needs_vectors
+        if key not in self.placed:
+            self.placed[key] = place(self.chunks, options.source_key, options.position_key)
+        return self.placed[key]
+
+    def _read(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
+        key = chunk.rank, number
+        if key not in self.neighbors:
+            if self.read_neighbors is None:
+                raise OptionError(
+                    f"the neighbours of a chunk ({chunk.label()}) were not read before, and what reads them stayed in "
+                    "another process",
+                    number,
+                )
+            self.neighbors[key] = list(self.read_neighbors(chunk, number))
+        return self.neighbors[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What reads neighbours often holds a connection; a copy in another process does without.
+        return {**self.__dict__, "read_neighbors": None, "placed": {}}
 
 
 class Unchanged(Enum):
@@ -99,8 +152,6 @@ class Context:
             EmbeddingError: The chunks have no vectors, or the question has none: no threshold that needs them was set
                 when they were retrieved.
         """
-        from oprag.build import assemble
-
         wanted = {
             "similarity_threshold": similarity_threshold,
             "redundancy_threshold": redundancy_threshold,
@@ -128,7 +179,7 @@ class Context:
 
     def explain(self) -> str:
         """A report in plain text: sources and kinds, what was kept, what was dropped and why."""
-        from oprag.explain import explain
+        from oprag.context_report import explain
 
         return explain(self)
 
@@ -191,7 +242,7 @@ class Context:
         )
 
     def _repr_html_(self) -> str:
-        from oprag.explain import context_html
+        from oprag.context_report import context_html
 
         return context_html(self)
 
@@ -215,3 +266,87 @@ def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:
 def plain_key(key: tuple[Any, ...]) -> Any:
     """A position's key as a number where it is one, else as a list."""
     return key[0] if len(key) == 1 else [plain_key(part) if isinstance(part, tuple) else part for part in key]
+
+
+def build_context(
+    chunks: Iterable[Chunk],
+    options: ContextOptions | None = None,
+    *,
+    question_vector: Vector | None = None,
+    read_neighbors: NeighborReader | None = None,
+    **changes: Any,
+) -> Context:
+    r"""Make a context of retrieved chunks.
+
+    The sequence of the steps matters: ordering comes after every cut, since in an ordered list the place of a chunk no
+    longer says how good it is.
+
+    Args:
+        chunks: Chunks with distinct ranks, in any sequence; nothing given is changed.
+        options: The options; those of `ContextOptions()` by default.
+        question_vector: The vector of the question, of shape (dimension,), for `similarity_threshold`.
+        read_neighbors: Gives the chunks around one, for `neighbors`.
+        **changes: Options of `ContextOptions` to change, such as `token_budget=4096`.
+
+    Returns:
+        The context. `context.tokens <= token_budget` always holds; no chunks give an empty context.
+
+    Raises:
+        ChunkError: Something is no chunk, or a rank occurs twice.
+        OptionError: An option is unknown or has a value that it cannot have.
+        BudgetError: Chunks were given, and not one fits `token_budget`.
+        MissingPositionError: A candidate has no position, and `on_missing_position="error"`.
+        TokenizerError: `count_tokens` gave no usable count.
+        EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
+
+    Example:
+        >>> hits = [Chunk("three. ", rank=0, source="book", metadata={"start_index": 10}),
+        ...         Chunk("one. ", rank=1, source="book", metadata={"start_index": 0}),
+        ...         Chunk("two. ", rank=2, source="book", metadata={"start_index": 5})]
+        >>> build_context(hits).text
+        'one. two. three. '
+        >>> build_context(hits, k=2, gap="[...]").text
+        'one. \n\n[...]\n\nthree. '
+    """
+    return assemble(
+        ContextInputs(sorted_by_rank(chunks), question_vector, read_neighbors), as_context_options(options, changes)
+    )
+
+
+def assembling(inputs: ContextInputs, options: ContextOptions) -> Steps[Context]:
+    """As `assemble`, as a step of its own where it may take long: neighbours are read from anywhere."""
+    if not options.neighbors:
+        return assemble(inputs, options)
+    context: Context = yield Step(lambda: assemble(inputs, options))
+    return context
+
+
+def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
+    """The work of `build_context`, for adapters and for deciding again."""
+    placed = inputs.place(options)
+    sources = placed.sources
+    selected, dropped = select(placed.chunks, options, inputs.question_vector)
+    if options.neighbors and selected:
+        selected, dropped, sources = fill_in(inputs.chunks, selected, dropped, options, inputs.reader)
+    charged = tokens = None
+    if options.token_budget is None or not selected:
+        layout = lay_out(selected, options)
+    else:
+        layout, tokens, charged, over = fit(selected, options, options.token_budget, inputs.show)
+        dropped += over
+    missing = [drop.chunk for drop in dropped if drop.reason == "on_missing_position"]
+    warn_about(placed, [*layout.chunks, *missing], options)
+    dropped.sort(key=lambda drop: drop.chunk.rank)
+    context = Context(
+        passages=tuple(layout.passages),
+        kept=tuple(layout.chunks),
+        dropped=tuple(dropped),
+        sources=sources,
+        options=options,
+        charged=charged,
+        inputs=inputs,
+    )
+    # What a framework will show is another text than the context's own.
+    if tokens is not None and inputs.show is None:
+        context.__dict__["tokens"] = tokens
+    return context

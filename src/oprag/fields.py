@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args, get_
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
 
-from oprag.assembly import (
+from oprag.errors import OptionError
+from oprag.masking import describe
+from oprag.options import (
     NEAR_MISSES,
     ContextOptions,
     Header,
@@ -23,12 +25,12 @@ from oprag.assembly import (
     Order,
     SourceRanking,
     as_context_options,
+    check_names,
+    descriptions,
+    with_plain_numbers,
 )
-from oprag.checks import check_names, descriptions, with_plain_numbers
-from oprag.errors import OptionError
-from oprag.masking import describe
-from oprag.position import PositionKey
-from oprag.source import SourceKey
+from oprag.positions.ladder import PositionKey
+from oprag.positions.sources import SourceKey
 from oprag.tokens import TokenCounter, approximate_tokens
 
 if TYPE_CHECKING:
@@ -174,7 +176,7 @@ class ContextFields(OptionFields):
                 here, such as a method where no answers are made.
             ValidationError: The constructor refuses what it is given (pydantic's error, which is a ValueError).
         """
-        from oprag.profile.applying import made_of_profile
+        from oprag.profile import made_of_profile
 
         return made_of_profile(cls, profile, options)
 

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 from pydantic import Field, SkipValidation
 
-from oprag.checks import descriptions
 from oprag.fields import OptionFields
 from oprag.methods.options import MethodOptions, OnError, Overflow, RankBy, as_method_options
 from oprag.methods.prompts import Prompts
+from oprag.options import descriptions
 
 __all__ = ["METHOD_OPTIONS", "READ_SOURCE", "MethodFields"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from types import FrameType
 
 from oprag.errors import OpragWarning
-from oprag.vectors.fork_safe import ForkSafeLock
+from oprag.files.fork_safe import ForkSafeLock
 
 __all__ = ["forget", "warn"]
 

@@ -14,7 +14,7 @@ from oprag import DocumentIndex, IndexFileWarning, OptionError
 from oprag.cli.app import app
 from oprag.cli.index_cache import cached_index, cached_pages, forget, index_key
 from oprag.cli.indexing import Indexing
-from oprag.retrieval.split_sources import Split
+from oprag.index.splitting import Split
 from tests.helpers import WordEmbedder, prose, texts, word_offsets
 
 TEXT = prose(300, seed=8)

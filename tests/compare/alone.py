@@ -9,13 +9,12 @@ from oprag import Context, build_context
 from oprag.compare.cell import CONTROLS, Cell
 from oprag.compare.controls import GOLD, control
 from oprag.compare.data.data_set import Question
+from oprag.index.document_index import DocumentIndex
 from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
-from oprag.methods.completion import Completion
 from oprag.methods.drive import drive
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.task import Task
-from oprag.retrieval.index import DocumentIndex
 from oprag.side_by_side import Limit
 
 __all__ = ["answer_alone"]

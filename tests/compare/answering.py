@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from oprag.methods.completion import Completion, Usage
+from oprag.methods.model_calls import Completion, Usage
 
 _LOCK = threading.Lock()
 LEAKED = "sk-proj-" + "0123456789abcdefXYZ" * 2

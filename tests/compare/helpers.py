@@ -17,7 +17,7 @@ from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment
 from oprag.compare.models import ModelSpec
-from oprag.methods.completion import Completion
+from oprag.methods.model_calls import Completion
 from tests.helpers import WORDS, prose
 from tests.meeting import Meeting
 

@@ -16,7 +16,7 @@ from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment
 from oprag.compare.measured import measure_cells
 from oprag.compare.models import ModelSpec
-from oprag.methods.completion import Completion, Usage
+from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import Words, experiment, keepers, reply_to
 from tests.compare.measuring.working import burn, fill
 from tests.meeting import Meeting

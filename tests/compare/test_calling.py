@@ -5,8 +5,7 @@ import pytest
 from oprag.compare.calling import ask
 from oprag.compare.models import as_model
 from oprag.errors import ModelError
-from oprag.methods.completion import Completion, Usage
-from oprag.methods.message import Message, Prompt
+from oprag.methods.model_calls import Completion, Message, Prompt, Usage
 from oprag.tokens import approximate_tokens
 
 PROMPT = Prompt((Message("user", "Who bakes the bread?"),), "answer")

@@ -7,7 +7,7 @@ from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.models import ModelSpec
 from oprag.compare.opened import Opened
-from oprag.methods.message import Message, Prompt
+from oprag.methods.model_calls import Message, Prompt
 from tests.compare.helpers import Words, experiment, reply_to
 from tests.helpers import run_python
 

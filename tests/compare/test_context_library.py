@@ -14,9 +14,9 @@ from oprag.compare.search import Search, Splitting
 from oprag.compare.vector_source import VectorSource
 from oprag.compare.work import Work
 from oprag.compare.workshop import make_library
+from oprag.index.document_index import DocumentIndex
+from oprag.index.splitting import Split
 from oprag.methods.effects import Retrieve
-from oprag.retrieval.index import DocumentIndex
-from oprag.retrieval.split_sources import Split
 from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
 from tests.helpers import prose, word_offsets
 

@@ -7,7 +7,7 @@ from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.models import ModelSpec
 from oprag.compare.running import run
 from oprag.errors import MissingExtraError
-from oprag.methods.completion import Completion, Usage
+from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
 from tests.meeting import Meeting
 

@@ -4,13 +4,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.assembly import ContextOptions
 from oprag.compare.axes import axes
 from oprag.compare.cell import CONTROLS, LIKELIHOODS
 from oprag.compare.grid import Fixed, as_grids, cells_of
 from oprag.errors import ExperimentError
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
+from oprag.options import ContextOptions
 from oprag.tokens import approximate_tokens
 from tests.compare.helpers import METHODS
 from tests.helpers import run_python

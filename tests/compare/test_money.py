@@ -4,7 +4,7 @@ from oprag.compare.answer_tables import Spent
 from oprag.compare.money import Limits, Meter, Price, as_limits, as_price
 from oprag.compare.running import run
 from oprag.errors import ExperimentError
-from oprag.methods.completion import Completion, Usage
+from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
 
 GRID = {"k": 4, "chunk_size": 32, "method": METHODS}

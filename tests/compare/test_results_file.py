@@ -15,7 +15,7 @@ from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Rep
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run
 from oprag.errors import ResultsFileError
-from oprag.methods.completion import Completion, Usage
+from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, reply_to, rows
 
 GRID = {"k": 4, "chunk_size": 32, "method": METHODS}

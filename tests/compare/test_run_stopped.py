@@ -106,7 +106,7 @@ def kept(path):
     if not path.exists():
         return []
     from oprag.compare.content import prompt_address
-    from oprag.methods.message import Message, Prompt
+    from oprag.methods.model_calls import Message, Prompt
 
     found = {key for (key,) in rows(path, "SELECT key FROM replies")}
     assert prompt_address("model", Prompt((Message("user", "a"),), "answer"), 1) not in found

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.models import ModelSpec
 from oprag.compare.on_ray import run_on_ray
-from oprag.methods.completion import Completion, Usage
+from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import METHODS, Words, experiment, keepers, reply_to, rows
 
 GRID = {"k": 4, "chunk_size": 32, "method": METHODS, "order": ["source", "rank"], "passage_tokens": 60}

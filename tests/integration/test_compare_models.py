@@ -9,8 +9,7 @@ import pytest
 
 from oprag import ExperimentError
 from oprag.compare.models import ModelSpec, as_model
-from oprag.methods.completion import Usage
-from oprag.methods.message import Message, Prompt
+from oprag.methods.model_calls import Message, Prompt, Usage
 from tests.compare.models.chat_server import BROKEN, Fault, serve
 from tests.helpers import run_python
 

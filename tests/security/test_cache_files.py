@@ -23,10 +23,10 @@ from typer.testing import CliRunner
 from oprag import CacheWarning, DocumentIndex, IndexFileError, IndexFileWarning, VectorCache
 from oprag.cli.app import app
 from oprag.cli.index_cache import cached_pages
+from oprag.embedding.cache import text_keys
+from oprag.embedding.vectors import embedded_together
 from oprag.langchain import OrderPreservingRetriever
 from oprag.steps import run_sync
-from oprag.vectors.cache import text_keys
-from oprag.vectors.once import embedded_together
 from oprag.warn import forget as forget_warnings
 from tests.helpers import WordEmbedder
 

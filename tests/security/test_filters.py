@@ -31,8 +31,8 @@ from oprag.langchain import (
 )
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine
 from oprag.llama_index import OrderPreservingRetriever as OrderPreservingNodeRetriever
+from tests.adapters.langchain.conftest import QUESTION, RecordingChatModel, parts, store_of
 from tests.helpers import WordEmbedder
-from tests.langchain.conftest import QUESTION, RecordingChatModel, parts, store_of
 
 # Neighbours of LlamaIndex nodes.
 

@@ -10,15 +10,15 @@ from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.errors import OptionError
+from oprag.files.whole_file import replacing
 from oprag.profile import Profile, write_profile
-from oprag.whole_file import replacing
 from tests.compare.folders import write_experiment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and signals of Unix")
 
 _WRITER = """
 import pathlib, sys
-from oprag.whole_file import replacing
+from oprag.files.whole_file import replacing
 with replacing(pathlib.Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()

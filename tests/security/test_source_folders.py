@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from oprag import SourceReadError
 from oprag.langchain import OrderPreservingChain
 from oprag.methods import SourceFolder
-from tests.langchain.conftest import RecordingChatModel, giving
+from tests.adapters.langchain.conftest import RecordingChatModel, giving
 
 SECRET = "key=hunter2"
 

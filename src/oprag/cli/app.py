@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from oprag._version import __version__
-from oprag.assembly import OP_RAG_16K, ContextOptions
 from oprag.cli.ask import Model, make_chain, show_answer, show_comparison, stream_answer
 from oprag.cli.compare import compare
 from oprag.cli.demo import QUESTION, show_demo
@@ -23,11 +22,12 @@ from oprag.cli.sweep import sweep
 from oprag.cli.telling import clear_errors, echo_json
 from oprag.cli.working import context_of
 from oprag.document_map import map_of
+from oprag.files.whole_file import check_target
 from oprag.masking import safe
 from oprag.methods.options import MethodOptions
+from oprag.options import OP_RAG_16K, ContextOptions
 from oprag.providers.local_llm import LOCAL_DEFAULTS
 from oprag.question import check_question
-from oprag.whole_file import check_target
 
 __all__ = ["app"]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.table import Table
 
-from oprag.assembly import OP_RAG_16K, ContextOptions
 from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.reading import Sources, whole_texts
 from oprag.cli.show import characters_of, console, error_console
@@ -20,6 +19,7 @@ from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
+from oprag.options import OP_RAG_16K, ContextOptions
 from oprag.providers.chat_models import load_chat_model
 from oprag.providers.embedders import EmbedderOnDemand
 from oprag.providers.local_llm import LOCAL_DEFAULTS

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from oprag.cli.kept import kept
-from oprag.embed import Embedder
+from oprag.embedding.embedder import Embedder
 from oprag.errors import IndexFileError, OptionError
-from oprag.retrieval.index import DocumentIndex
-from oprag.retrieval.index_file import read_index
-from oprag.retrieval.split_sources import Split
-from oprag.whole_file import replacing
+from oprag.files.whole_file import replacing
+from oprag.index.document_index import DocumentIndex
+from oprag.index.file import read_index
+from oprag.index.splitting import Split
 
 if TYPE_CHECKING:
     from oprag.cli.reading import Sources

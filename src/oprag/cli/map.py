@@ -10,8 +10,8 @@ from oprag.cli.reading import Sources
 from oprag.cli.show import console
 from oprag.document_map import KEPT, DocumentMap, as_svg, strip
 from oprag.errors import OptionError
+from oprag.files.whole_file import FileKind, begins_with, replacing
 from oprag.masking import safe
-from oprag.whole_file import FileKind, begins_with, replacing
 
 __all__ = ["MAP", "lengths_of", "show_map", "write_svg"]
 

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from oprag.assembly import ContextOptions
 from oprag.cli.options import TypedOptions
 from oprag.errors import MissingExtraError, OptionError
+from oprag.files.whole_file import check_target
 from oprag.masking import describe
-from oprag.profile import Profile, read_profile
-from oprag.profile.writing import PROFILE
-from oprag.whole_file import check_target
+from oprag.options import ContextOptions
+from oprag.profile import PROFILE, Profile, read_profile
 
 __all__ = ["ProfilePath", "check_profile_target", "context_options_of", "profile_for_answers"]
 
@@ -39,7 +38,7 @@ def profile_for_answers(path: str | None, *typed: TypedOptions) -> Profile:
     if "stitch" in profile.context:
         # What checks it needs pydantic, which comes with what makes answers.
         try:
-            from oprag.profile.applying import check_stitching
+            from oprag.profile import check_stitching
         except ImportError as error:
             raise MissingExtraError("oprag ask", "ask") from error
         given = {name: options.typed[name] for options in typed for name in options.given}

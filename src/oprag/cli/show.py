@@ -7,10 +7,10 @@ from functools import cache
 from rich.console import Console
 from rich.text import Text
 
+from oprag.assembly.stitch import Passage
 from oprag.chunk import Span
 from oprag.context import Context
 from oprag.masking import safe
-from oprag.stitch import Passage
 
 __all__ = ["characters_of", "console", "error_console", "money", "place_of", "show_context"]
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from oprag.assembly import ContextOptions
-from oprag.build import assemble
 from oprag.cli.index_cache import cached_index, index_key
 from oprag.cli.indexing import Indexing
 from oprag.cli.late_progress import LateProgress
 from oprag.cli.reading import Sources
-from oprag.context import Context
-from oprag.given import ContextInputs
-from oprag.local import LocalEmbedder
+from oprag.context import Context, ContextInputs, assemble
+from oprag.embedding.static import LocalEmbedder
+from oprag.embedding.vectors import VectorSources, given_with_vectors
+from oprag.index.document_index import DocumentIndex
+from oprag.options import ContextOptions
 from oprag.providers.embedders import embedder_of, local_embedder
-from oprag.retrieval.index import DocumentIndex
 from oprag.steps import run_sync
-from oprag.vectors.of_chunks import given_with_vectors
-from oprag.vectors.sources import VectorSources
 
 __all__ = ["context_of", "index_sources"]
 

@@ -6,9 +6,8 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from oprag.assembly import ContextOptions
-from oprag.checks import plain
 from oprag.methods.options import MethodOptions
+from oprag.options import ContextOptions, plain
 
 __all__ = ["METHOD_AXES", "Axis", "Part", "axes", "plain_value", "takes_none"]
 

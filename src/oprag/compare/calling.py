@@ -19,8 +19,7 @@ from oprag.compare.storable import storable
 from oprag.compare.workers import Workers
 from oprag.errors import ModelError
 from oprag.masking import describe
-from oprag.methods.completion import Completion, Usage
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.tokens import TokenCounter, count
 
 __all__ = ["Asked", "ModelCaller", "Tariff", "ask", "reply_of"]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from oprag.compare.answer_tables import Spent
-from oprag.methods.completion import Completion
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt
 
 __all__ = ["Allowance", "Call", "Caller", "Made"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from oprag.assembly import ContextOptions
 from oprag.compare.axes import METHOD_AXES, axes
+from oprag.index.document_index import SearchKind
+from oprag.index.splitting import Split
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import OUR_METHODS
-from oprag.retrieval.search import SearchKind
-from oprag.retrieval.split_sources import Split
+from oprag.options import ContextOptions
 
 __all__ = ["ALONE", "CLOSED", "CONTROLS", "LIKELIHOODS", "Cell"]
 

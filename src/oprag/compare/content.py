@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from oprag.masking import describe
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Prompt
 
 __all__ = ["address", "digest", "document_address", "prompt_address"]
 

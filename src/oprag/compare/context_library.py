@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from oprag.assembly import ContextOptions
-from oprag.build import assemble
 from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.embedders import ExperimentEmbedder
@@ -15,10 +13,10 @@ from oprag.compare.keeper import Keeper
 from oprag.compare.recent import Recent
 from oprag.compare.search import Search, Splitting, StoreOpener
 from oprag.compare.vector_source import VectorSource
-from oprag.context import Context
+from oprag.context import Context, ContextInputs, assemble
 from oprag.errors import SourceReadError
-from oprag.given import ContextInputs
-from oprag.retrieval.split_sources import Split
+from oprag.index.splitting import Split
+from oprag.options import ContextOptions
 
 __all__ = ["Library", "search_of"]
 

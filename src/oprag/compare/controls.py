@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from oprag.compare.likelihood import likelihood_prompt
 from oprag.compare.models.likelihoods import LIKELIHOOD
+from oprag.methods.answer import Result
 from oprag.methods.effects import Body, Generate, Retrieve
-from oprag.methods.message import Message, Prompt
+from oprag.methods.model_calls import Message, Prompt
+from oprag.methods.prompts import TextTemplate
 from oprag.methods.registry import MethodFunction
-from oprag.methods.result import Result
 from oprag.methods.task import Task
-from oprag.methods.template import TextTemplate
 
 __all__ = ["GOLD", "control"]
 

@@ -26,7 +26,7 @@ from oprag.compare.opened import Opened
 from oprag.compare.work import Unit, Work
 from oprag.compare.workshop import longest_replies, make_engine, make_library
 from oprag.context import Context
-from oprag.methods.completion import Completion, Usage
+from oprag.methods.model_calls import Completion, Usage
 from oprag.providers import LOCAL
 from oprag.tokens import TokenCounter, count
 

@@ -18,8 +18,8 @@ from oprag.compare.keeper import Keeper
 from oprag.compare.work import Outcome, Unit, Work
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
-from oprag.methods.completion import Completion
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
+from oprag.methods.model_calls import Completion
 
 __all__ = [
     "Engine",

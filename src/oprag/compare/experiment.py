@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from oprag.checks import check_count
 from oprag.compare.data.check import check_data_set
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.embedders import EmbedderSpec
@@ -19,6 +18,7 @@ from oprag.compare.stores import STORE_NAMES
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import as_prompts
+from oprag.options import check_count
 from oprag.providers import LOCAL
 from oprag.providers.tokenizing import counter_of
 from oprag.tokens import approximate_tokens

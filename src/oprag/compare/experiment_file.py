@@ -10,7 +10,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from oprag.checks import check_names
 from oprag.compare.data import DataSet, read_data
 from oprag.compare.data.read import format_options
 from oprag.compare.embedders import EmbedderSpec
@@ -19,8 +18,9 @@ from oprag.compare.models import ModelSpec
 from oprag.compare.money import as_limits, as_price
 from oprag.compare.trust import AskTrust, check_trust
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
+from oprag.files.toml import read_toml
 from oprag.masking import describe
-from oprag.toml_file import read_toml
+from oprag.options import check_names
 
 __all__ = ["read_experiment"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from oprag.checks import check_choice
 from oprag.compare.curve import ORDERED_AXES
 from oprag.compare.frame_checks import scored_rows
 from oprag.compare.frame_table import SettingTable
@@ -14,6 +13,7 @@ from oprag.compare.plotting import plot_curves, plot_pareto
 from oprag.compare.setting import varying_axes
 from oprag.compare.sweet_spot import sweet_spots
 from oprag.errors import OptionError
+from oprag.options import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

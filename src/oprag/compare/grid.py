@@ -8,18 +8,17 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple, get_args
 
-from oprag.assembly import ContextOptions
-from oprag.checks import check_choice, check_count, check_names
 from oprag.compare.axes import axes, plain_value, takes_none
 from oprag.compare.cell import ALONE, CLOSED, CONTROLS, LIKELIHOODS, Cell
 from oprag.errors import ExperimentError, OpragError, OptionError
-from oprag.limits import limit, variable
+from oprag.files.limits import limit, variable
+from oprag.index.document_index import SearchKind
+from oprag.index.splitting import Split
 from oprag.masking import describe
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
 from oprag.methods.registry import check_needs, method_names
-from oprag.retrieval.search import SearchKind
-from oprag.retrieval.split_sources import Split
+from oprag.options import ContextOptions, check_choice, check_count, check_names
 from oprag.tokens import TokenCounter
 
 __all__ = ["Cells", "Fixed", "Grid", "as_grids", "cells_of"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.around import neighbors_among
+from oprag.assembly.neighbors import NeighborReader, neighbors_among
 from oprag.chunk import Chunk
 from oprag.compare.content import address, document_address
 from oprag.compare.keeper import Keeper
@@ -17,13 +17,10 @@ from oprag.compare.recent import Recent
 from oprag.compare.records import Hit, Hits, IndexRecord, Piece
 from oprag.compare.search import Search, Splitting, Store, StoreOpener
 from oprag.compare.vector_source import VectorSource
-from oprag.given import ContextInputs
-from oprag.neighbors import NeighborReader
-from oprag.place import place as find_places
-from oprag.retrieval.index import DocumentIndex
-from oprag.retrieval.question_vectors import QuestionVectors
-from oprag.retrieval.split import LONE_SURROGATE, offsets_of
-from oprag.retrieval.split_sources import pieces_of
+from oprag.context import ContextInputs
+from oprag.index.document_index import DocumentIndex, QuestionVectors
+from oprag.index.splitting import LONE_SURROGATE, offsets_of, pieces_of
+from oprag.positions.placing import place as find_places
 
 __all__ = [
     "Index",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
-from oprag.methods.completion import Completion
+from oprag.methods.model_calls import Completion
 
 __all__ = ["Keeper"]
 

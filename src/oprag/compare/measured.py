@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from oprag.checks import check_count
 from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Call, Made
 from oprag.compare.cell import Cell
@@ -28,6 +27,7 @@ from oprag.compare.started import started
 from oprag.compare.work import Outcome, Unit
 from oprag.compare.workshop import make_engine, make_library, make_recorder
 from oprag.errors import MeasuringError, OpragError
+from oprag.options import check_count
 
 __all__ = ["measure_cells"]
 

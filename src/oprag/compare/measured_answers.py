@@ -18,9 +18,8 @@ from oprag.compare.money import Meter
 from oprag.compare.records import Measurement, Phase, Reply
 from oprag.compare.work import Unit, Work
 from oprag.errors import MissingExtraError
-from oprag.methods.completion import Completion
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt
 from oprag.side_by_side import Limit, side_by_side
 
 __all__ = ["MeasuredAnswers", "Stopped", "row_of"]

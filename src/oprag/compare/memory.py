@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from oprag.compare.keeper import Keeper
 from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
-from oprag.methods.completion import Completion
+from oprag.methods.model_calls import Completion
 
 __all__ = ["MemoryKeeper"]
 

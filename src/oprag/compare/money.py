@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any
 
-from oprag.checks import check_count, check_names
 from oprag.compare.answer_tables import Spent
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
-from oprag.methods.completion import Usage
+from oprag.methods.model_calls import Usage
+from oprag.options import check_count, check_names
 
 __all__ = ["LimitReached", "Limits", "Meter", "Price", "as_limits", "as_price"]
 

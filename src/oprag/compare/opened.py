@@ -23,8 +23,7 @@ from oprag.compare.stores import STORE_NAMES
 from oprag.compare.work import Unit
 from oprag.errors import ExperimentError, ModelError, OptionError
 from oprag.masking import describe
-from oprag.methods.completion import Completion
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.prompts import STEPS, Prompts
 from oprag.providers.functions import required_function
 from oprag.providers.tokenizing import counter_of

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from oprag.checks import check_choice
 from oprag.compare.quantities import Seconds, values_by_question
 from oprag.compare.reading import Results
 from oprag.compare.setting import Setting
 from oprag.compare.statistics import Summary, mean_over, summarise
 from oprag.compare.text_table import shown, text_table
+from oprag.options import check_choice
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from oprag.compare.records import AnswerRecord, ContextRecord
 from oprag.compare.scoring import COSINE, Scored, cosines, scores_of, spans_of
 from oprag.compare.work import Outcome
 from oprag.context import Context
-from oprag.embed import Embedder
+from oprag.embedding.embedder import Embedder
 from oprag.methods.answer import Answer
 
 __all__ = ["Recorder"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from oprag.methods.completion import Completion, Usage
+from oprag.methods.model_calls import Completion, Usage
 
 __all__ = [
     "AnswerRecord",

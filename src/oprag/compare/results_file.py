@@ -28,11 +28,11 @@ from oprag.compare.records import (
     Reply,
 )
 from oprag.compare.schema import RESULTS
-from oprag.database import Database
+from oprag.embedding.cache import read_vectors, write_vectors
 from oprag.errors import ResultsFileError
+from oprag.files.database import Database
 from oprag.masking import without_keys
-from oprag.methods.completion import Completion
-from oprag.vectors.table import read_vectors, write_vectors
+from oprag.methods.model_calls import Completion
 
 __all__ = ["ResultsFile"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from oprag.compare.valid_rows import fault_of
-from oprag.database import Format
+from oprag.embedding.cache import VECTOR_SCHEMA
 from oprag.errors import ResultsFileError
-from oprag.vectors.table import VECTOR_SCHEMA
+from oprag.files.database import Format
 
 __all__ = ["CELL_COLUMNS", "RESULTS"]
 

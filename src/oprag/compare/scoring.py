@@ -22,7 +22,7 @@ from oprag.compare.metrics import (
 )
 from oprag.compare.metrics.choices import REVISIONS
 from oprag.context import Context
-from oprag.embed import Embedder
+from oprag.embedding.embedder import Embedder
 from oprag.errors import OptionError
 from oprag.masking import describe
 

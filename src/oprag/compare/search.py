@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.retrieval.search import SearchKind
-from oprag.retrieval.split_sources import Split
+from oprag.index.document_index import SearchKind
+from oprag.index.splitting import Split
 
 __all__ = ["Search", "Splitting", "Store", "StoreOpener"]
 

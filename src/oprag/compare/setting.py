@@ -6,13 +6,13 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from oprag.checks import check_names
 from oprag.compare.axes import METHOD_AXES, axes
 from oprag.compare.cell import ALONE, CLOSED, CONTROLS
 from oprag.compare.reading import CellAnswers
 from oprag.compare.statistics import mean_over
 from oprag.errors import OptionError
 from oprag.methods.registry import OUR_METHODS
+from oprag.options import check_names
 
 __all__ = ["AVERAGED", "HasValues", "Setting", "asks_model", "check_axis", "settings_of", "varying_axes"]
 

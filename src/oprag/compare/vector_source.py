@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.compare.keeper import Keeper
-from oprag.embed import Embedder, as_vectors
-from oprag.vectors.cache import Kind, text_keys
+from oprag.embedding.cache import Kind, text_keys
+from oprag.embedding.embedder import Embedder, as_vectors
 
 __all__ = ["VectorSource"]
 

@@ -11,7 +11,7 @@ from oprag.compare.controls import GOLD, control
 from oprag.compare.data.data_set import Question
 from oprag.methods.answer import Answer
 from oprag.methods.answering import Answering, answering
-from oprag.methods.completion import Completion
+from oprag.methods.model_calls import Completion
 from oprag.methods.task import Task
 
 __all__ = ["Outcome", "Unit", "Work"]

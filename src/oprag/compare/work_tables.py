@@ -12,7 +12,7 @@ from oprag.compare.checking import CHECKED, reply_digest
 from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
 from oprag.compare.storable import storable
 from oprag.masking import without_keys
-from oprag.methods.completion import Completion, Usage
+from oprag.methods.model_calls import Completion, Usage
 
 __all__ = [
     "now",

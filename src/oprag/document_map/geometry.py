@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple, get_args
 
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, DropReason
 from oprag.context import Context
-from oprag.drop import DropReason
 
 __all__ = ["KEPT", "DocumentMap", "Mark", "Row", "Segment", "map_of"]
 

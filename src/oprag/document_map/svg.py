@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oprag.document_map.geometry import KEPT, DocumentMap, Mark, Row
-from oprag.position import page_of
+from oprag.positions.ladder import page_of
 from oprag.svg import escaped, picture, shortened
 
 __all__ = ["as_svg"]

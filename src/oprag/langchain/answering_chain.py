@@ -12,8 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializa
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
-from oprag.assembly import OP_RAG_16K
-from oprag.checks import check_text
+from oprag.embedding.fields import common_cache
 from oprag.errors import OptionError
 from oprag.fields import OPTIONS, ContextFields, given_options
 from oprag.langchain.asking import Asked, ChainOutput, check_inputs, limit_of, merged, question_in, task_of
@@ -33,7 +32,7 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
-from oprag.vectors.fields import common_cache
+from oprag.options import OP_RAG_16K, check_text
 
 __all__ = ["AnsweringChain", "Inputs", "once"]
 

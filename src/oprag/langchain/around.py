@@ -10,12 +10,12 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStoreRetriever
 
-from oprag.checks import requires
+from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk, changed
 from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.wrapped import takes_filter
-from oprag.neighbors import NeighborReader
+from oprag.options import requires
 
 __all__ = ["filter_of", "neighbor_reader"]
 

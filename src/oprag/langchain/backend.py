@@ -13,14 +13,13 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.utils import AddableDict
 
-from oprag.assembly import ContextOptions
 from oprag.context import Context
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import completion_of, finish_reason_of, prompt_value, usage_of
 from oprag.langchain.retriever import OrderPreservingRetriever
-from oprag.methods.completion import Completion, Usage
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.sources import SourceReader, read_with
+from oprag.options import ContextOptions
 from oprag.steps import Steps, run_async, run_sync
 
 __all__ = ["AsyncLangChainBackend", "LangChainBackend", "Parts", "complete"]
@@ -56,7 +55,7 @@ class Parts:
 
     def embedding(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
         """A vector for each question, and one for each text, sync or async."""
-        from oprag.vectors.once import embedded_together
+        from oprag.embedding.vectors import embedded_together
 
         embedder, cache = as_embedder(self.embeddings), self.retriever.vector_cache
         usable = cache.path is None or getattr(embedder, "lasting", True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from oprag.chunk import Chunk
+from oprag.embedding.vectors import StoreReader, VectorSources
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.embeddings_fields import EmbeddingsFields
 from oprag.langchain.stores import adapter_of
-from oprag.vectors.sources import StoreReader, VectorSources
 
 __all__ = ["sources_for"]
 

@@ -9,19 +9,18 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict, model_validator
 
-from oprag.build import assembling
+from oprag.assembly.select import warn_about_few
+from oprag.context import ContextInputs, assembling
 from oprag.errors import OptionError
 from oprag.fields import ContextFields
-from oprag.given import ContextInputs
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.embeddings_fields import EmbeddingsFields
 from oprag.langchain.near_misses import COMPRESSOR
 from oprag.question import check_question
-from oprag.select import warn_about_few
 from oprag.steps import Steps, run_async, run_sync
 
 if TYPE_CHECKING:
-    from oprag.neighbors import NeighborReader
+    from oprag.assembly.neighbors import NeighborReader
 
 __all__ = ["OrderPreservingCompressor"]
 
@@ -110,8 +109,8 @@ class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCom
         warn_about_few(given.chunks, context_options.k)
         if context_options.needs_vectors:
             # Loaded only for who wants thresholds.
+            from oprag.embedding.vectors import given_with_vectors
             from oprag.langchain.compression import sources_for
-            from oprag.vectors.of_chunks import given_with_vectors
 
             check_question(query)
             sources = sources_for(self, None, {})

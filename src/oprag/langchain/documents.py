@@ -7,13 +7,13 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from oprag.assembly import ContextOptions
+from oprag.assembly.select import warn_about_few
 from oprag.chunk import Chunk
 from oprag.context import Context, chunk_to_dict
+from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
-from oprag.report import METADATA_KEY, common_metadata, passage_to_dict
-from oprag.select import warn_about_few
-from oprag.values import finite
+from oprag.options import ContextOptions
+from oprag.positions.values import finite
 
 __all__ = ["chunks_of", "documents_of", "found_chunks"]
 

@@ -10,18 +10,18 @@ from langchain_core.retrievers import RetrieverLike
 from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import VectorStore
 
-from oprag.assembly import ContextOptions
+from oprag.assembly.neighbors import NeighborReader
+from oprag.context import ContextInputs
 from oprag.errors import OptionError
-from oprag.given import ContextInputs
 from oprag.langchain.documents import found_chunks
 from oprag.langchain.search import SearchType, asearch, search
 from oprag.langchain.wrapped import takes_filter
-from oprag.neighbors import NeighborReader
+from oprag.options import ContextOptions
 from oprag.steps import Step, Steps
 
 if TYPE_CHECKING:
     from oprag.chunk import Vector
-    from oprag.vectors.sources import VectorSources
+    from oprag.embedding.vectors import VectorSources
 
 __all__ = ["Search"]
 
@@ -64,7 +64,7 @@ class Search:
         # Vectors of another embedder than the store's own would find nothing in it.
         own = sources if sources is not None and sources.store is not None and sources.embedder is not None else None
         if store is not None and own is not None and self._takes_a_vector(store):
-            from oprag.vectors.of_chunks import question_vector
+            from oprag.embedding.vectors import question_vector
 
             vector = yield from question_vector(query, own)
             found = yield self._search_by(vector, store, context_options)
@@ -74,7 +74,7 @@ class Search:
         if sources is None:
             return given
         # NumPy is loaded only for who wants thresholds.
-        from oprag.vectors.of_chunks import given_with_vectors
+        from oprag.embedding.vectors import given_with_vectors
 
         return (yield from given_with_vectors(given, query, context_options, sources))
 

@@ -10,13 +10,12 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
-from oprag.checks import check_count
 from oprag.errors import OptionError
 from oprag.fields import OptionFields
+from oprag.index.document_index import DocumentIndex, SearchKind
 from oprag.langchain.near_misses import INDEX_RETRIEVER
+from oprag.options import check_count
 from oprag.question import check_question
-from oprag.retrieval.index import DocumentIndex
-from oprag.retrieval.search import SearchKind
 
 __all__ = ["DocumentIndexRetriever"]
 

@@ -13,8 +13,7 @@ from pydantic import BaseModel
 
 from oprag.errors import PromptError, QueryError
 from oprag.masking import describe
-from oprag.methods.completion import Completion, Usage
-from oprag.methods.message import Message, Prompt, Role, as_text
+from oprag.methods.model_calls import Completion, Message, Prompt, Role, Usage, as_text
 from oprag.methods.prompts import ALIASES, HELPERS
 
 __all__ = [

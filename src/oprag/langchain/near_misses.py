@@ -1,6 +1,6 @@
 """What users of LangChain's classes write that is not an option here, and what to write instead."""
 
-from oprag.assembly import NEAR_MISSES
+from oprag.options import NEAR_MISSES
 
 __all__ = ["CHAIN", "COMPRESSOR", "HOW_TO_PASS", "INDEX_RETRIEVER", "RETRIEVER"]
 

@@ -16,17 +16,16 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config
 from pydantic import ConfigDict
 
-from oprag.assembly import ContextOptions, as_context_options, everything_kept
-from oprag.build import assembling
-from oprag.context import Context
+from oprag.context import Context, assembling
 from oprag.langchain.documents import documents_of
 from oprag.langchain.finding import Search
 from oprag.langchain.wrapping_retriever import WrappingRetriever
+from oprag.options import ContextOptions, as_context_options, everything_kept
 from oprag.question import check_question, check_questions
 from oprag.steps import Steps, run_async, run_sync
 
 if TYPE_CHECKING:
-    from oprag.threshold_report import ThresholdReport
+    from oprag.assembly.threshold_report import ThresholdReport
 
 __all__ = ["OrderPreservingRetriever"]
 
@@ -162,7 +161,7 @@ class OrderPreservingRetriever(WrappingRetriever):
             QueryError: A question is empty or no string, or none of them finds anything.
             EmbeddingError: There is nothing that makes vectors.
         """
-        from oprag.threshold_report import report_thresholds
+        from oprag.assembly.threshold_report import report_thresholds
 
         context_options = everything_kept(self.context_options)
         contexts = [
@@ -175,7 +174,7 @@ class OrderPreservingRetriever(WrappingRetriever):
         self, questions: Sequence[str], *, k: int | None = None, config: RunnableConfig | None = None
     ) -> ThresholdReport:
         """As `threshold_report`, async."""
-        from oprag.threshold_report import report_thresholds
+        from oprag.assembly.threshold_report import report_thresholds
 
         context_options = everything_kept(self.context_options)
         contexts = [

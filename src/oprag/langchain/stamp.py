@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from langchain_core.documents import Document
 
 from oprag.langchain.documents import chunks_of
-from oprag.source import SourceKey
-from oprag.stamp import stamps
+from oprag.positions.sources import SourceKey
+from oprag.positions.stamp import stamps
 
 __all__ = ["stamp_positions"]
 

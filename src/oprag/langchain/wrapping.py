@@ -10,11 +10,11 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnableSequence
 from langchain_core.vectorstores import VectorStore
 
-from oprag.checks import requires
 from oprag.errors import OptionError
 from oprag.langchain.messages import history_of, messages_of
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.wrapped import unwrapped
+from oprag.options import requires
 
 __all__ = ["order_preserving", "takes_all_inputs", "with_inputs"]
 

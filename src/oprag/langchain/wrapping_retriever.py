@@ -8,17 +8,17 @@ from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, R
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, model_validator
 
-from oprag.assembly import OP_RAG_16K
 from oprag.errors import OptionError
 from oprag.fields import ContextFields
 from oprag.langchain.embeddings_fields import EmbeddingsFields
 from oprag.langchain.near_misses import RETRIEVER
 from oprag.langchain.search import SearchType
 from oprag.langchain.wrapped import searched_by, unwrapped
+from oprag.options import OP_RAG_16K
 
 if TYPE_CHECKING:
-    from oprag.neighbors import NeighborReader
-    from oprag.vectors.sources import VectorSources
+    from oprag.assembly.neighbors import NeighborReader
+    from oprag.embedding.vectors import VectorSources
 
 __all__ = ["WrappingRetriever", "with_store_defaults"]
 

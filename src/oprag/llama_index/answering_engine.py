@@ -17,8 +17,7 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
-from oprag.assembly import ContextOptions
-from oprag.checks import check_bool
+from oprag.embedding.fields import common_cache
 from oprag.errors import OptionError
 from oprag.fields import ContextFields, given_options
 from oprag.llama_index.around import refuse_filter
@@ -38,8 +37,8 @@ from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
+from oprag.options import ContextOptions, check_bool
 from oprag.side_by_side import Limit
-from oprag.vectors.fields import common_cache
 
 __all__ = ["AnsweringEngine"]
 

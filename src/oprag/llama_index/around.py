@@ -14,11 +14,11 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
-from oprag.checks import requires
+from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, OptionError
 from oprag.llama_index.nodes import chunks_of
-from oprag.neighbors import NeighborReader
+from oprag.options import requires
 
 __all__ = ["neighbor_reader", "refuse_filter"]
 

@@ -16,18 +16,17 @@ from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from oprag.assembly import ContextOptions
+from oprag.assembly.select import warn_about_few
 from oprag.context import Context
+from oprag.embedding.cache import VectorCache
 from oprag.llama_index.compression import Compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import part, sent, usage_of
-from oprag.methods.completion import Completion, Usage
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.methods.sources import SourceReader, read_with
-from oprag.select import warn_about_few
+from oprag.options import ContextOptions
 from oprag.steps import Step, Steps, run_async, run_sync
-from oprag.vectors.cache import VectorCache
 
 __all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts", "complete"]
 
@@ -78,7 +77,7 @@ class Parts:
 
     def embedding(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
         """A vector for each question, and one for each text, sync or async."""
-        from oprag.vectors.once import embedded_together
+        from oprag.embedding.vectors import embedded_together
 
         embedder, cache = as_embedder(self.embed_model), self.cache
         usable = cache.path is None or getattr(embedder, "lasting", True)

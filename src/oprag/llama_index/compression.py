@@ -11,20 +11,18 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 
-from oprag.assembly import ContextOptions
-from oprag.build import assembling
+from oprag.assembly.neighbors import NeighborReader
+from oprag.assembly.render import Show
 from oprag.chunk import Chunk, Vector
-from oprag.context import Context
+from oprag.context import Context, ContextInputs, assembling
+from oprag.embedding.vectors import StoreReader, VectorSources
 from oprag.errors import OptionError
-from oprag.given import ContextInputs
 from oprag.llama_index.around import neighbor_reader
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.nodes import chunks_of
 from oprag.llama_index.stores import Searched, adapter_of
-from oprag.neighbors import NeighborReader
-from oprag.render import Show
+from oprag.options import ContextOptions
 from oprag.steps import Steps
-from oprag.vectors.sources import StoreReader, VectorSources
 
 if TYPE_CHECKING:
     from oprag.llama_index.index_fields import IndexFields
@@ -67,7 +65,7 @@ class Compression:
         given = ContextInputs(chunks_of(nodes), None, self.read_neighbors, show)
         if context_options.needs_vectors and given.chunks:
             # NumPy is loaded only for who wants thresholds.
-            from oprag.vectors.of_chunks import given_with_vectors
+            from oprag.embedding.vectors import given_with_vectors
 
             if context_options.similarity_threshold is not None:
                 if query is None:
@@ -80,7 +78,7 @@ class Compression:
         """The vector of a query; where it was expanded to several texts, their mean, as the retriever has it."""
         import numpy as np
 
-        from oprag.vectors.of_chunks import question_vector
+        from oprag.embedding.vectors import question_vector
 
         if query.embedding is not None and self.reads_the_query:
             return np.asarray(query.embedding, dtype=np.float32)

@@ -13,9 +13,8 @@ from oprag.llama_index.backend import AsyncLlamaIndexBackend, LlamaIndexBackend
 from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
 from oprag.methods.comparison import Comparison, check_methods
-from oprag.methods.completion import Completion
 from oprag.methods.drive import Shown, adrive, aprepare, drive, prepare
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt
 
 __all__ = ["FullAnswers"]
 

@@ -14,9 +14,8 @@ from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, Sel
 from llama_index.core.prompts.rich import RichPromptTemplate
 
 from oprag.errors import PromptError, QueryError
-from oprag.methods.completion import Usage
-from oprag.methods.message import Message, Prompt, Role, as_text
-from oprag.methods.template import Template, TextTemplate
+from oprag.methods.model_calls import Message, Prompt, Role, Usage, as_text
+from oprag.methods.prompts import Template, TextTemplate
 from oprag.methods.window import Window
 
 __all__ = [

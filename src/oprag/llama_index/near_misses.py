@@ -1,6 +1,6 @@
 """What users of LlamaIndex's classes write that is not an option here, and what to write instead."""
 
-from oprag.assembly import NEAR_MISSES
+from oprag.options import NEAR_MISSES
 
 __all__ = ["ENGINE", "HOW_TO_PASS", "POSTPROCESSOR", "RETRIEVER"]
 

@@ -16,13 +16,13 @@ from llama_index.core.schema import (
     TextNode,
 )
 
-from oprag.assembly import ContextOptions
+from oprag.assembly.render import SHOWN_SEPARATOR, Show
+from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Span
 from oprag.context import Context, chunk_to_dict
+from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
-from oprag.render import SHOWN_SEPARATOR, Show
-from oprag.report import METADATA_KEY, common_metadata, passage_to_dict
-from oprag.stitch import Passage
+from oprag.options import ContextOptions
 
 __all__ = ["chunk_of", "chunks_of", "nodes_of", "prompted", "shown", "with_metadata"]
 

@@ -14,9 +14,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict
 
-from oprag.assembly import NO_LIMITS
-from oprag.build import build_context
-from oprag.context import Context
+from oprag.context import Context, build_context
 from oprag.llama_index.backend import AsyncLlamaIndexBackend, LlamaIndexBackend, Parts
 from oprag.llama_index.full_answers import FullAnswers
 from oprag.llama_index.nodes import chunks_of
@@ -24,6 +22,7 @@ from oprag.methods.answering import answering
 from oprag.methods.drive import adrive, drive
 from oprag.methods.effects import Retrieve
 from oprag.methods.task import Task
+from oprag.options import NO_LIMITS
 
 __all__ = ["OrderPreservingQueryEngine"]
 

@@ -16,10 +16,10 @@ from llama_index.core.schema import NodeWithScore
 from pydantic import BaseModel
 
 from oprag.context import Context
+from oprag.context_report import METADATA_KEY
 from oprag.llama_index.nodes import nodes_of
 from oprag.methods.answer import Answer
 from oprag.methods.drive import Shown
-from oprag.report import METADATA_KEY
 
 __all__ = ["Responding"]
 

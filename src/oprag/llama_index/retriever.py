@@ -12,7 +12,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from oprag.assembly import ContextOptions, everything_kept
+from oprag.assembly.render import Show
+from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.fields import ContextFields
@@ -21,13 +22,12 @@ from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.index_fields import IndexFields
 from oprag.llama_index.near_misses import RETRIEVER
 from oprag.llama_index.nodes import nodes_of, shown
+from oprag.options import ContextOptions, everything_kept
 from oprag.question import check_question, check_questions
-from oprag.render import Show
-from oprag.select import warn_about_few
 from oprag.steps import Step, Steps, run_async, run_sync
 
 if TYPE_CHECKING:
-    from oprag.threshold_report import ThresholdReport
+    from oprag.assembly.threshold_report import ThresholdReport
 
 __all__ = ["OrderPreservingRetriever"]
 
@@ -125,7 +125,7 @@ class OrderPreservingRetriever(IndexFields, ContextFields, BaseRetriever):
             QueryError: A question is empty or no string, or none of them finds anything.
             EmbeddingError: There is nothing that makes vectors.
         """
-        from oprag.threshold_report import report_thresholds
+        from oprag.assembly.threshold_report import report_thresholds
 
         context_options = everything_kept(self.context_options)
         contexts = [run_sync(self._context(_checked(one), context_options)) for one in check_questions(questions)]
@@ -133,7 +133,7 @@ class OrderPreservingRetriever(IndexFields, ContextFields, BaseRetriever):
 
     async def athreshold_report(self, questions: Sequence[str]) -> ThresholdReport:
         """As `threshold_report`, async."""
-        from oprag.threshold_report import report_thresholds
+        from oprag.assembly.threshold_report import report_thresholds
 
         context_options = everything_kept(self.context_options)
         contexts = [

@@ -4,21 +4,17 @@ A method is a generator of effects (`Retrieve`, `Generate`, `Embed`, `ReadSource
 `oprag.llama_index` drive it, sync and async; `register` adds one of your own.
 """
 
-from oprag.methods.answer import Answer
+from oprag.methods.answer import Answer, Citation, PassageAnswer, Result, nothing_found
 from oprag.methods.answering import answering
-from oprag.methods.citations import Citation
 from oprag.methods.comparison import Comparison
-from oprag.methods.completion import Call, Completion, Usage
 from oprag.methods.effects import Embed, Generate, ReadSources, Retrieve, Together
-from oprag.methods.message import Message, Prompt
+from oprag.methods.model_calls import Call, Completion, Message, Prompt, Usage
 from oprag.methods.options import MethodOptions
-from oprag.methods.prompts import Prompts
+from oprag.methods.passages import packed, units
+from oprag.methods.prompts import Prompts, Template, TextTemplate
 from oprag.methods.registry import method_names, register
-from oprag.methods.result import PassageAnswer, Result, nothing_found
 from oprag.methods.sources import SourceFolder
 from oprag.methods.task import Task
-from oprag.methods.template import Template, TextTemplate
-from oprag.methods.units import packed, units
 from oprag.methods.window import Window
 
 __all__ = [

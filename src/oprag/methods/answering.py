@@ -9,15 +9,12 @@ from typing import Any
 
 from oprag.errors import ModelError, ModelWarning
 from oprag.masking import masked_error
-from oprag.methods.answer import Answer
-from oprag.methods.completion import Call, Completion, Usage
-from oprag.methods.effects import Body, Generate, Request, Retrieve
-from oprag.methods.message import Prompt
+from oprag.methods.answer import Answer, Result
+from oprag.methods.effects import Body, Flat, Generate, Request, Retrieve, flattened
+from oprag.methods.model_calls import Call, Completion, Prompt, Usage
 from oprag.methods.registry import MethodFunction, find_method
 from oprag.methods.replies import text_of
-from oprag.methods.result import Result
 from oprag.methods.task import Task
-from oprag.methods.together import Flat, flattened
 from oprag.methods.window import cut_note
 from oprag.warn import warn
 

@@ -12,9 +12,8 @@ from oprag.context import Context
 from oprag.errors import EmbeddingError
 from oprag.methods.answer import Answer
 from oprag.methods.answering import Answering, standalone_in
-from oprag.methods.completion import Completion
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.task import Task
 from oprag.side_by_side import Limit, aside_by_side, side_by_side
 

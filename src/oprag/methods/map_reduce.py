@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from oprag.methods.answer import Result, nothing_found
 from oprag.methods.effects import Body, Generate, Retrieve
-from oprag.methods.result import Result, nothing_found
+from oprag.methods.passages import packed, units
 from oprag.methods.task import Task
-from oprag.methods.units import packed, units
 
 __all__ = ["map_reduce"]
 

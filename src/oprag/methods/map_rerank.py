@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oprag.methods.cosine import cosine
+from oprag.embedding.cosine import cosine
+from oprag.methods.answer import PassageAnswer, Result, nothing_found
 from oprag.methods.effects import Body, Embed, Generate, Retrieve
+from oprag.methods.passages import units
 from oprag.methods.replies import rated, text_of
-from oprag.methods.result import PassageAnswer, Result, nothing_found
 from oprag.methods.task import Task
-from oprag.methods.units import units
 
 __all__ = ["map_rerank"]
 

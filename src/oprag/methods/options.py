@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal, get_args
 
-from oprag.assembly import ContextOptions
-from oprag.checks import (
+from oprag.errors import OptionError
+from oprag.masking import describe
+from oprag.methods.prompts import Prompts, as_prompts
+from oprag.options import (
+    ContextOptions,
     check_bool,
     check_choice,
     check_cosine,
@@ -19,9 +22,6 @@ from oprag.checks import (
     option,
     with_plain_numbers,
 )
-from oprag.errors import OptionError
-from oprag.masking import describe
-from oprag.methods.prompts import Prompts, as_prompts
 
 __all__ = ["COLLAPSE_TOKENS", "MethodOptions", "OnError", "Overflow", "RankBy", "as_method_options"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oprag.methods.cosine import cosine
+from oprag.embedding.cosine import cosine
+from oprag.methods.answer import Result
 from oprag.methods.effects import Body, Embed, Generate
-from oprag.methods.result import Result
 from oprag.methods.task import Task
 from oprag.methods.variants import answered_variants, no_answer, questions_and_answers
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from oprag.methods.completion import Completion
+from oprag.methods.answer import Result, nothing_found
 from oprag.methods.effects import Body, Generate, Retrieve
-from oprag.methods.result import Result, nothing_found
+from oprag.methods.model_calls import Completion
+from oprag.methods.passages import packed, units
 from oprag.methods.task import Task
-from oprag.methods.units import packed, units
 
 __all__ = ["refine"]
 

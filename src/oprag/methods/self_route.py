@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from oprag.methods.answer import Result, nothing_found
 from oprag.methods.effects import Body, Generate
-from oprag.methods.refusals import is_refusal, may_be_refusal
-from oprag.methods.replies import text_of
-from oprag.methods.result import Result, nothing_found
+from oprag.methods.replies import is_refusal, may_be_refusal, text_of
+from oprag.methods.sources import whole_sources
 from oprag.methods.task import Task
-from oprag.methods.whole import whole_sources
 
 __all__ = ["self_route"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from oprag.methods.answer import Result
 from oprag.methods.effects import Body, Generate
-from oprag.methods.result import Result
 from oprag.methods.task import Task
 from oprag.methods.variants import answered_variants, no_answer, questions_and_answers
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from oprag.methods.answer import Result, nothing_found
 from oprag.methods.effects import Body, Generate
-from oprag.methods.result import Result, nothing_found
 from oprag.methods.task import Task
 
 __all__ = ["stuff"]

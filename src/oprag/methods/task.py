@@ -8,19 +8,18 @@ from functools import cached_property
 from string import ascii_uppercase
 from typing import Any
 
-from oprag.assembly import ContextOptions
+from oprag.assembly.render import with_header
+from oprag.assembly.stitch import Passage
 from oprag.context import Context
 from oprag.errors import BudgetError, PromptError, QueryError
 from oprag.masking import describe
 from oprag.methods.effects import Retrieve
-from oprag.methods.message import Message, Prompt
+from oprag.methods.model_calls import Message, Prompt
 from oprag.methods.options import COLLAPSE_TOKENS, MethodOptions
-from oprag.methods.prompts import ALIASES, OUR_PROMPTS, STEPS
-from oprag.methods.template import Template
+from oprag.methods.prompts import ALIASES, OUR_PROMPTS, STEPS, Template
 from oprag.methods.window import Room, Window
+from oprag.options import ContextOptions
 from oprag.question import check_question
-from oprag.render import with_header
-from oprag.stitch import Passage
 from oprag.tokens import count
 
 __all__ = ["Task"]

@@ -6,14 +6,13 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from oprag.assembly.stitch import Passage
 from oprag.context import Context
-from oprag.methods.citations import renumbered
+from oprag.methods.answer import PassageAnswer, Result, nothing_found, renumbered
 from oprag.methods.effects import Effect, Generate, Together
 from oprag.methods.registry import find_method
 from oprag.methods.replies import questions_of, text_of
-from oprag.methods.result import PassageAnswer, Result, nothing_found
 from oprag.methods.task import Task
-from oprag.stitch import Passage
 
 __all__ = ["Answered", "answered_variants", "no_answer", "questions_and_answers"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from oprag.build import assemble
-from oprag.context import Context
+from oprag.context import Context, assemble
 from oprag.errors import BudgetError
 from oprag.tokens import count
 

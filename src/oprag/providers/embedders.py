@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from oprag.embed import Embedder
+from oprag.embedding.embedder import Embedder
+from oprag.embedding.static import LocalEmbedder
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, OptionError
-from oprag.local import LocalEmbedder
+from oprag.index.document_index import QuestionVectors
 from oprag.masking import describe
 from oprag.providers import LOCAL
 from oprag.providers.reason import reason
-from oprag.retrieval.question_vectors import QuestionVectors
 
 __all__ = ["EmbedderOnDemand", "ProviderEmbedder", "embedder_of", "local_embedder"]
 

@@ -18,7 +18,7 @@ from oprag.compare.pairs import differences
 from oprag.compare.plan import make_plan
 from oprag.compare.running import run
 from oprag.errors import ExperimentError, LikelihoodError, ModelError, OptionError
-from oprag.methods.message import Message, Prompt
+from oprag.methods.model_calls import Message, Prompt
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows, text_of
 
 METHODS = ["answer_likelihood", "closed_book_likelihood"]

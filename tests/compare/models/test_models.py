@@ -15,8 +15,7 @@ from oprag import ExperimentError, OptionError
 from oprag.compare.models import Model, ModelSpec, as_model
 from oprag.errors import MissingExtraError
 from oprag.masking import describe
-from oprag.methods.completion import Completion, Usage
-from oprag.methods.message import Message, Prompt
+from oprag.methods.model_calls import Completion, Message, Prompt, Usage
 from tests.cli import provider
 from tests.compare.models.hosted import Completing, Hosted, repeat
 from tests.helpers import run_python

@@ -13,8 +13,7 @@ import pytest
 
 from oprag.compare.models import as_model
 from oprag.compare.models.retrying import RETRIES, Retrying, may_pass, retry_after
-from oprag.methods.completion import Completion
-from oprag.methods.message import Message, Prompt
+from oprag.methods.model_calls import Completion, Message, Prompt
 from tests.compare.models.chat_server import BROKEN, Fault, serve
 
 PROMPT = Prompt((Message("user", "hello"),), "answer")

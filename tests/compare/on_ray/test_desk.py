@@ -9,7 +9,7 @@ from oprag.compare.opened import Opened
 from oprag.compare.records import AnswerRecord, Reply
 from oprag.compare.results_file import ResultsFile
 from oprag.errors import ResultsFileError
-from oprag.methods.completion import Completion, Usage
+from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import RecordingModel, experiment, rows
 
 CALL = Spent(1, 100)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from oprag.checks import check_text
 from oprag.compare.charts.palette import Look, marker, paint
 from oprag.compare.charts.texts import SMALL, text_width, wrapped
+from oprag.options import check_text
 from oprag.svg import escaped, picture, pixels
 
 __all__ = ["LINE", "MOST_LINES", "WIDTH", "Drawing", "label", "ring", "tooltip"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from oprag.checks import check_text
 from oprag.compare.charts.drawing import LINE, WIDTH, Drawing, label, tooltip
 from oprag.compare.charts.palette import paint
 from oprag.compare.charts.scale import number
 from oprag.compare.charts.texts import SMALL, clipped, text_width, wrapped
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.options import check_text
 from oprag.svg import escaped, pixels
 
 __all__ = ["heat_map"]

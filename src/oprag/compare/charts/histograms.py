@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
 
-from oprag.checks import check_text
 from oprag.compare.charts.drawing import LINE, MOST_LINES, WIDTH, Drawing, label, tooltip
 from oprag.compare.charts.numbers import figure
 from oprag.compare.charts.palette import paint
@@ -15,6 +14,7 @@ from oprag.compare.charts.scale import Axis, across, number, upwards
 from oprag.compare.charts.texts import SMALL, text_width, wrapped
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.options import check_text
 from oprag.svg import pixels
 
 __all__ = ["histogram"]

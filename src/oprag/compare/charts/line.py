@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from oprag.checks import check_text
 from oprag.compare.charts.drawing import Drawing, ring, tooltip
 from oprag.compare.charts.numbers import figure
 from oprag.compare.charts.palette import MOST_NAMED, OTHERS, Look, look, marker
@@ -14,6 +13,7 @@ from oprag.compare.charts.plot import Plot, draw_plot, span_of
 from oprag.compare.charts.scale import Axis, number
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.options import check_text
 from oprag.svg import pixels
 
 __all__ = ["Line", "LinePoint", "line_chart"]

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
 from typing import NamedTuple
 
-from oprag.checks import check_text
 from oprag.compare.charts.drawing import LINE, MOST_LINES, WIDTH, Drawing, label, tooltip
 from oprag.compare.charts.numbers import figure
 from oprag.compare.charts.palette import MOST_NAMED, OTHERS, Look, look, marker, paint
@@ -15,6 +14,7 @@ from oprag.compare.charts.scale import Axis, number
 from oprag.compare.charts.texts import SMALL, wrapped
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.options import check_text
 from oprag.svg import pixels
 
 __all__ = ["Dot", "scatter_chart"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from oprag.checks import check_choice
 from oprag.compare.charts.palette import COLOURS, THEME, paint
 from oprag.errors import OptionError
+from oprag.options import check_choice
 from oprag.svg import pixels
 
 __all__ = ["as_file"]

@@ -9,9 +9,9 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import NamedTuple
 
-from oprag.checks import check_count
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.options import check_count
 
 __all__ = ["DataSet", "Evidence", "Question", "fields_text", "files_of", "page_starts", "whole_text"]
 

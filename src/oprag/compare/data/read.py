@@ -8,12 +8,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from oprag.checks import check_choice, check_names, check_text
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.files import stem
 from oprag.compare.data.gather import Gathered
 from oprag.errors import InputFileError, OptionError
 from oprag.masking import describe
+from oprag.options import check_choice, check_names, check_text
 
 __all__ = ["format_names", "format_options", "read_data"]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from oprag.compare.data.fields import shown
 from oprag.compare.data.files import lines, read_bytes
 from oprag.compare.data.problems import Problems, RecordError
-from oprag.limits import MEGABYTE, limit
+from oprag.files.limits import MEGABYTE, limit
 from oprag.masking import listed
 
 __all__ = ["Record", "csv_records", "json_lines", "json_records", "json_value"]

@@ -11,12 +11,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from oprag.checks import check_names
 from oprag.compare.models.identity import plain_settings
+from oprag.embedding.identity import digest_of
 from oprag.errors import EmbeddingError, ExperimentError, MissingExtraError, OptionError
+from oprag.options import check_names
 from oprag.providers.reason import reason
 from oprag.providers.tokenizing.tokenizers import HUGGINGFACE
-from oprag.settings import digest_of
 
 __all__ = ["HuggingFaceEmbedder"]
 

@@ -9,13 +9,13 @@ from oprag.compare.embedders.huggingface import HuggingFaceEmbedder
 from oprag.compare.embedders.spending import runs_here
 from oprag.compare.kinds import descends
 from oprag.compare.models.identity import plain_settings
+from oprag.embedding.identity import digest_of
 from oprag.errors import ExperimentError
 from oprag.masking import describe
 from oprag.providers import EMBEDDING_PROVIDERS, LOCAL
 from oprag.providers.addresses import addresses_of, is_here, provider_of, with_key
 from oprag.providers.functions import function_named, made_by
 from oprag.providers.tokenizing.tokenizers import HUGGINGFACE
-from oprag.settings import digest_of
 
 __all__ = ["LoadedEmbedder", "is_paid_provider", "load_embedder"]
 
@@ -90,7 +90,7 @@ def _of_object(given: Any, name: str | None, settings: Mapping[str, Any], maker:
         raise _no_embedder(given)
     if hasattr(given, "embed_questions") and hasattr(given, "embed_documents"):
         # The packaged one may be given as an object as well.
-        from oprag.local import LocalEmbedder
+        from oprag.embedding.static import LocalEmbedder
 
         if not isinstance(getattr(given, "name", None), str):
             raise ExperimentError(f"an oprag.Embedder must have a name, its identity; got {describe(given)}", given)

@@ -12,7 +12,7 @@ from oprag.compare.html.parts import Heading, Part, Table, Text
 from oprag.compare.html.words import counted, share
 from oprag.compare.models import Model, ModelSpec, as_model
 from oprag.compare.results_access import opened_database
-from oprag.methods.message import Message, Prompt
+from oprag.methods.model_calls import Message, Prompt
 
 __all__ = ["KINDS", "classified", "classify", "opened_model", "refused_questions"]
 

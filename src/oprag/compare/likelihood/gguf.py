@@ -8,11 +8,11 @@ from functools import cached_property
 from math import fsum
 from pathlib import Path
 
-from oprag.checks import check_bool, check_count
 from oprag.compare.likelihood.gguf_server import BLOCK, GgufServer, check_gguf
 from oprag.compare.likelihood.split_answer import begun, common_beginning, split_answer
 from oprag.compare.measuring.cores import usable_cores
 from oprag.errors import ModelError
+from oprag.options import check_bool, check_count
 
 __all__ = ["GgufLikelihood"]
 

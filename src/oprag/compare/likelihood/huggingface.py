@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from oprag.checks import check_bool, check_count, check_text
 from oprag.compare.likelihood.split_answer import begun, split_answer
 from oprag.errors import MissingExtraError, ModelError, OptionError
+from oprag.options import check_bool, check_count, check_text
 
 __all__ = ["HuggingFaceLikelihood"]
 

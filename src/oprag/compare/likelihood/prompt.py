@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from string import ascii_uppercase
 
 from oprag.errors import OptionError
-from oprag.methods.template import TextTemplate
+from oprag.methods.prompts import TextTemplate
 from oprag.question import check_question
 
 __all__ = ["LIKELIHOOD_TEMPLATE", "likelihood_prompt"]

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from oprag.checks import check_count
 from oprag.compare.measuring.cores import usable_cores
 from oprag.compare.measuring.memory import MemoryWatch
 from oprag.compare.measuring.processor import descendants_seconds
 from oprag.errors import MeasuringError, MissingExtraError
+from oprag.options import check_count
 
 __all__ = ["Measured", "measure", "repeat"]
 

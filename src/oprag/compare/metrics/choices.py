@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from oprag.checks import check_choice, check_text
 from oprag.compare.metrics.given import check_answers
+from oprag.options import check_choice, check_text
 
 __all__ = ["REVISIONS", "Revision", "choice_accuracy"]
 

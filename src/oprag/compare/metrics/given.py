@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oprag.checks import check_text
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.options import check_text
 
 __all__ = ["check_answers", "check_texts"]
 

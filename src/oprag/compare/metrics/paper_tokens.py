@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from oprag.checks import check_choice, check_text
+from oprag.options import check_choice, check_text
 
 __all__ = ["LengthUnit", "paper_token_usage"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oprag.checks import check_count
+from oprag.options import check_count
 
 __all__ = ["long_context_share"]
 

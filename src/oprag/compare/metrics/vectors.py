@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sized
 from typing import Any
 
+from oprag.embedding.cosine import cosine
 from oprag.errors import OptionError
-from oprag.methods.cosine import cosine
 
 __all__ = ["answer_cosine"]
 

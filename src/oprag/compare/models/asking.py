@@ -12,8 +12,7 @@ from oprag.compare.kinds import descends
 from oprag.compare.models.identity import parts_of
 from oprag.errors import ExperimentError, ModelError
 from oprag.masking import describe
-from oprag.methods.completion import Completion
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt
 
 __all__ = ["Ask", "asking", "asking_local", "retries_itself", "window_of"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from oprag.embedding.identity import MODEL_NAMES, NO_NAMES, digest_of, plain, without_secrets
 from oprag.errors import ExperimentError
-from oprag.settings import digest_of, plain, without_secrets
-from oprag.vectors.identity import MODEL_NAMES, NO_NAMES
 
 __all__ = ["described", "model_name_of", "naming_part", "parts_of", "plain_settings", "told_by"]
 

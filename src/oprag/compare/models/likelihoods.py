@@ -11,8 +11,7 @@ from typing import Any
 from oprag.compare.likelihood import LikelihoodModel
 from oprag.errors import ExperimentError, ModelError, OptionError
 from oprag.masking import describe
-from oprag.methods.completion import Completion, Usage
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt, Usage
 
 __all__ = ["LIKELIHOOD", "AskedForLikelihoods", "gives_likelihoods", "load_likelihood_model"]
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from oprag.methods.completion import Completion
+from oprag.methods.model_calls import Completion
 
 __all__ = ["RETRIES", "Retrying", "may_pass", "retry_after"]
 

@@ -7,19 +7,18 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Protocol, runtime_checkable
 
-from oprag.checks import check_count, check_text
 from oprag.compare.models.asking import Ask, asking, asking_local, retries_itself, window_of
 from oprag.compare.models.identity import model_name_of, naming_part, plain_settings, told_by
 from oprag.compare.models.likelihoods import AskedForLikelihoods, gives_likelihoods, load_likelihood_model
 from oprag.compare.models.retrying import RETRIES, Retrying
+from oprag.embedding.identity import digest_of, plain
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
-from oprag.methods.completion import Completion
-from oprag.methods.message import Prompt
+from oprag.methods.model_calls import Completion, Prompt
+from oprag.options import check_count, check_text
 from oprag.providers import CHAT_PROVIDERS, LOCAL
 from oprag.providers.addresses import addresses_of, is_here, provider_of, with_key
 from oprag.providers.functions import function_named, made_by, no_function
-from oprag.settings import digest_of, plain
 
 __all__ = ["Model", "ModelSpec", "as_model"]
 

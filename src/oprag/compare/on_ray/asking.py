@@ -13,7 +13,7 @@ from oprag.compare.answer_tables import Spent
 from oprag.compare.on_ray.desk import Refusal, Turn
 from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
 from oprag.errors import OpragError, ResultsFileError
-from oprag.methods.completion import Completion
+from oprag.methods.model_calls import Completion
 
 __all__ = ["PATIENCE", "AtDesk", "AtDeskMeter", "ask_desk", "cause_of"]
 

@@ -10,7 +10,7 @@ from oprag.compare.calling import Asked, ModelCaller
 from oprag.compare.calls import Call, Made
 from oprag.compare.on_ray.asking import PATIENCE, ask_desk
 from oprag.compare.on_ray.desk import Turn
-from oprag.methods.completion import Completion
+from oprag.methods.model_calls import Completion
 
 __all__ = ["ClaimingCaller"]
 

@@ -11,7 +11,7 @@ from oprag.compare.answer_tables import Spent
 from oprag.compare.money import Limits, Meter
 from oprag.compare.records import AnswerRecord
 from oprag.compare.results_file import ResultsFile
-from oprag.methods.completion import Completion
+from oprag.methods.model_calls import Completion
 
 __all__ = ["Begun", "Desk", "News", "Place", "Refusal", "Turn"]
 

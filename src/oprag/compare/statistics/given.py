@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-from oprag.checks import check_count
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.options import check_count
 
 __all__ = ["LEAST_RESAMPLES", "RESAMPLES", "check_resampling", "check_scores", "finite"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.compare.stores.store import FoundRow, unit_vector
-from oprag.embed import as_vectors
-from oprag.retrieval.cosine import CosineSearch, top
+from oprag.embedding.cosine import CosineSearch, top
+from oprag.embedding.embedder import as_vectors
 
 __all__ = ["ExactStore"]
 

@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from oprag.checks import check_text
 from oprag.compare.kinds import descends
 from oprag.errors import ExperimentError, MissingExtraError
 from oprag.masking import describe
+from oprag.options import check_text
 from oprag.providers.functions import required_function
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from oprag.checks import check_count, check_text
 from oprag.compare.better import check_better
 from oprag.compare.cell import ALONE, CLOSED, LIKELIHOODS
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.scoring import check_metrics
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.options import check_count, check_text
 
 __all__ = ["as_budget", "budgets_of", "check_fixed", "check_metric", "method_of", "orders_of"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from oprag.compare.data.data_set import whole_text
 from oprag.compare.setting import HasValues
+from oprag.index.splitting import Split, pieces_of
 from oprag.providers import LOCAL
-from oprag.retrieval.split_sources import Split, pieces_of
 from oprag.tokens import TokenCounter, count
 
 __all__ = ["candidates", "limit_of"]

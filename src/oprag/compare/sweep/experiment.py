@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oprag.checks import check_count
 from oprag.compare.data.check import check_data_set
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.embedders import EmbedderSpec
@@ -14,10 +13,11 @@ from oprag.compare.models import ModelSpec
 from oprag.compare.sweep.checks import as_budget, budgets_of, check_fixed, check_metric, method_of, orders_of
 from oprag.compare.sweep.depth import candidates
 from oprag.errors import ExperimentError, OptionError
+from oprag.index.splitting import Split
 from oprag.masking import describe
+from oprag.options import check_count
 from oprag.providers import LOCAL
 from oprag.providers.tokenizing import counter_of
-from oprag.retrieval.split_sources import Split
 
 __all__ = ["BUDGETS", "ORDERS", "sweep_experiment", "sweep_metric"]
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from oprag.assembly import ContextOptions
 from oprag.compare.cell import ALONE, LIKELIHOODS
 from oprag.compare.reading import Results
 from oprag.compare.results_file import ResultsFile
@@ -17,6 +16,7 @@ from oprag.compare.sweep.contexts import context_columns
 from oprag.compare.sweep.depth import limit_of
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions
+from oprag.options import ContextOptions
 from oprag.profile import Profile
 
 __all__ = ["profile_of", "retrieval_of"]

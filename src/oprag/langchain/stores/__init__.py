@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from oprag.embedding.vectors import Record
 from oprag.langchain.stores.adapter import StoreAdapter
-from oprag.vectors.adapter_table import AdapterTable
-from oprag.vectors.sources import Record
+from oprag.stores.adapter_table import AdapterTable
 
 __all__ = ["Record", "StoreAdapter", "adapter_of", "register_store"]
 
@@ -20,7 +20,7 @@ _TABLE = AdapterTable(
     __name__,
     {
         "oprag.DocumentIndex": "document_index",
-        "oprag.retrieval.index.DocumentIndex": "document_index",
+        "oprag.index.document_index.DocumentIndex": "document_index",
         "langchain_core.vectorstores.in_memory.InMemoryVectorStore": "in_memory",
         "langchain_chroma.vectorstores.Chroma": "chroma",
         "langchain_community.vectorstores.faiss.FAISS": "faiss",

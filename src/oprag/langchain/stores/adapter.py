@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from oprag.vectors.sources import Record
+from oprag.embedding.vectors import Record
 
 __all__ = ["StoreAdapter"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from oprag.embedding.vectors import Record
 from oprag.langchain.stores.adapter import StoreAdapter
-from oprag.vectors.faiss_index import exact_vectors
-from oprag.vectors.sources import Record
+from oprag.stores.faiss_index import exact_vectors
 
 __all__ = ["ADAPTER"]
 

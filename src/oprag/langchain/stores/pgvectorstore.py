@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from oprag.embedding.vectors import Record
 from oprag.langchain.stores.adapter import StoreAdapter
-from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from oprag.embedding.vectors import Record
 from oprag.langchain.stores.adapter import StoreAdapter
-from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

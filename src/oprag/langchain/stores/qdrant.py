@@ -5,8 +5,8 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from oprag.embedding.vectors import Record
 from oprag.langchain.stores.adapter import StoreAdapter
-from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

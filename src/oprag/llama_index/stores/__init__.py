@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from oprag.embedding.vectors import Record
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
-from oprag.vectors.adapter_table import AdapterTable
-from oprag.vectors.sources import Record
+from oprag.stores.adapter_table import AdapterTable
 
 __all__ = ["Record", "Searched", "StoreAdapter", "adapter_of", "register_store"]
 

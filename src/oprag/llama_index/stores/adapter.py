@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from oprag.vectors.sources import Record
+from oprag.embedding.vectors import Record
 
 __all__ = ["Searched", "StoreAdapter"]
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from oprag.embedding.vectors import Record
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
 from oprag.llama_index.stores.texts import texts_of
-from oprag.vectors.faiss_index import exact_vectors
-from oprag.vectors.sources import Record
+from oprag.stores.faiss_index import exact_vectors
 
 __all__ = ["ADAPTER"]
 

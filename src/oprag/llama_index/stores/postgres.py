@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from oprag.embedding.vectors import Record
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
-from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from oprag.embedding.vectors import Record
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
-from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from oprag.embedding.vectors import Record
 from oprag.llama_index.stores.adapter import Searched, StoreAdapter
 from oprag.llama_index.stores.texts import texts_of
-from oprag.vectors.sources import Record
 
 __all__ = ["ADAPTER"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from oprag import DataError, InputFileError, OptionError
 from oprag.compare.data import document_library, read_data
-from oprag.pdf import pdf_pages
+from oprag.files.pdf import pdf_pages
 from tests.compare.data.writing import compressed, only, refused, write, write_csv
 from tests.pdfs import pdf
 

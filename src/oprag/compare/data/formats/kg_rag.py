@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
-from oprag.checks import check_bool
 from oprag.compare.data.document_library import folder_library
 from oprag.compare.data.fields import as_text, as_texts, shown, text
 from oprag.compare.data.files import stem
@@ -15,6 +14,7 @@ from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import csv_records, json_value
 from oprag.masking import listed
+from oprag.options import check_bool
 
 __all__ = ["read"]
 

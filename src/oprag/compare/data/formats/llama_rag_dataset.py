@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from oprag.checks import check_choice
 from oprag.compare.data.data_set import whole_text
 from oprag.compare.data.document_library import folder_library
 from oprag.compare.data.fields import given, optional_text, optional_texts, shown, text
@@ -16,6 +15,7 @@ from oprag.compare.data.passages import Passages
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import json_records
 from oprag.errors import InputFileError
+from oprag.options import check_choice
 
 __all__ = ["read"]
 

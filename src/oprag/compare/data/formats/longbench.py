@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oprag.checks import check_text
 from oprag.compare.data.fields import about, as_text, as_texts, given, identifier, letter_place, text
 from oprag.compare.data.files import stem
 from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import Record, json_records
+from oprag.options import check_text
 
 __all__ = ["read"]
 

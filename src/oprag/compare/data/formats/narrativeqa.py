@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oprag.checks import check_bool, check_choice, check_text
 from oprag.compare.data.document_library import Library
 from oprag.compare.data.fields import text
 from oprag.compare.data.files import companion, inside, read_bytes
@@ -16,8 +15,9 @@ from oprag.compare.data.plain_html import html_text
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import Record, csv_records
 from oprag.errors import InputFileError, OptionError
-from oprag.file_text import file_text
+from oprag.files.text import file_text
 from oprag.masking import describe
+from oprag.options import check_bool, check_choice, check_text
 
 __all__ = ["read"]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from oprag.checks import check_choice
 from oprag.compare.data.data_set import Evidence
 from oprag.compare.data.fields import as_count, as_text, given, shown, text
 from oprag.compare.data.files import files_in, stem
@@ -14,6 +13,7 @@ from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import Record, json_records
 from oprag.errors import DataError
+from oprag.options import check_choice
 
 __all__ = ["read"]
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from oprag.checks import check_bool
 from oprag.compare.data.fields import about, as_texts, given, identifier, shown, text
 from oprag.compare.data.files import stem
 from oprag.compare.data.gather import Gathered
 from oprag.compare.data.plain_html import html_text
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import Record, json_lines
+from oprag.options import check_bool
 
 __all__ = ["read"]
 

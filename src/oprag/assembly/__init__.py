@@ -1,0 +1,3 @@
+"""From retrieved chunks to a context: one step a file."""
+
+__all__: list[str] = []

@@ -1,0 +1,122 @@
+"""Putting chunks into the order in which a model shall read them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from oprag.assembly.select import apply_missing_position
+from oprag.chunk import Chunk, sorted_by_rank
+from oprag.errors import OptionError
+from oprag.options import ContextOptions, SourceRanking, as_context_options
+from oprag.positions.placing import group_by_source, place, warn_about
+from oprag.positions.values import finite, natural_key
+
+__all__ = ["arrange", "in_order", "key_of"]
+
+
+def arrange(chunks: Iterable[Chunk], options: ContextOptions | None = None, **changes: Any) -> list[Chunk]:
+    """Put chunks into the order of their source, or into another one.
+
+    This orders only: `k`, `token_budget` and duplicates are the business of `build_context`. Nothing is dropped but
+    chunks without a position under `on_missing_position="drop"`.
+
+    Args:
+        chunks: Chunks with distinct ranks, in any sequence.
+        options: The options; `order`, `seed`, `source_ranking`, `on_missing_position`, `source_key` and `position_key`
+            matter.
+        **changes: Options of `ContextOptions` to change, such as `order="rank"`.
+
+    Returns:
+        The chunks in order, with `source`, `position` and `span` filled in.
+
+    Raises:
+        ChunkError: Something is no chunk, or a rank occurs twice.
+        OptionError: An option is unknown or has a value that it cannot have.
+        MissingPositionError: A chunk has no position, and `on_missing_position="error"`.
+
+    Example:
+        >>> hits = [Chunk("end", rank=0, source="book", metadata={"chunk_index": 9}),
+        ...         Chunk("start", rank=1, source="book", metadata={"chunk_index": 2})]
+        >>> [chunk.text for chunk in arrange(hits)]
+        ['start', 'end']
+    """
+    options = as_context_options(options, changes)
+    placed = place(sorted_by_rank(chunks), options.source_key, options.position_key)
+    kept, _ = apply_missing_position(placed.chunks, options.on_missing_position)
+    warn_about(placed, placed.chunks, options)
+    return in_order(kept, options)
+
+
+def in_order(chunks: Sequence[Chunk], options: ContextOptions) -> list[Chunk]:
+    """Placed chunks, given best first, in the order that the assembly asks for."""
+    match options.order:
+        case "source":
+            groups = _ordered_groups(group_by_source(chunks), options.source_ranking)
+            first = options.on_missing_position == "first"
+            return [chunk for group in groups for chunk in _by_position(group, missing_first=first)]
+        case "rank":
+            return list(chunks)
+        case "reverse_rank":
+            return list(reversed(chunks))
+        case "edges":
+            return [*chunks[::2], *reversed(chunks[1::2])]
+        case "random":
+            shuffled = list(chunks)
+            random.Random(options.seed).shuffle(shuffled)
+            return shuffled
+
+
+def _by_position(group: Sequence[Chunk], *, missing_first: bool) -> list[Chunk]:
+    """One source's chunks by position; `sorted` is stable, so ties keep their rank."""
+    if len(group) == 1:
+        return list(group)
+    known = [chunk for chunk in group if chunk.position is not None and chunk.position.known]
+    missing = [chunk for chunk in group if chunk.position is None or not chunk.position.known]
+    known.sort(key=key_of)
+    return [*missing, *known] if missing_first else [*known, *missing]
+
+
+def key_of(chunk: Chunk) -> tuple[Any, ...]:
+    """What a placed chunk is sorted by within its source."""
+    return chunk.position.key if chunk.position is not None else ()
+
+
+def _ordered_groups(groups: list[list[Chunk]], source_ranking: SourceRanking) -> list[list[Chunk]]:
+    """The groups in the order of their sources; they come with the best-ranked first, which also settles ties."""
+    if len(groups) < 2 or source_ranking == "best_first":
+        return groups
+    if source_ranking == "best_last":
+        return groups[::-1]
+    if source_ranking == "name":
+        return sorted(groups, key=_natural)
+    if source_ranking == "score_sum":
+        totals = _totals(groups)
+        return [group for _, group in sorted(zip(totals, groups, strict=True), key=lambda pair: -pair[0])]
+    keys = [source_ranking(_by_position(group, missing_first=False)) for group in groups]
+    try:
+        ranking = sorted(range(len(groups)), key=keys.__getitem__)
+    except TypeError as error:
+        raise OptionError(f"source_ranking gave keys that cannot be compared: {error}", source_ranking) from error
+    return [groups[index] for index in ranking]
+
+
+def _natural(group: Sequence[Chunk]) -> tuple[bool, Any]:
+    source = group[0].source
+    return (source is None, () if source is None else natural_key(source))
+
+
+def _totals(groups: Sequence[Sequence[Chunk]]) -> list[float]:
+    """The summed score of each group, or of 1/(1 + rank) where scores are missing or do not fall with the rank.
+
+    Scores that rise with the rank are distances, or come from another step than the ranks: their sum would put the
+    worst source first.
+    """
+    chunks = sorted((chunk for group in groups for chunk in group), key=lambda chunk: chunk.rank)
+    scores = [score for chunk in chunks if (score := finite(chunk.score)) is not None]
+    if len(scores) == len(chunks) and all(better >= worse for better, worse in pairwise(scores)):
+        return [math.fsum(finite(chunk.score) or 0.0 for chunk in group) for group in groups]
+    return [math.fsum(1 / (1 + chunk.rank) for chunk in group) for group in groups]

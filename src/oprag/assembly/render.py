@@ -1,0 +1,85 @@
+"""Writing passages as the text that a model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from oprag.assembly.stitch import Passage
+from oprag.errors import OptionError
+from oprag.masking import describe
+from oprag.options import ContextOptions, Header
+from oprag.positions.ladder import page_of
+
+__all__ = ["SHOWN_SEPARATOR", "Show", "between", "header_of", "render", "with_header"]
+
+Show = Callable[[Passage], str]
+"""Writes a passage as somebody else's prompt will show it."""
+
+SHOWN_SEPARATOR = "\n\n"
+"""What frameworks put between two of their objects."""
+
+
+def render(passages: Sequence[Passage], options: ContextOptions, show: Show | None = None, first: int = 1) -> str:
+    """The passages as one text, with headers, separators and gaps.
+
+    A gap stands between two passages of one source under `order="source"`; in the other orders nothing says that the
+    second stands behind the first.
+
+    Args:
+        passages: The passages, in order.
+        options: The options.
+        show: Writes a passage where a framework will render its own objects, without our headers, separators and gaps.
+        first: The number of the first passage.
+    """
+    if show is not None:
+        return SHOWN_SEPARATOR.join(map(show, passages))
+    parts: list[str] = []
+    last: Passage | None = None
+    for number, passage in enumerate(passages, first):
+        text = with_header(passage, options.header, number)
+        if not text:
+            continue
+        if last is not None:
+            parts.append(between(last, passage, options))
+        parts.append(text)
+        last = passage
+    return "".join(parts)
+
+
+def between(first: Passage, second: Passage, options: ContextOptions) -> str:
+    """What stands between two passages: a separator, or a gap."""
+    same_source = first.source is not None and first.source == second.source
+    if options.gap and same_source and options.order == "source":
+        return f"{options.separator}{options.gap}{options.separator}"
+    return options.separator
+
+
+def with_header(passage: Passage, header: Header | None, number: int = 1) -> str:
+    """The text of a passage, the so-and-so-many-th of its context, under its header."""
+    above = header_of(passage, header, number)
+    return f"{above}\n{passage.text}" if above else passage.text
+
+
+def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
+    """The line above a passage; empty when there is none.
+
+    Raises:
+        OptionError: A header function gave something else than a string.
+    """
+    if header is None:
+        return ""
+    if callable(header):
+        above = header(passage)
+        if not isinstance(above, str):
+            raise OptionError(f"a header function must give a string, got {describe(above)}", header)
+        return above
+    first, last = (passage.spans[0], passage.spans[-1]) if passage.spans else (None, None)
+    page = page_of(passage.chunks[0])
+    return header.format(
+        number=number,
+        source=passage.source or "",
+        page="" if page is None else page,
+        start="" if first is None else first.start,
+        end="" if last is None else last.end,
+        rank=passage.rank,
+    )

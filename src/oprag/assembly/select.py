@@ -1,0 +1,108 @@
+"""Choosing which retrieved chunks are kept, with a reason for every one that is not."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from oprag.chunk import NOWHERE, Chunk, Drop, PositionKind, Vector
+from oprag.errors import MissingPositionError, RetrievalWarning
+from oprag.options import ContextOptions, OnMissingPosition
+from oprag.warn import warn
+
+__all__ = ["apply_missing_position", "select", "warn_about_few"]
+
+
+def warn_about_few(found: Sequence[Any], k: int | None) -> None:
+    """Warn where a retriever with a limit of its own found less than `k`, which has no effect then."""
+    if k is not None and 0 < len(found) < k:
+        warn(
+            f"k={k} has no effect: only {len(found)} chunks were retrieved; let the retriever search for more (k in "
+            "LangChain, similarity_top_k in LlamaIndex)",
+            RetrievalWarning,
+            cause=f"fewer chunks than k={k}",
+        )
+
+
+def select(
+    chunks: Sequence[Chunk], options: ContextOptions, question_vector: Vector | None = None
+) -> tuple[list[Chunk], list[Drop]]:
+    """Keep the first k of the candidates that are not duplicates, have a position and pass the thresholds.
+
+    Args:
+        chunks: Placed chunks, best first; with vectors where a threshold is set.
+        options: The options.
+        question_vector: The vector of the question, of shape (dimension,), for `similarity_threshold`.
+
+    Returns:
+        The kept chunks, best first, and the others.
+
+    Raises:
+        MissingPositionError: A candidate has no position, and `on_missing_position="error"`.
+        EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
+    """
+    kept, dropped = _first(chunks, "max_candidates", options.max_candidates)
+    kept, repeated = _without_duplicates(kept)
+    kept, missing = apply_missing_position(kept, options.on_missing_position)
+    compressed: list[Drop] = []
+    if options.needs_vectors:
+        # NumPy is loaded only for who wants thresholds.
+        from oprag.assembly.thresholds import apply_thresholds
+
+        kept, compressed = apply_thresholds(kept, options, question_vector)
+    kept, beyond = _first(kept, "k", options.k)
+    return kept, [*dropped, *repeated, *missing, *compressed, *beyond]
+
+
+def apply_missing_position(chunks: Sequence[Chunk], policy: OnMissingPosition) -> tuple[list[Chunk], list[Drop]]:
+    """Drop the chunks without a position, or raise, where the policy says so.
+
+    Raises:
+        MissingPositionError: A chunk has no position, and the policy is "error".
+    """
+    missing = [chunk for chunk in chunks if chunk.position is None or not chunk.position.known]
+    if not missing or policy in ("last", "first"):
+        return list(chunks), []
+    if policy == "error":
+        chunk = missing[0]
+        raise MissingPositionError(
+            f"{len(missing)} of {len(chunks)} chunks have no position, the first one (rank {chunk.rank}, source "
+            f"{chunk.source!r}) with the metadata keys {chunk.keys_text()}; stamp positions at ingestion, find them "
+            'with locate_positions, or use on_missing_position="last", "first" or "drop"',
+            chunk,
+        )
+    ranks = {chunk.rank for chunk in missing}
+    drops = [Drop(chunk, "on_missing_position", None, "has no position") for chunk in missing]
+    return [chunk for chunk in chunks if chunk.rank not in ranks], drops
+
+
+def _first(
+    chunks: Sequence[Chunk], reason: Literal["max_candidates", "k"], limit: int | None
+) -> tuple[list[Chunk], list[Drop]]:
+    if limit is None:
+        return list(chunks), []
+    return list(chunks[:limit]), [Drop(chunk, reason, limit, f"behind the first {limit}") for chunk in chunks[limit:]]
+
+
+def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop]]:
+    """The best-ranked chunk of each source, position and text.
+
+    Equal text elsewhere in the source is no duplicate. So where the position does not tell one place from another
+    (there is none, or a page that several chunks share), chunks with different ids are different chunks.
+    """
+    kept: list[Chunk] = []
+    dropped: list[Drop] = []
+    seen: dict[object, int] = {}
+    for chunk in chunks:
+        position = chunk.position or NOWHERE
+        name: object = chunk.id
+        if position.kind not in (PositionKind.PAGE, PositionKind.NONE) and chunk.source is not None:
+            name = None
+        elif name is None and (chunk.source is None or not position.known):
+            name = chunk.rank
+        identity = (chunk.source, position.key, name, chunk.text)
+        twin = seen.setdefault(identity, chunk.rank)
+        if twin == chunk.rank:
+            kept.append(chunk)
+        else:
+            detail = f"same source, position and text as rank {twin}"
+            dropped.append(Drop(chunk, "duplicate", twin, detail, twin))
+    return kept, dropped

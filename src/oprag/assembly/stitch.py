@@ -1,0 +1,231 @@
+"""Joining chunks that touch or overlap into passages, without repeating or losing text.
+
+Offsets only propose an overlap; the text has to confirm it. Offsets in the wild lie: LlamaIndex finds them by
+searching, and on repetitive text the search stops at an earlier copy. Where a repeating text would confirm more than
+one overlap, nothing can be confirmed, and the chunks are left apart: losing nothing wins over repeating nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from oprag.chunk import Chunk, PositionKind, Span, counted, quoted
+from oprag.positions.ladder import is_exact
+
+__all__ = ["Passage", "each_alone", "stitch"]
+
+# White space that a splitter strips between two chunks is rarely longer, and a chunk that was not retrieved rarely
+# shorter.
+_STRIPPED = 4
+# A text that agrees with itself at another place over fewer characters proves nothing: neighbours often share a letter.
+_COINCIDENCE = 8
+# More places than this where two texts might agree mean a repeating text; looking at each of them would take quadratic
+# time.
+_MOST_PLACES = 64
+
+
+class Passage(NamedTuple):
+    """One run of source text; its repr is one line with the start of the text.
+
+    Attributes:
+        text: The text; each part of the source once, as far as offsets tell what overlaps.
+        chunks: The chunks that it was made of, in order.
+        spans: Where it stands in the source, in order; empty where that is not known. More than one where white space
+            between chunks was stripped by the splitter.
+    """
+
+    text: str
+    chunks: tuple[Chunk, ...]
+    spans: tuple[Span, ...]
+
+    @property
+    def source(self) -> str | None:
+        """The name of the source."""
+        return self.chunks[0].source
+
+    @property
+    def rank(self) -> int:
+        """The best rank among the chunks."""
+        return min(chunk.rank for chunk in self.chunks)
+
+    def __repr__(self) -> str:
+        chunks = counted(len(self.chunks), "chunk")
+        size = f"{counted(len(self.text), 'character')}: {quoted(self.text)}"
+        return f"Passage(source={quoted(self.source)}, {chunks}, {size})"
+
+
+def each_alone(chunks: Sequence[Chunk]) -> list[Passage]:
+    """Each chunk as a passage of its own."""
+    return [Passage(chunk.text, (chunk,), () if chunk.span is None else (chunk.span,)) for chunk in chunks]
+
+
+def stitch(chunks: Sequence[Chunk], separator: str) -> list[Passage]:
+    """Join neighbours in the list that touch or overlap in their source.
+
+    Args:
+        chunks: Placed chunks, in the order in which they will be read.
+        separator: Stands where a splitter stripped the white space between two chunks.
+
+    Returns:
+        Passages that hold every chunk once, in the given order.
+    """
+    passages: list[Passage] = []
+    runs: list[_Run] = []
+    for chunk in chunks:
+        if runs and runs[-1].take(chunk):
+            continue
+        run = _Run(chunk)
+        if runs and not runs[-1].leads_to(run):
+            passages.append(_passage(runs, separator))
+            runs = []
+        runs.append(run)
+    if runs:
+        passages.append(_passage(runs, separator))
+    return passages
+
+
+class _Run:
+    """Text without a hole: one chunk, and the chunks that touch or overlap it."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunks = [chunk]
+        self.texts = [chunk.text]
+        self.span = chunk.span
+        self.spans = {chunk.span}
+        self.exact = chunk.span is not None and is_exact(chunk, chunk.span)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+    def tail(self, length: int) -> str:
+        """The last characters; joining the whole text for each chunk would take quadratic time."""
+        parts: list[str] = []
+        for part in reversed(self.texts):
+            if length <= 0:
+                break
+            parts.append(part[-length:])
+            length -= len(part)
+        return "".join(reversed(parts))
+
+    def take(self, chunk: Chunk) -> bool:
+        """Add the chunk where its text continues or repeats the run's; False where that cannot be confirmed."""
+        new = self._new_text(chunk)
+        if new is None or self.span is None or chunk.span is None:
+            return False
+        self.chunks.append(chunk)
+        if new:
+            self.texts.append(new)
+        self.spans.add(chunk.span)
+        self.span = Span(self.span.start, max(self.span.end, chunk.span.end), self.span.page)
+        return True
+
+    def _new_text(self, chunk: Chunk) -> str | None:
+        """What the chunk adds to the run; None where it is not certain that it belongs there."""
+        mine, its = self.span, chunk.span
+        if mine is None or its is None or not mine.start <= its.start <= mine.end:
+            return None
+        if not self.exact or not is_exact(chunk, its) or not self._comparable(chunk):
+            return None
+        if its.start == mine.end:
+            return None if _follows(self.chunks[-1], chunk) is False else chunk.text
+        if its.end <= mine.end:
+            return "" if self._holds(chunk, mine.end - its.start) else None
+        overlap = mine.end - its.start
+        return chunk.text[overlap:] if _overlap_is_certain(self.tail(len(chunk.text)), chunk.text, overlap) else None
+
+    def _holds(self, chunk: Chunk, behind: int) -> bool:
+        """Whether the chunk's text stands in the run, so many characters from its end, and nowhere near there else."""
+        # Two chunks of one source that are no duplicates cannot stand at the same place: the offset is wrong.
+        if chunk.span in self.spans:
+            return False
+        around = self.tail(behind + len(chunk.text))
+        return _stands_once(chunk.text, around, len(around) - behind)
+
+    def leads_to(self, other: _Run) -> bool:
+        """Whether nothing but white space stands between the two runs in the source."""
+        last, first = self.chunks[-1], other.chunks[0]
+        if last.source is None or last.source != first.source:
+            return False
+        neighbours = _follows(last, first)
+        if neighbours is not None:
+            return neighbours
+        if self.span is None or other.span is None or self.span.page != other.span.page:
+            return False
+        return self.exact and other.exact and 0 < other.span.start - self.span.end <= _STRIPPED
+
+    def _comparable(self, chunk: Chunk) -> bool:
+        """Whether the offsets count from the same place."""
+        return (
+            self.span is not None
+            and chunk.span is not None
+            and self.span.page == chunk.span.page
+            and chunk.source is not None
+            and self.chunks[-1].source == chunk.source
+        )
+
+
+def _passage(runs: Sequence[_Run], separator: str) -> Passage:
+    if len(runs) == 1:
+        (run,) = runs
+        return Passage(run.text, tuple(run.chunks), () if run.span is None else (run.span,))
+    chunks = tuple(chunk for run in runs for chunk in run.chunks)
+    return Passage(
+        separator.join([run.text for run in runs]), chunks, tuple([run.span for run in runs if run.span is not None])
+    )
+
+
+def _follows(first: Chunk, second: Chunk) -> bool | None:
+    """Whether one chunk is the next of the other in the source, or None where their positions do not tell."""
+    a, b = first.position, second.position
+    if a is None or b is None or a.kind is not b.kind or a.kind not in (PositionKind.STAMPED, PositionKind.LINKS):
+        return None
+    return bool(a.key[:-1] == b.key[:-1] and a.key[-1] + 1 == b.key[-1])
+
+
+def _stands_once(piece: str, text: str, at: int) -> bool:
+    """Whether the piece is in the text at this place, and at no other one."""
+    return text.find(piece) == at and text.find(piece, at + 1) < 0
+
+
+def _overlap_is_certain(before: str, after: str, overlap: int) -> bool:
+    """Whether the end of one text is the start of the other over exactly this length, and over no other length.
+
+    Args:
+        before: The first text, or as much of its end as the second text is long.
+        after: The second text.
+        overlap: The proposed length, less than that of the second text.
+    """
+    if not before.endswith(after[:overlap]):
+        return False
+    if any(before.endswith(after[:length]) for length in range(overlap + 1, _COINCIDENCE)):
+        return False
+    proposed = len(before) - overlap
+    # A much shorter agreement inside a long one is a word that comes twice, not another overlap.
+    seed = after[: max(_COINCIDENCE, overlap // 4)]
+    for index, place in enumerate(_places(seed, before, 0)):
+        if index == _MOST_PLACES or (place != proposed and after.startswith(before[place:])):
+            return False
+    return not _repeats(before + after[overlap:], max(_COINCIDENCE, len(after) - overlap))
+
+
+def _repeats(text: str, least: int) -> bool:
+    """Whether the text is one pattern over and over, as far as it reaches: its start is its end again.
+
+    Args:
+        text: Two texts joined over their overlap.
+        least: How much of the start must come again. An offset can be too small only by whole periods that fit a chunk,
+            so at least as many characters as the second text would add do.
+    """
+    for index, place in enumerate(_places(text[:least], text, 1)):
+        if index == _MOST_PLACES or text.startswith(text[place:]):
+            return True
+    return False
+
+
+def _places(piece: str, text: str, start: int) -> Iterator[int]:
+    """Every place of a piece in a text, overlapping ones too."""
+    while (start := text.find(piece, start)) >= 0:
+        yield start
+        start += 1

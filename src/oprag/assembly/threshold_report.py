@@ -1,0 +1,141 @@
+"""What cosines an embedder gives on real questions, and which thresholds follow from that.
+
+Thresholds that suit one embedder empty the contexts of another: static embeddings put unrelated texts at 0.3, sentence
+encoders at 0.1, and some models never go below 0.6. So they are read off, not guessed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.assembly.thresholds import find_repeats, unit_rows, unit_vector
+from oprag.chunk import counted, quoted
+from oprag.context import Context
+from oprag.errors import EmbeddingError, QueryError
+from oprag.table import table
+
+__all__ = ["ThresholdReport", "report_thresholds"]
+
+_QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
+# Chunks that thresholds never look at.
+_NO_CANDIDATES = ("max_candidates", "duplicate", "on_missing_position")
+_STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+# What the suggestions leave out: the least similar quarter, and the twentieth that repeats most.
+_UNLIKE = 0.25
+_REPEATED = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdReport:
+    """The cosines of retrieved chunks over some questions; a table when it is printed.
+
+    Attributes:
+        embedder: The identity of the embedder.
+        similarities: For each question, the cosine of each retrieved chunk with it, best-ranked first; of shape
+            (chunks,).
+        nearest: For each question, the highest cosine of each chunk with a better-ranked one; of shape (chunks - 1,).
+        kept: For each redundancy threshold from 0.1 to 0.9, how many chunks of all questions it keeps.
+    """
+
+    embedder: str
+    similarities: tuple[NDArray[np.float32], ...]
+    nearest: tuple[NDArray[np.float32], ...]
+    kept: tuple[int, ...]
+
+    @property
+    def similarity_threshold(self) -> float:
+        """The suggested one: it drops the least similar quarter of the chunks, and leaves no question without any."""
+        quarter = float(np.quantile(np.concatenate(self.similarities), _UNLIKE))
+        # Rounded down, so that rounding empties no context.
+        return math.floor(100 * min(quarter, *(float(cosines.max()) for cosines in self.similarities))) / 100
+
+    @property
+    def redundancy_threshold(self) -> float:
+        """The suggested one: it drops the twentieth of the chunks that repeat a better-ranked one most."""
+        nearest = np.concatenate(self.nearest)
+        if not len(nearest):
+            return 1.0
+        return min(1.0, math.ceil(100 * float(np.quantile(nearest, 1 - _REPEATED))) / 100)
+
+    def __repr__(self) -> str:
+        questions = counted(len(self.similarities), "question")
+        chunks = counted(sum(map(len, self.similarities)), "retrieved chunk")
+        return f"ThresholdReport({quoted(self.embedder)}, {questions}, {chunks})"
+
+    def __str__(self) -> str:
+        similarities, nearest = np.concatenate(self.similarities), np.concatenate(self.nearest)
+        chunks = len(similarities)
+        lines = [f"{self.embedder}: {len(self.similarities):,} questions, {chunks:,} retrieved chunks", ""]
+        lines += table(
+            ["cosine of a chunk with", "min", *(f"{share:.0%}" for share in _QUANTILES[1:-1]), "max"],
+            [["the question", *_quantiles(similarities)], ["the nearest better-ranked chunk", *_quantiles(nearest)]],
+        )
+        empty = [sum(not (cosines >= step).any() for cosines in self.similarities) for step in _STEPS]
+        above = [float((similarities >= step).mean()) for step in _STEPS]
+        lines += [
+            "",
+            *table(
+                ["threshold", *(f"{step:g}" for step in _STEPS)],
+                [
+                    ["similarity_threshold keeps", *(f"{share:.0%}" for share in above)],
+                    ["and empties so many contexts", *map(str, empty)],
+                    ["redundancy_threshold keeps", *(f"{kept / chunks:.0%}" for kept in self.kept)],
+                ],
+            ),
+        ]
+        suggested = (
+            f"suggested: similarity_threshold={self.similarity_threshold:g} (drops the least similar quarter, empties "
+            f"no context), redundancy_threshold={self.redundancy_threshold:g} (drops the twentieth that repeats most)"
+        )
+        return "\n".join([*lines, "", suggested])
+
+
+def report_thresholds(contexts: Iterable[Context], embedder: str = "embedder") -> ThresholdReport:
+    """Look at the cosines in contexts.
+
+    Args:
+        contexts: Contexts of different questions, retrieved with `similarity_threshold=-1`, which keeps every chunk and
+            gives it a vector. Empty ones say nothing.
+        embedder: The identity of the embedder, for the report.
+
+    Raises:
+        QueryError: There is no context with a chunk in it.
+        EmbeddingError: A context was retrieved without vectors.
+    """
+    similarities: list[NDArray[np.float32]] = []
+    nearest: list[NDArray[np.float32]] = []
+    kept = np.zeros(len(_STEPS), dtype=int)
+    for context in contexts:
+        if context.inputs is None or not context.inputs.chunks:
+            continue
+        out = {drop.chunk.rank for drop in context.dropped if drop.reason in _NO_CANDIDATES}
+        candidates = [chunk for chunk in context.inputs.chunks if chunk.rank not in out and chunk.text.strip()]
+        if not candidates:
+            continue
+        if context.inputs.question_vector is None:
+            raise EmbeddingError("a context has no vectors; retrieve with similarity_threshold=-1", context)
+        vectors = unit_rows(candidates)
+        question = unit_vector(context.inputs.question_vector, vectors.shape[1])
+        similarities.append(np.clip(vectors @ question, -1, 1))
+        nearest.append(_nearest_better(vectors))
+        kept += [int((find_repeats(vectors, step).twins < 0).sum()) for step in _STEPS]
+    if not similarities:
+        raise QueryError("there is nothing to report: no question found a chunk", None)
+    return ThresholdReport(embedder, tuple(similarities), tuple(nearest), tuple(kept.tolist()))
+
+
+def _nearest_better(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """For each row but the first the highest cosine with a row before it."""
+    nearest = [(vectors[:row] @ vectors[row]).max() for row in range(1, len(vectors))]
+    return np.clip(np.array(nearest, dtype=np.float32), -1, 1)
+
+
+def _quantiles(values: NDArray[np.float32]) -> Sequence[str]:
+    if not len(values):
+        return ["-"] * len(_QUANTILES)
+    return [f"{value:.3f}" for value in np.quantile(values, _QUANTILES)]

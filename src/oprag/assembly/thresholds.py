@@ -1,0 +1,258 @@
+"""Finding vectors that repeat a better-ranked one."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.chunk import Chunk, Drop, Vector, fill
+from oprag.errors import EmbeddingError
+from oprag.options import ContextOptions
+
+__all__ = ["Repeats", "apply_thresholds", "find_repeats", "unit_rows", "unit_vector"]
+
+# Rows that are compared with all kept ones at once: the product of all rows with all would take memory that grows with
+# the square of their number.
+_BLOCK = 256
+
+
+class Repeats(NamedTuple):
+    """What each row repeats.
+
+    Attributes:
+        twins: The kept row that is nearest to a row that goes, and -1 for a row that stays; of shape (rows,).
+        cosines: The cosine of a row that goes with its twin; of shape (rows,), 0 for a row that stays.
+    """
+
+    twins: NDArray[np.intp]
+    cosines: NDArray[np.float32]
+
+
+def find_repeats(vectors: NDArray[np.float32], threshold: float) -> Repeats:
+    """Walk best first; a row goes when its cosine with a row that stays is at least the threshold.
+
+    So the better-ranked of two rows that repeat each other stays, always, and a row that repeats nothing but rows that
+    went stays as well. Time grows with rows × kept rows, memory with the rows alone.
+
+    Args:
+        vectors: Unit vectors, best first, of shape (rows, dimension).
+        threshold: The least cosine that counts as a repeat.
+    """
+    rows = len(vectors)
+    twins = np.full(rows, -1, dtype=np.intp)
+    cosines = np.zeros(rows, dtype=np.float32)
+    staying = np.empty_like(vectors)
+    numbers = np.empty(rows, dtype=np.intp)
+    count = 0
+    for start in range(0, rows, _BLOCK):
+        block = vectors[start : start + _BLOCK]
+        twin, cosine = twins[start : start + _BLOCK], cosines[start : start + _BLOCK]
+        if count:
+            nearest, cosine[:] = _nearest(block, staying[:count])
+            twin[:] = np.where(cosine >= threshold, numbers[nearest], -1)
+            cosine[twin < 0] = 0
+        _compare_within(block, start, threshold, twin, cosine)
+        stays = np.flatnonzero(twin < 0)
+        staying[count : count + len(stays)] = block[stays]
+        numbers[count : count + len(stays)] = start + stays
+        count += len(stays)
+    return Repeats(twins, cosines)
+
+
+def _nearest(block: NDArray[np.float32], staying: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """For each row of a block the nearest of other rows, and its cosine."""
+    products = block @ staying.T
+    nearest = products.argmax(axis=1)
+    return nearest, np.take_along_axis(products, nearest[:, None], axis=1)[:, 0]
+
+
+def _compare_within(
+    block: NDArray[np.float32], start: int, threshold: float, twin: NDArray[np.intp], cosine: NDArray[np.float32]
+) -> None:
+    """Fill in what rows of a block repeat of rows inside of it."""
+    products = block @ block.T
+    repeats = np.triu(products >= threshold, 1)
+    earlier, later = np.nonzero(repeats)
+    if not len(earlier):
+        return
+    # Row by row: whether a row stays is known when all rows before it were looked at. In lists, since one number of an
+    # array takes longer than a step of Python.
+    twins, cosines = twin.tolist(), cosine.tolist()
+    for one, other, nearness in zip(earlier.tolist(), later.tolist(), products[repeats].tolist(), strict=True):
+        if twins[one] < 0 and (twins[other] < 0 or nearness > cosines[other]):
+            twins[other], cosines[other] = start + one, nearness
+    twin[:], cosine[:] = twins, cosines
+
+
+# The cosine of a float32 vector with itself can come out this much below 1, and a threshold of 1 means equal vectors.
+_TOLERANCE = 1e-6
+
+
+def apply_thresholds(
+    chunks: Sequence[Chunk], options: ContextOptions, question: Vector | None
+) -> tuple[list[Chunk], list[Drop]]:
+    """Keep chunks like the question first, and of these the ones that repeat none of a better rank.
+
+    Where fewer than `min_chunks` are left, chunks come back: best first those that repeat nothing, then the others.
+
+    Chunks without text and vector are kept: there is nothing that could be compared.
+
+    Args:
+        chunks: Placed chunks with vectors, best first; their `similarity` is filled in where the question's vector is
+            known.
+        options: The options; one threshold at least is set.
+        question: The vector of the question, of shape (dimension,); needed for `similarity_threshold`.
+
+    Returns:
+        The kept chunks, best first, and the others.
+
+    Raises:
+        EmbeddingError: A vector is missing, is of another dimension, is not finite, or has no length.
+    """
+    # A picture or an empty text is like nothing, and repeats nothing.
+    judged = [chunk for chunk in chunks if chunk.vector is not None or chunk.text.strip()]
+    if not judged:
+        return list(chunks), []
+    vectors = unit_rows(judged)
+    below = np.zeros(len(judged), dtype=bool)
+    if question is not None:
+        cosines = np.clip(vectors @ unit_vector(question, vectors.shape[1]), -1, 1)
+        for chunk, similarity in zip(judged, cosines.tolist(), strict=True):
+            fill(chunk, similarity=similarity)
+        if options.similarity_threshold is not None:
+            below = cosines < options.similarity_threshold - _TOLERANCE
+    elif options.similarity_threshold is not None:
+        raise EmbeddingError(
+            "similarity_threshold needs the vector of the question; give question_vector=, or an embedding model to "
+            "the retriever",
+            None,
+        )
+    repeats = _repeats(vectors, below, options)
+    unlike = set(np.flatnonzero(below).tolist())
+    goes = unlike | repeats.keys()
+    missing = options.min_chunks - (len(chunks) - len(goes))
+    if missing > 0:
+        # Best first those that repeat nothing, then best first the others.
+        goes -= set(sorted(goes, key=lambda row: (row in repeats, row))[:missing])
+    too_low = f"with the question, below {options.similarity_threshold}"
+    drops: list[Drop] = []
+    for row in sorted(goes):
+        chunk = judged[row]
+        if row in unlike:
+            detail = f"cosine {chunk.similarity:.3f} {too_low}"
+            drops.append(Drop(chunk, "similarity_threshold", chunk.similarity, detail))
+        else:
+            twin, cosine = repeats[row]
+            drops.append(_repeat(chunk, judged[twin], cosine, options))
+    out = {drop.chunk.rank for drop in drops}
+    return [chunk for chunk in chunks if chunk.rank not in out], drops
+
+
+def unit_rows(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
+    """The vectors of chunks as unit rows, of shape (chunks, dimension).
+
+    Raises:
+        EmbeddingError: A vector is missing, is of another dimension, is not finite, or has no length.
+    """
+    matrix = _stacked(chunks)
+    lengths = _lengths(matrix)
+    usable = np.isfinite(lengths) & (lengths > 0)
+    if not usable.all():
+        chunk = chunks[int(np.flatnonzero(~usable)[0])]
+        raise EmbeddingError(f"the vector of a chunk ({chunk.label()}) {_fault(chunk.vector)}", chunk)
+    return np.divide(matrix, lengths[:, None], dtype=np.float32, casting="same_kind")
+
+
+def unit_vector(question: Vector, dimension: int) -> NDArray[np.float32]:
+    """The vector of a question as a unit vector of this dimension.
+
+    Raises:
+        EmbeddingError: It is of another dimension, is not finite, or has no length.
+    """
+    try:
+        vector = np.asarray(question, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"the vector of the question must be numbers: {error}", question) from error
+    if vector.shape != (dimension,):
+        raise EmbeddingError(
+            f"the vector of the question has shape {vector.shape}, those of the chunks have ({dimension},); were they "
+            "made with another embedder?",
+            question,
+        )
+    length = float(_lengths(vector[None])[0])
+    if not np.isfinite(length) or length == 0:
+        raise EmbeddingError(f"the vector of the question {_fault(vector)}", question)
+    return np.divide(vector, length, dtype=np.float32, casting="same_kind")
+
+
+def _stacked(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
+    """The vectors of chunks as they are, of shape (chunks, dimension)."""
+    try:
+        matrix = np.array([chunk.vector for chunk in chunks], dtype=np.float32)
+    except (TypeError, ValueError):
+        matrix = np.empty(0, dtype=np.float32)
+    if matrix.ndim == 2 and matrix.shape[1]:
+        return matrix
+    # One of them is no vector, or of another dimension.
+    rows: list[NDArray[np.float32]] = []
+    for chunk in chunks:
+        row = _numbers(chunk)
+        if rows and len(row) != len(rows[0]):
+            raise EmbeddingError(
+                f"the vector of a chunk ({chunk.label()}) has dimension {len(row)}, those before it have "
+                f"{len(rows[0])}; vectors of different embedders cannot be compared",
+                chunk,
+            )
+        rows.append(row)
+    return np.stack(rows)
+
+
+def _numbers(chunk: Chunk) -> NDArray[np.float32]:
+    if chunk.vector is None:
+        raise EmbeddingError(
+            f"a chunk ({chunk.label()}) has no vector, and thresholds need one; give Chunk(vector=...), or "
+            "an embedding model to the retriever",
+            chunk,
+        )
+    try:
+        row = np.asarray(chunk.vector, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"the vector of a chunk ({chunk.label()}) must be numbers: {error}", chunk) from error
+    if row.ndim != 1 or not len(row):
+        raise EmbeddingError(f"the vector of a chunk ({chunk.label()}) has shape {row.shape}", chunk)
+    return row
+
+
+def _lengths(matrix: NDArray[np.float32]) -> NDArray[np.float64]:
+    # In float64, since squares of large or small values leave float32.
+    lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+    return lengths
+
+
+def _fault(vector: Vector | None) -> str:
+    if np.isfinite(np.asarray(vector, dtype=np.float32)).all():
+        return "has no length (all zeros), so it has no cosine with anything"
+    return "has values that are not finite"
+
+
+def _repeats(
+    vectors: NDArray[np.float32], below: NDArray[np.bool_], options: ContextOptions
+) -> dict[int, tuple[int, float]]:
+    """For each row that repeats a better one that one, and their cosine.
+
+    Rows that are below the similarity threshold come behind all others: of these only `min_chunks` makes use.
+    """
+    if options.redundancy_threshold is None:
+        return {}
+    walk = np.flatnonzero(~below)
+    if options.min_chunks:
+        walk = np.concatenate([walk, np.flatnonzero(below)])
+    twins, cosines = find_repeats(vectors[walk], options.redundancy_threshold - _TOLERANCE)
+    return {int(walk[at]): (int(walk[twins[at]]), float(cosines[at])) for at in np.flatnonzero(twins >= 0).tolist()}
+
+
+def _repeat(chunk: Chunk, twin: Chunk, cosine: float, options: ContextOptions) -> Drop:
+    cosine = min(1.0, max(-1.0, cosine))
+    detail = f"cosine {cosine:.3f} with rank {twin.rank}, a better one; the limit is {options.redundancy_threshold:g}"
+    return Drop(chunk, "redundancy_threshold", cosine, detail, twin.rank)

@@ -1,0 +1,203 @@
+"""A context's report in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from oprag.assembly.stitch import Passage
+from oprag.chunk import Chunk, PositionKind, counted
+from oprag.context import chunk_to_dict
+from oprag.masking import without_keys
+from oprag.positions.ladder import PAGE_FIELDS, page_of
+from oprag.svg import escaped, shortened
+from oprag.table import table
+
+if TYPE_CHECKING:
+    from oprag.assembly.stitch import Passage
+    from oprag.context import Context
+    from oprag.positions.placing import SourceReport
+
+__all__ = ["METADATA_KEY", "common_metadata", "context_html", "explain", "passage_to_dict"]
+
+# What notebooks show at most: passages, and characters of a text and of a name.
+_ROWS_IN_HTML = 20
+_TEXT_IN_HTML = 300
+_NAME_IN_HTML = 80
+
+_KINDS = {
+    PositionKind.KEY: "position_key",
+    PositionKind.STAMPED: "stamped ordinal",
+    PositionKind.PAGE_OFFSET: "page and offset",
+    PositionKind.OFFSET: "offset",
+    PositionKind.LINKS: "previous/next links",
+    PositionKind.PAGE: "page or other number (ties keep rank)",
+    PositionKind.NONE: "none",
+}
+
+
+def explain(context: Context) -> str:
+    """The report behind `Context.explain`."""
+    lines = [_summary(context), "", "sources"]
+    lines += table(
+        ["source", "chunks", "without position", "kind"],
+        [
+            [
+                report.source or "(unknown)",
+                str(report.chunks),
+                str(report.missing),
+                _kind_text(report),
+            ]
+            for report in context.sources
+        ],
+    )
+    chunks = [*context.kept, *(drop.chunk for drop in context.dropped)]
+    columns = [column for column in _COLUMNS if column.always or any(column.cell(chunk) != "-" for chunk in chunks)]
+    heads = [column.head for column in columns]
+    lines += ["", "kept, in order"]
+    lines += table(
+        ["passage", *heads],
+        [
+            [str(number), *(column.cell(chunk) for column in columns)]
+            for number, passage in enumerate(context.passages, 1)
+            for chunk in passage.chunks
+        ],
+    )
+    if context.dropped:
+        lines += ["", "dropped"]
+        lines += table(
+            [*heads, "reason", "detail"],
+            [[*(column.cell(drop.chunk) for column in columns), drop.reason, drop.detail] for drop in context.dropped],
+        )
+    return without_keys("\n".join(lines))
+
+
+def context_html(context: Context) -> str:
+    """A table of the passages for notebooks: their start, and of many the first ones."""
+    rows = [
+        (str(number), *_place_of(passage), str(len(passage.chunks)), shortened(passage.text, _TEXT_IN_HTML))
+        for number, passage in enumerate(context.passages[:_ROWS_IN_HTML], 1)
+    ]
+    more = len(context.passages) - len(rows)
+    head = "".join(f"<th>{name}</th>" for name in ("passage", "source", "page", "characters", "chunks", "text"))
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    below = f"<p>and {counted(more, 'more passage')}</p>" if more > 0 else ""
+    return (
+        f"<div><p>{escaped(repr(context))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"{below}</div>"
+    )
+
+
+def _place_of(passage: Passage) -> tuple[str, str, str]:
+    """Source, page and offsets of a passage."""
+    page = page_of(passage.chunks[0])
+    offsets = f"{passage.spans[0].start:,}–{passage.spans[-1].end:,}" if passage.spans else ""
+    return (
+        shortened(without_keys(passage.source or "(unknown)"), _NAME_IN_HTML),
+        "" if page is None else shortened(str(page), _NAME_IN_HTML),
+        offsets,
+    )
+
+
+def _cell(text: str) -> str:
+    return f'<td style="text-align: left; white-space: pre-wrap">{escaped(text)}</td>'
+
+
+def _summary(context: Context) -> str:
+    chunks, passages = len(context.kept), len(context.passages)
+    tokens = f"{context.tokens:,} tokens"
+    if context.tokens_are_approximate:
+        tokens += " (approximation: UTF-8 bytes / 4)"
+    if context.options.token_budget is not None:
+        tokens += f" of {context.options.token_budget:,}"
+    if context.freed_tokens:
+        tokens += f", {context.freed_tokens:,} fewer than its chunks one by one"
+    return (
+        f"{chunks} {_plural('chunk', chunks)} in {passages} {_plural('passage', passages)}, "
+        f"order {context.options.order}, {tokens}; {len(context.dropped)} dropped"
+    )
+
+
+def _kind_text(report: SourceReport) -> str:
+    text = f"{report.kind.value} {_KINDS[report.kind]}" + (f": {report.field}" if report.field else "")
+    return f"{text}; {report.runs} runs whose order is unknown" if report.runs > 1 else text
+
+
+def _plural(noun: str, number: int) -> str:
+    return noun if number == 1 else f"{noun}s"
+
+
+def _position_text(chunk: Chunk) -> str:
+    position = chunk.position
+    if position is None or not position.known:
+        return "-"
+    page = page_of(chunk)
+    if page is not None and position.kind is PositionKind.PAGE_OFFSET:
+        return f"p. {page}: {position.key[1]}"
+    if page is not None and position.kind is PositionKind.PAGE and position.field in (*PAGE_FIELDS, "source"):
+        return f"p. {page}"
+    return _key_text(position.key)
+
+
+def _key_text(key: tuple[object, ...]) -> str:
+    return ".".join(_key_text(part) if isinstance(part, tuple) else str(part) for part in key)
+
+
+def _span_text(chunk: Chunk) -> str:
+    if chunk.span is None:
+        return "-"
+    page = "" if chunk.span.page is None else f"p. {page_of(chunk)}: "
+    return f"{page}{chunk.span.start:,}–{chunk.span.end:,}"
+
+
+class _Column(NamedTuple):
+    """A column about chunks; one that says nothing about any of them is left out, unless it always is there."""
+
+    head: str
+    cell: Callable[[Chunk], str]
+    always: bool = True
+
+
+_COLUMNS = (
+    _Column("rank", lambda chunk: str(chunk.rank)),
+    _Column("score", lambda chunk: "-" if chunk.score is None else f"{chunk.score:.3f}"),
+    _Column("cosine", lambda chunk: "-" if chunk.similarity is None else f"{chunk.similarity:.3f}", always=False),
+    _Column("source", lambda chunk: chunk.source or "(unknown)"),
+    _Column("position", _position_text),
+    _Column("span", _span_text),
+    _Column(
+        "neighbor of", lambda chunk: "-" if chunk.neighbor_of is None else f"rank {chunk.neighbor_of}", always=False
+    ),
+)
+
+
+METADATA_KEY = "oprag"
+"""The one metadata key that adapters write to."""
+
+
+def passage_to_dict(passage: Passage) -> dict[str, Any]:
+    """Spans and chunks of a passage, as values that JSON can hold."""
+    return {
+        "source": passage.source,
+        "spans": [span._asdict() for span in passage.spans],
+        "chunks": [chunk_to_dict(chunk) for chunk in passage.chunks],
+    }
+
+
+def common_metadata(chunks: Sequence[Chunk]) -> dict[str, Any]:
+    """The metadata that all chunks of a passage share; a page that only one of them has would be a false claim."""
+    first, others = chunks[0].metadata, [chunk.metadata for chunk in chunks[1:]]
+    return {
+        key: value for key, value in first.items() if all(_same(value, other.get(key, _ABSENT)) for other in others)
+    }
+
+
+_ABSENT = object()
+
+
+def _same(first: Any, second: Any) -> bool:
+    try:
+        return bool(first == second)
+    except (TypeError, ValueError):
+        # Arrays compare element by element.
+        return first is second

@@ -1,0 +1,3 @@
+"""Vectors: embedders, their identity, the cache, cosine similarity."""
+
+__all__: list[str] = []

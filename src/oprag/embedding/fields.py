@@ -1,0 +1,87 @@
+"""What adapters take beside the options of `ContextOptions` for its thresholds and neighbours, as pydantic fields."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field, SkipValidation, field_validator
+
+from oprag.embedding.cache import VectorCache
+from oprag.errors import OptionError
+from oprag.fields import OptionFields
+
+__all__ = ["VectorFields", "common_cache"]
+
+
+class _OwnCache(VectorCache):
+    """The cache of an object that was given none; its copies share it, and it is none that they were given."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _OwnCache, ()
+
+
+class VectorFields(OptionFields):
+    """Where vectors and neighbours come from; each framework adds the embedding model, under its own word."""
+
+    _embedder_option: ClassVar[str]
+    """The option that takes the embedding model, for messages."""
+
+    # A field and no private state: what makes the object again, as configurable fields do, hands it on.
+    vector_cache: SkipValidation[Any] = Field(
+        default_factory=_OwnCache,
+        description="Cache of computed vectors; 256 MiB in memory by default.",
+        exclude=True,
+        repr=False,
+    )
+    read_neighbors: SkipValidation[Any] = Field(
+        default=None,
+        description="Where neighbors come from: an index or docstore, or a function of a chunk and a number; by "
+        "default what is searched, where neighbors can be held to the filter of the search.",
+        exclude=True,
+        repr=False,
+    )
+
+    @field_validator("vector_cache", mode="before")
+    @classmethod
+    def _check_vector_cache(cls, value: Any) -> VectorCache:
+        if value is None:
+            return _OwnCache()
+        if not isinstance(value, VectorCache):
+            raise OptionError(f"vector_cache must be an oprag.VectorCache or None, got {type(value).__name__}", value)
+        return value
+
+    @property
+    def _is_given_a_cache(self) -> bool:
+        return not isinstance(self.vector_cache, _OwnCache)
+
+    def cache_for(self, embedder: Any) -> VectorCache:
+        """The cache.
+
+        Raises:
+            OptionError: It is a file, and the embedder does not say which model it is.
+        """
+        cache: VectorCache = self.vector_cache
+        if cache.path is not None and embedder is not None and not getattr(embedder, "lasting", True):
+            option = self._embedder_option
+            raise OptionError(
+                f"a cache in a file needs to know the model, and {embedder.name.partition(' ')[0]} does not say which "
+                f"one it is, or has settings that cannot be read; give it a name: {option}=as_embedder({option}, "
+                'name="...")',
+                getattr(self, option),
+            )
+        return cache
+
+
+def common_cache(outer: VectorFields, inner: VectorFields) -> VectorCache:
+    """The cache of a retriever and of what answers with it: the one that either was given.
+
+    Raises:
+        OptionError: Both were given one, and these differ.
+    """
+    mine, its = outer.vector_cache, inner.vector_cache
+    if not outer._is_given_a_cache:  # noqa: SLF001
+        return its  # type: ignore[no-any-return]
+    same = mine is its or (mine.path is not None and its.path is not None and mine.path.resolve() == its.path.resolve())
+    if inner._is_given_a_cache and not same:  # noqa: SLF001
+        raise OptionError("its retriever has another vector_cache; give one of them alone", mine)
+    return mine  # type: ignore[no-any-return]

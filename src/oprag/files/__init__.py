@@ -1,0 +1,3 @@
+"""Reading and writing files safely."""
+
+__all__: list[str] = []

@@ -1,0 +1,138 @@
+"""Reading the text of PDF files, page by page."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from oprag.errors import InputFileError, MissingExtraError, OpragError
+from oprag.files import pdf_child
+from oprag.files.limits import MEGABYTE, limit, variable
+
+__all__ = ["is_pdf", "pdf_pages"]
+
+_MARK = b"%PDF-"
+# The system limits processor time on Linux and macOS; elapsed time is then the last resort, on a busy machine.
+_ELAPSED = 10 if os.name == "posix" else 1
+
+
+def is_pdf(name: str, data: bytes) -> bool:
+    """Whether a file is a PDF, or says so in its name."""
+    return data.startswith(_MARK) or name.lower().endswith(".pdf")
+
+
+def pdf_pages(name: str, data: bytes, extra: str) -> list[str]:
+    """The text of each page, as far as the file has it as text.
+
+    The file is read in a separate process: a few kilobytes can keep pypdf busy for hours or take all memory, and only
+    a process can be stopped then.
+
+    Args:
+        name: The name of the file, for messages.
+        data: Its bytes.
+        extra: The extra of this package that brings what reads them, for a message.
+
+    Raises:
+        MissingExtraError: The package `pypdf` is not installed, or is older than version 7.
+        InputFileError: The file is damaged or encrypted, has no text in it, or passes a limit (`oprag.files.limits`).
+        OptionError: The environment variable of a limit has an invalid value.
+    """
+    if find_spec("pypdf") is None:
+        raise MissingExtraError("Reading a PDF file", extra)
+    megabytes = len(data) / MEGABYTE
+    limits = {
+        "pdf_pages": limit("pdf_pages"),
+        "pdf_characters": limit("pdf_characters"),
+        "pdf_seconds": limit("pdf_seconds", 60 * megabytes),
+        "pdf_megabytes": limit("pdf_megabytes", 10 * megabytes),
+    }
+    reply = _reply(data, limits)
+    if "problem" in reply:
+        raise _error(name, reply, limits, extra)
+    pages: list[str] = reply["pages"]
+    if not any(page.strip() for page in pages):
+        raise InputFileError(
+            f"{name} has no text in it: its pages ({len(pages)}) are empty or scanned images; make them text first, "
+            "for example with ocrmypdf",
+            name,
+        )
+    return pages
+
+
+def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
+    """The result of `pdf_child.read`, from a separate process."""
+    interpreter = _interpreter()
+    if interpreter is None:
+        return pdf_child.read(data, limits)
+    # Isolated, so that nothing is imported from the current folder, but with the folders of packages of this process.
+    # Python ignores what is not a text in its path.
+    path = [folder for folder in sys.path if folder and isinstance(folder, str)]
+    command = [interpreter, "-I", pdf_child.__file__, json.dumps(limits), json.dumps(path)]
+    try:
+        child = subprocess.run(  # noqa: S603 - this very interpreter
+            command,
+            input=data,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=min(limits["pdf_seconds"] * _ELAPSED, 1_000_000),
+            check=False,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    except subprocess.TimeoutExpired:
+        return {"problem": "pdf_seconds"}
+    except OSError as error:
+        return {"problem": "start", "detail": f"{interpreter}: {error.strerror or error}"}
+    if child.returncode == -getattr(signal, "SIGXCPU", 0):
+        return {"problem": "pdf_seconds"}
+    if child.returncode:
+        return {"problem": "crash", "detail": str(child.returncode)}
+    try:
+        reply: dict[str, Any] = json.loads(child.stdout.decode("utf-8", "surrogatepass"))
+    except ValueError:
+        # Something else in the environment prints when Python starts.
+        reply = {"problem": "start", "detail": f"{interpreter} printed something else than the result"}
+    return reply
+
+
+def _interpreter() -> str | None:
+    """The path of Python; None where there is none, as in a frozen program."""
+    if getattr(sys, "frozen", False):
+        return None
+    if Path(sys.executable or "").name.lower().startswith(("python", "pypy")):
+        return sys.executable
+    # Part of another program, such as uWSGI, whose name is then in `sys.executable`.
+    beside = Path(sys.exec_prefix, *(("python.exe",) if os.name == "nt" else ("bin", "python3")))
+    return str(beside) if beside.is_file() else None
+
+
+def _error(name: str, reply: dict[str, Any], limits: dict[str, int], extra: str) -> OpragError:
+    problem, detail = reply["problem"], reply.get("detail", "")
+    if problem == "missing":
+        return MissingExtraError(f"Reading a PDF file{detail}", extra)
+    if problem in limits:
+        most = f"{limits[problem]:,}"
+        what = {
+            "pdf_pages": f"has {detail} pages, more than {most}",
+            "pdf_characters": f"has more than {most} characters of text",
+            "pdf_seconds": f"takes more than {most} seconds of processor time to read",
+            "pdf_megabytes": f"takes more than {most} MB of memory to read",
+        }[problem]
+        return InputFileError(f"{name} {what}; if you trust the file, raise the limit {variable(problem)}", name)
+    what = {
+        "encrypted": "is encrypted; make a copy without a password first, for example with qpdf --decrypt",
+        "encrypted_with_aes": "is encrypted with AES, which needs an optional dependency: pip install 'pypdf[crypto]'; "
+        "or make a copy without a password first, for example with qpdf --decrypt",
+        "library": f"exceeds a limit of pypdf ({detail}); simplify it first, for example with mutool clean",
+        "start": f"cannot be read: Python cannot be started ({detail})",
+        "crash": f"is damaged or needs too much memory: its reader ended with status {detail}; repair it first, for "
+        "example with qpdf or mutool clean",
+        "damaged": f"is not a PDF file, or is damaged{reply.get('place', '')} ({detail}); repair it first, for example "
+        "with qpdf or mutool clean",
+    }[problem]
+    return InputFileError(f"{name} {what}", name)

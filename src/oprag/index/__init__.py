@@ -1,0 +1,3 @@
+"""The embedded index of documents."""
+
+__all__: list[str] = []

@@ -1,0 +1,136 @@
+"""A saved index: one file, without pickle."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from oprag.embedding.embedder import Embedder
+from oprag.errors import EmbeddingError, IndexFileError
+from oprag.files.whole_file import replacing
+from oprag.masking import describe
+
+__all__ = ["Contents", "read_index", "write_index"]
+
+_FORMAT = 1
+_MEMBERS = {"header.npy", "vectors.npy"}
+
+
+class Contents(NamedTuple):
+    """Texts, metadata and vectors of the chunks."""
+
+    texts: list[str]
+    metadata: list[dict[str, Any]]
+    vectors: NDArray[np.float32]
+
+
+def write_index(path: Path, embedder: str | None, contents: Contents, *, private: bool = False) -> None:
+    """Write a file; one that is there is replaced in one step.
+
+    Args:
+        path: The file.
+        embedder: The name of the embedder; None where there is none.
+        contents: What is written.
+        private: Whether nobody else may read it, as for `replacing`.
+
+    Raises:
+        IndexFileError: The metadata holds something that JSON cannot.
+    """
+    header = {
+        "format": _FORMAT,
+        "embedder": embedder,
+        "texts": contents.texts,
+        "metadata": contents.metadata,
+    }
+    try:
+        # Not as ASCII: its escapes would make one character of two halves of a surrogate pair.
+        encoded = json.dumps(header, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError) as error:
+        raise IndexFileError(f"metadata must be what JSON can hold to be saved: {error}", path) from error
+    changed = next(
+        (data for data in contents.metadata if json.loads(json.dumps(data, ensure_ascii=False)) != data), None
+    )
+    if changed is not None:
+        raise IndexFileError(f"metadata must come back as it is to be saved; JSON would change {changed!r}", path)
+    with replacing(path, private=private) as file:
+        np.savez(file, header=np.frombuffer(encoded, dtype=np.uint8), vectors=contents.vectors, allow_pickle=False)
+
+
+def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Contents:
+    """Read a file. What that takes is bounded by the size of the file, since nothing in it is compressed.
+
+    Args:
+        file: The open file.
+        path: Its name, for messages.
+        embedder: The one that the index must have been made with.
+
+    Raises:
+        EmbeddingError: The index was made with another embedder.
+        IndexFileError: The file is not a saved index, is damaged, or was written by a newer version.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = _members(archive, file.seek(0, os.SEEK_END))
+            characters = _array(archive, members["header.npy"], "u", dimensions=1)
+            vectors = _array(archive, members["vectors.npy"], "fiu", dimensions=2)
+        header = json.loads(characters.tobytes().decode("utf-8", "surrogatepass"))
+        version, made_with, lists = header["format"], header["embedder"], (header["texts"], header["metadata"])
+    except Exception as error:
+        raise IndexFileError(f"{path} is not a saved index, or is damaged: {error}", path) from error
+    if version != _FORMAT:
+        raise IndexFileError(f"{path} has format {version}, this version of oprag reads format {_FORMAT}", path)
+    kinds = zip(lists, (str, dict), strict=True)
+    if not isinstance(made_with, str | None) or not all(_is_list_of(kind, part) for part, kind in kinds):
+        raise IndexFileError(f"{path} is damaged: it has no list of texts and metadata", path)
+    if not len(lists[0]) == len(lists[1]) == len(vectors):
+        raise IndexFileError(f"{path} is damaged: its texts, metadata and vectors differ in number", path)
+    given = None if embedder is None else embedder.name
+    if made_with != given:
+        raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {describe(given)}", embedder)
+    return Contents(*lists, vectors)
+
+
+def _is_list_of(kind: type, part: Any) -> bool:
+    return isinstance(part, list) and all(isinstance(one, kind) for one in part)
+
+
+def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """The two parts of a file, checked before either is read: a zip file can claim any size and hold any part twice."""
+    listed = archive.infolist()
+    members = {one.filename: one for one in listed}
+    if len(listed) != len(_MEMBERS) or set(members) != _MEMBERS:
+        raise ValueError("it has other parts than a header and vectors")
+    if any(one.compress_type != zipfile.ZIP_STORED or one.compress_size != one.file_size for one in listed):
+        raise ValueError("it is compressed")
+    if sum(one.file_size for one in listed) > size:
+        raise ValueError("its parts claim to be larger than the file")
+    return members
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str, *, dimensions: int) -> NDArray[Any]:
+    """An array of the file, if it has the size that its header claims; no objects, which NumPy would unpickle.
+
+    Args:
+        archive: The file.
+        member: Which part of it.
+        kinds: The kinds of numbers that it may be of, as letters of NumPy.
+        dimensions: How many dimensions it has.
+    """
+    with archive.open(member) as file:
+        if npy.read_magic(file) != (1, 0):
+            raise ValueError(f"{member.filename} is of an unknown version")
+        shape, by_columns, numbers = npy.read_array_header_1_0(file)
+        claimed = math.prod(shape) * numbers.itemsize
+        if numbers.kind not in kinds or len(shape) != dimensions or min(shape) < 0:
+            raise ValueError(f"{member.filename} has the shape {shape} of {numbers}")
+        if claimed != member.file_size - file.tell():
+            raise ValueError(f"{member.filename} has {member.file_size:,} bytes, but claims {claimed:,}")
+        return np.ndarray(shape, numbers, file.read(), order="F" if by_columns else "C")

@@ -1,0 +1,374 @@
+"""Declaring options once, and refusing wrong values in the same words everywhere."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from numbers import Integral, Real
+from string import Formatter
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from oprag.assembly.stitch import Passage
+from oprag.chunk import Chunk
+from oprag.errors import OptionError
+from oprag.masking import describe
+from oprag.positions.ladder import PositionKey
+from oprag.positions.sources import SourceKey
+from oprag.tokens import TokenCounter, approximate_tokens
+
+__all__ = [
+    "HEADER_FIELDS",
+    "NEAR_MISSES",
+    "NO_LIMITS",
+    "OP_RAG",
+    "OP_RAG_16K",
+    "ContextOptions",
+    "Header",
+    "OnMissingPosition",
+    "Order",
+    "SourceRanking",
+    "as_context_options",
+    "check_bool",
+    "check_choice",
+    "check_cosine",
+    "check_count",
+    "check_names",
+    "check_text",
+    "descriptions",
+    "everything_kept",
+    "option",
+    "plain",
+    "requires",
+    "with_plain_numbers",
+]
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+_PLAIN = (str, int, float, bool, type(None))
+
+
+def option(default: Any, description: str, function: str = "") -> Any:
+    """A dataclass field with its description, and what a function in its place does, in words for every surface."""
+    return dataclasses.field(default=default, metadata={"help": description, "function": function})
+
+
+def descriptions(kind: Any) -> dict[str, str]:
+    """What each option of such a dataclass does, functions in its place included."""
+    return {
+        field.name: field.metadata["help"]
+        + (f" Or a function that {does}." if (does := field.metadata["function"]) else "")
+        for field in dataclasses.fields(kind)
+    }
+
+
+def plain(value: Any) -> Any:
+    """A number as Python's own, such as one of NumPy; anything else as it is."""
+    if type(value) in _PLAIN or isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def with_plain_numbers(options: Any) -> None:
+    """Set every number among the attributes of an object to Python's own."""
+    changed = {name: number for name, value in vars(options).items() if (number := plain(value)) is not value}
+    vars(options).update(changed)
+
+
+def requires(function: Any, parameter: str) -> bool:
+    """Whether a function has a parameter of this name without a default; a default may have been bound on purpose."""
+    try:
+        found = inspect.signature(function).parameters.get(parameter)
+    except (TypeError, ValueError):
+        return False
+    return found is not None and found.default is found.empty
+
+
+def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:
+    """Refuse what is no whole number from `least` on.
+
+    Raises:
+        OptionError: It is none, nor None where that is allowed.
+    """
+    if (value is None and optional) or (type(value) is int and value >= least):
+        return
+    raise OptionError(
+        f"{name} must be a whole number from {least}{', or None' if optional else ''}, got {describe(value)}", value
+    )
+
+
+def check_cosine(name: str, value: Any, *, optional: bool = True) -> None:
+    """Refuse what is not a number that a cosine can be.
+
+    Raises:
+        OptionError: It is not, nor None where that is allowed.
+    """
+    # A comparison that NaN fails.
+    if (value is None and optional) or (
+        type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1
+    ):
+        return
+    raise OptionError(
+        f"{name} must be a cosine, from -1 to 1{', or None' if optional else ''}, got {describe(value)}", value
+    )
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str], also: str = "") -> None:
+    """Refuse what is not one of these words.
+
+    Raises:
+        OptionError: It is none of them.
+    """
+    choices = tuple(choices)
+    if not isinstance(value, str) or value not in choices:
+        raise OptionError(f"{name} must be one of {', '.join(choices)}{also}, got {describe(value)}", value)
+
+
+def check_bool(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False.
+
+    Raises:
+        OptionError: It is something else.
+    """
+    if type(value) is not bool:
+        raise OptionError(f"{name} must be True or False, got {describe(value)}", value)
+
+
+def check_text(name: str, value: Any, *, optional: bool = False) -> None:
+    """Refuse what is no string.
+
+    Raises:
+        OptionError: It is none, nor None where that is allowed.
+    """
+    if not isinstance(value, str) and not (optional and value is None):
+        raise OptionError(f"{name} must be a string{' or None' if optional else ''}, got {describe(value)}", value)
+
+
+def check_names(options: Mapping[str, Any], names: Collection[str], near_misses: Mapping[str, str] = _NONE) -> None:
+    """Reject unknown option names, and say what was probably meant.
+
+    Args:
+        options: The options that were given.
+        names: The names of all options.
+        near_misses: What to write in place of names that other packages use.
+
+    Raises:
+        OptionError: A name is unknown.
+    """
+    for name in options:
+        if name not in names:
+            if name in near_misses:
+                raise OptionError(f"unknown option {name!r}; {near_misses[name]}", name)
+            import difflib
+
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(names)}"
+            raise OptionError(f"unknown option {name!r}; {hint}", name)
+
+
+Order = Literal["source", "rank", "reverse_rank", "edges", "random"]
+SourceRankingName = Literal["best_first", "best_last", "score_sum", "name"]
+SourceRanking = SourceRankingName | Callable[[Sequence[Chunk]], Any]
+OnMissingPosition = Literal["last", "first", "drop", "error"]
+Header = str | Callable[[Passage], str]
+
+HEADER_FIELDS = ("number", "source", "page", "start", "end", "rank")
+
+
+NEAR_MISSES = {
+    **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
+    **dict.fromkeys(
+        ("max_tokens", "max_tokens_limit", "max_context_tokens", "token_limit"),
+        "use token_budget=, the maximum for the context",
+    ),
+    **dict.fromkeys(("similarity_cutoff", "score_threshold"), "use similarity_threshold=, a cosine similarity"),
+    **dict.fromkeys(("tokenizer", "token_counter", "length_function", "get_num_tokens"), "use count_tokens="),
+}
+"""Names that other packages have for these options, and what to write instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextOptions:
+    """How retrieved chunks become a context: select, budget, order, stitch, render.
+
+    This is the one declaration of these options; the adapters and the command line take their names, defaults and
+    checks from here. The metadata of each field (`dataclasses.fields(ContextOptions)`) holds a description (`help`)
+    and, if a function is allowed as a value, what the function does (`function`).
+
+    Raises:
+        OptionError: An option is invalid.
+    """
+
+    k: int | None = option(None, "Maximum number of chunks to keep, by rank.")
+    max_candidates: int | None = option(None, "Number of candidates to retrieve before the selection; k by default.")
+    token_budget: int | None = option(None, "Maximum number of tokens in the rendered context.")
+    count_tokens: TokenCounter = option(
+        approximate_tokens,
+        "Token counter; by default an approximation, UTF-8 bytes / 4.",
+        "counts the tokens of a text",
+    )
+    order: Order = option(
+        "source",
+        "Order of the kept chunks: source (OP-RAG), rank (vanilla), reverse_rank, edges (best at both ends) or random.",
+    )
+    seed: int = option(0, "Seed of the random order.")
+    source_ranking: SourceRanking = option(
+        "best_first",
+        "Order of the sources: best_first (the one with the best-ranked chunk first), best_last, score_sum or name "
+        "(2 before 10).",
+        "returns the sort key of a source's chunks",
+    )
+    on_missing_position: OnMissingPosition = option(
+        "last", "What to do with chunks that have no position: last or first (in their source), drop, or error."
+    )
+    source_key: SourceKey | None = option(
+        None, "Metadata key that names the source, or several keys to try in turn.", "returns the source of a chunk"
+    )
+    position_key: PositionKey | None = option(
+        None,
+        "Metadata key that contains the position, or several keys that form it together.",
+        "returns the position of a chunk",
+    )
+    similarity_threshold: float | None = option(
+        None, "Minimum cosine similarity to the question, from -1 to 1; the same scale for every store."
+    )
+    redundancy_threshold: float | None = option(
+        None, "Drop chunks whose cosine similarity to a better-ranked kept chunk is at least this, from -1 to 1."
+    )
+    min_chunks: int = option(
+        0, "Minimum number of chunks to keep despite the thresholds; by rank, redundant chunks last."
+    )
+    neighbors: int = option(0, "Number of adjacent chunks to add before and after each kept chunk, where available.")
+    stitch: bool = option(default=True, description="Join chunks that touch or overlap, without repeating text.")
+    separator: str = option("\n\n", "Text between two passages.")
+    gap: str | None = option(None, "Mark between two passages of one source, such as [...].")
+    header: Header | None = option(
+        None,
+        "Line above each passage; may contain {number}, {source}, {page}, {start}, {end} and {rank}.",
+        "returns the line for a passage",
+    )
+
+    def __post_init__(self) -> None:
+        with_plain_numbers(self)
+        check_count("k", self.k)
+        check_count("max_candidates", self.max_candidates)
+        check_count("token_budget", self.token_budget)
+        if self.k is not None and self.max_candidates is not None and self.max_candidates < self.k:
+            raise OptionError(
+                f"max_candidates must be at least k, got max_candidates={self.max_candidates} and k={self.k}",
+                self.max_candidates,
+            )
+        check_cosine("similarity_threshold", self.similarity_threshold)
+        check_cosine("redundancy_threshold", self.redundancy_threshold)
+        check_count("min_chunks", self.min_chunks, optional=False, least=0)
+        check_count("neighbors", self.neighbors, optional=False, least=0)
+        for name in ("k", "max_candidates"):
+            most = getattr(self, name)
+            if most is not None and self.min_chunks > most:
+                raise OptionError(
+                    f"min_chunks must be at most {name}, got min_chunks={self.min_chunks} and {name}={most}",
+                    self.min_chunks,
+                )
+        if not callable(self.count_tokens):
+            raise OptionError(
+                f"count_tokens must be a function of a text, got {describe(self.count_tokens)}", self.count_tokens
+            )
+        check_choice("order", self.order, get_args(Order))
+        if type(self.seed) is not int:
+            raise OptionError(f"seed must be a whole number, got {describe(self.seed)}", self.seed)
+        if not callable(self.source_ranking):
+            check_choice("source_ranking", self.source_ranking, get_args(SourceRankingName), " or a function")
+        check_choice("on_missing_position", self.on_missing_position, get_args(OnMissingPosition))
+        check_key("source_key", self.source_key)
+        check_key("position_key", self.position_key)
+        check_bool("stitch", self.stitch)
+        check_text("separator", self.separator)
+        check_text("gap", self.gap, optional=True)
+        _check_header(self.header)
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether a threshold is set."""
+        return self.similarity_threshold is not None or self.redundancy_threshold is not None
+
+
+def _with_hints(made: Callable[..., None]) -> Callable[..., None]:
+    """The constructor with the hints of `check_names` for unknown options."""
+
+    @wraps(made)
+    def __init__(self: ContextOptions, *args: Any, **options: Any) -> None:  # noqa: N807
+        check_names(options, ContextOptions.__dataclass_fields__, NEAR_MISSES)
+        made(self, *args, **options)
+
+    return __init__
+
+
+ContextOptions.__init__ = _with_hints(ContextOptions.__init__)  # type: ignore[method-assign]
+
+
+def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) -> ContextOptions:
+    """The options with these changes.
+
+    Raises:
+        OptionError: `options` is not a `ContextOptions`, or an option is unknown or invalid.
+    """
+    if options is not None and not isinstance(options, ContextOptions):
+        raise OptionError(f"expected oprag.ContextOptions, got {type(options).__name__}", options)
+    if options is None:
+        return ContextOptions(**changes)
+    return dataclasses.replace(options, **changes) if changes else options
+
+
+def everything_kept(options: ContextOptions) -> ContextOptions:
+    """The options, but for thresholds that keep everything and ask for vectors, and without a budget."""
+    changes = {"similarity_threshold": -1, "redundancy_threshold": None, "token_budget": None, "neighbors": 0}
+    return as_context_options(options, changes)
+
+
+def check_key(name: str, value: Any) -> None:
+    """Refuse what is no `source_key` or `position_key`.
+
+    Raises:
+        OptionError: The value is no metadata key, no tuple of them and no function.
+    """
+    if value is None or callable(value) or (isinstance(value, str) and value):
+        return
+    if isinstance(value, tuple) and value and all(isinstance(part, str) and part for part in value):
+        return
+    raise OptionError(f"{name} must be a metadata key, a tuple of them or a function, got {describe(value)}", value)
+
+
+def _check_header(header: Any) -> None:
+    if header is None or callable(header):
+        return
+    if not isinstance(header, str):
+        raise OptionError(f"header must be a string, a function or None, got {describe(header)}", header)
+    # No attributes, conversions or widths: a template may come from a profile that somebody else wrote.
+    try:
+        plain = all(
+            name is None or (name in HEADER_FIELDS and not spec and conversion is None)
+            for _, name, spec, conversion in Formatter().parse(header)
+        )
+    except ValueError:
+        plain = False
+    if not plain:
+        expected = ", ".join(f"{{{field}}}" for field in HEADER_FIELDS)
+        raise OptionError(f"header may hold {expected} (write {{{{ for a brace), got {describe(header)}", header)
+
+
+OP_RAG = ContextOptions(k=128, separator="")
+"""The setting of the OP-RAG paper (arXiv 2409.01666), to be used with `split_tokens(size=128)`."""
+
+NO_LIMITS = {
+    "k": None,
+    "max_candidates": None,
+    "token_budget": None,
+    "similarity_threshold": None,
+    "redundancy_threshold": None,
+    "neighbors": 0,
+}
+"""What stands in place of other options where chunks were chosen before: nothing more is left out or filled in."""
+
+OP_RAG_16K = {"k": 128, "token_budget": 16_384}
+"""What stands in place of the defaults of `ContextOptions` where a store or an index is searched: the paper's
+OP-RAG-16K."""

@@ -1,0 +1,3 @@
+"""Where chunks are in their sources."""
+
+__all__: list[str] = []

@@ -1,0 +1,241 @@
+"""Finding the source and the position of every retrieved chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from oprag.chunk import Chunk, PositionKind, changed
+from oprag.errors import OpragWarning, PositionWarning, SourceWarning
+from oprag.positions.ladder import FRAME_FIELDS, READ_FIELDS, PositionKey, find_positions, shared, stated_span
+from oprag.positions.sources import SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
+from oprag.positions.stamp import numberings
+from oprag.warn import warn
+
+if TYPE_CHECKING:
+    from oprag.options import ContextOptions
+
+__all__ = ["Placed", "SourceReport", "group_by_source", "place", "report_sources", "warn_about"]
+
+_RESTARTED = "the chunk_index of a source was stamped in several calls, which each start at 0, so it is ignored"
+_TORN = (
+    "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
+)
+_MISSING = "chunks of a source have no position, so their place in it is unknown"
+_TIED = "chunks of a source share a page or another number, so retrieval rank decides their order there"
+_VOID = (
+    "the character offsets of a source contradict each other, as those that restart in every section or file do, so "
+    "they are ignored and the order is uncertain"
+)
+
+_STAMP_TOGETHER = (
+    "stamp all chunks of a source in one call, after the whole file was loaded and split (in LlamaIndex in one "
+    "from_documents() or pipeline.run(), without num_workers), or find positions afterwards with "
+    "locate_positions(chunks, source_texts)"
+)
+_NAME_FILES = "if several files have one source, name each file with source_key=...; otherwise "
+_ADD_OFFSETS = "with a LangChain text splitter, set add_start_index=True; otherwise "
+_WAYS_OUT = (
+    "stamp positions at ingestion (stamp_positions for LangChain, StampPositions for LlamaIndex), find them afterwards "
+    "with locate_positions(chunks, source_texts), or name the metadata key that gives them with position_key=..."
+)
+
+
+class SourceReport(NamedTuple):
+    """How the chunks of one source were placed.
+
+    Attributes:
+        source: The name of the source, None for a chunk that does not say.
+        kind: How its positions are known.
+        field: The metadata keys that they were read from.
+        chunks: How many of its chunks were retrieved.
+        missing: How many of these have no position.
+        runs: How many connected runs their positions form; more than one under `PositionKind.LINKS` alone, where
+            nothing tells how the runs stand to each other.
+    """
+
+    source: str | None
+    kind: PositionKind
+    field: str
+    chunks: int
+    missing: int
+    runs: int = 1
+
+
+class Placed(NamedTuple):
+    """The chunks with `source`, `position` and `span` filled in, best first, and a report for each source."""
+
+    chunks: list[Chunk]
+    sources: tuple[SourceReport, ...]
+
+
+def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> Placed:
+    """Find the source and the position of each chunk; the kind is chosen once for each source.
+
+    Chunks of a context that was assembled before keep what was found then, since a smaller set could lead to another
+    kind.
+
+    What is given back are new objects, which later steps fill in.
+
+    Args:
+        chunks: Retrieved chunks, best first.
+        source_key: See `ContextOptions.source_key`.
+        position_key: See `ContextOptions.position_key`.
+    """
+    names = [source_of(chunk, source_key) for chunk in chunks]
+    members: dict[str | int, list[int]] = {}
+    for index, name in enumerate(names):
+        members.setdefault(index if name is None else name, []).append(index)
+    placed: list[Chunk] = list(chunks)
+    reports: list[SourceReport] = []
+    for indices in members.values():
+        group = [chunks[index] for index in indices]
+        source = names[indices[0]]
+        placed_before = group[0].position is not None and all(
+            chunk.position is not None and chunk.source == source for chunk in group
+        )
+        if not placed_before or position_key is not None or not _read_alike(group):
+            positions, spans = find_positions(group, position_key)
+            if placed_before:
+                spans = [chunk.span for chunk in group]
+            for index, position, span in zip(indices, positions, spans, strict=True):
+                placed[index] = changed(chunks[index], source=source, position=position, span=span)
+            group = [placed[index] for index in indices]
+        else:
+            for index in indices:
+                placed[index] = changed(chunks[index])
+        reports.append(_report(source, group))
+    return Placed(placed, tuple(reports))
+
+
+def group_by_source(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
+    """Placed chunks by source, in the sequence of each source's first chunk; a chunk without a source stands alone."""
+    groups: dict[str | int, list[Chunk]] = {}
+    for index, chunk in enumerate(chunks):
+        groups.setdefault(index if chunk.source is None else chunk.source, []).append(chunk)
+    return list(groups.values())
+
+
+def report_sources(chunks: Sequence[Chunk]) -> tuple[SourceReport, ...]:
+    """How placed chunks were placed, by source."""
+    return tuple(_report(group[0].source, group) for group in group_by_source(chunks))
+
+
+def warn_about(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> None:
+    """Warn where a key is misspelt or the order of the kept chunks is unknown; once for each cause.
+
+    Args:
+        placed: All retrieved chunks.
+        kept: Those whose order matters, and those that were dropped since they have no position.
+        options: The options.
+    """
+    if len(placed.chunks) < 2:
+        return
+    warn_about_key("source_key", options.source_key, placed.chunks)
+    explained = warn_about_key("position_key", options.position_key, placed.chunks)
+    if options.order == "source":
+        _warn_about_sources(placed, options)
+        _warn_about_positions(placed, kept, options, explained=explained)
+
+
+def _warn_about_sources(placed: Placed, options: ContextOptions) -> None:
+    """Warn of chunks without a source, and of sources that seem to be parts of one."""
+    unnamed = sum(report.source is None for report in placed.sources)
+    if unnamed:
+        _warn(
+            f"{unnamed} of {len(placed.chunks)} chunks do not say which source they came from, so each counts as a "
+            "source of its own and keeps its rank",
+            placed.chunks,
+            "name it with source_key=..., or with stamp_positions(documents, source=...) at ingestion",
+            SourceWarning,
+            "no source",
+        )
+    alone = [report.source for report in placed.sources if report.chunks == 1 and report.source is not None]
+    # A function names what it wants to name.
+    parts = [] if callable(options.source_key) else names_of_parts(alone)
+    if parts:
+        _warn(
+            f"{len(parts)} of {len(placed.chunks)} chunks have a source of their own each, and these names seem to be "
+            f"parts of one source, such as {parts[0]!r} and {parts[1]!r}, so their chunks are not put in order",
+            placed.chunks,
+            "name what they share with source_key=..., a metadata key or a function of the chunk",
+            SourceWarning,
+            "sources that are parts",
+        )
+
+
+def _warn_about_positions(placed: Placed, kept: Sequence[Chunk], options: ContextOptions, *, explained: bool) -> None:
+    """Warn of each reason for which the order of a source with several kept chunks is not certain.
+
+    Args:
+        placed: All retrieved chunks.
+        kept: Those whose order matters.
+        options: The options.
+        explained: Whether a misspelt `position_key` was warned about already.
+    """
+    groups = [(group, _report(group[0].source, group)) for group in group_by_source(kept) if len(group) > 1]
+    retrieved: dict[str | None, list[Chunk]] = {}
+    if any(report.kind > PositionKind.STAMPED for _, report in groups):
+        retrieved = {group[0].source: group for group in group_by_source(placed.chunks)}
+    causes: dict[str, list[Chunk]] = {}
+    for group, report in groups:
+        if options.position_key is None:
+            cause = _cause_of_doubt(group, report, retrieved.get(report.source, group))
+        else:
+            cause = _MISSING if report.missing and not explained else None
+        if cause is not None:
+            causes.setdefault(cause, []).extend(group)
+    for cause, chunks in causes.items():
+        cure = _STAMP_TOGETHER if cause is _RESTARTED else _WAYS_OUT
+        if cause is _VOID:
+            cure = _NAME_FILES + cure
+        elif cause in (_MISSING, _TIED) and not any("start_index" in chunk.metadata for chunk in chunks):
+            cure = _ADD_OFFSETS + cure
+        _warn(cause, chunks, cure, PositionWarning, cause)
+
+
+def _warn(what: str, chunks: Sequence[Chunk], ways_out: str, category: type[OpragWarning], cause: str) -> None:
+    """Warn once for each cause, and again where chunks of another loader have it."""
+    keys = sorted({key for chunk in chunks for key in chunk.metadata if key in READ_FIELDS})
+    warn(f"{what} (metadata keys seen: {keys_seen(chunks)}); {ways_out}", category, cause, keys)
+
+
+def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Sequence[Chunk]) -> str | None:
+    """Why the order of the kept chunks of one source is not certain, as a message; None where it is.
+
+    What contradicts it may be among the retrieved chunks that were not kept.
+    """
+    # Whatever other position is taken, it can be the wrong one: offsets restart where stamps do.
+    if report.kind > PositionKind.STAMPED and len(numberings(retrieved)) > 1:
+        return _RESTARTED
+    if report.runs > 1:
+        return _TORN
+    by_page = report.kind is PositionKind.PAGE and report.field in FRAME_FIELDS
+    if (report.missing or by_page) and _ignored_offsets(retrieved):
+        return _VOID
+    if report.missing:
+        return _MISSING
+    keys = [chunk.position and chunk.position.key for chunk in group]
+    return _TIED if report.kind is PositionKind.PAGE and shared(group, keys) else None
+
+
+def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:
+    """Whether some of the chunks state offsets, and all of these were ignored since they contradict each other."""
+    return all(chunk.span is None for chunk in chunks) and any(stated_span(chunk) is not None for chunk in chunks)
+
+
+def _read_alike(group: Sequence[Chunk]) -> bool:
+    """Whether the positions were read in one way, by the ladder, so that they can be compared."""
+    readings = {
+        (chunk.position.kind, chunk.position.field) for chunk in group if chunk.position and chunk.position.known
+    }
+    return len(readings) <= 1 and all(kind is not PositionKind.KEY for kind, _ in readings)
+
+
+def _report(source: str | None, group: Sequence[Chunk]) -> SourceReport:
+    known = [chunk.position for chunk in group if chunk.position and chunk.position.kind is not PositionKind.NONE]
+    if not known:
+        return SourceReport(source, PositionKind.NONE, "", len(group), len(group))
+    kind, field = known[0].kind, known[0].field
+    runs = len({position.key[0] for position in known}) if kind is PositionKind.LINKS else 1
+    return SourceReport(source, kind, field, len(group), len(group) - len(known), runs)

@@ -1,0 +1,218 @@
+"""Which source a chunk came from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+from oprag.chunk import Chunk
+from oprag.errors import PositionWarning, SourceWarning
+from oprag.masking import describe, listed
+from oprag.positions.values import ordinal, whole
+from oprag.warn import warn
+
+__all__ = ["SourceKey", "SourceParts", "keys_seen", "names_of_parts", "source_of", "source_parts", "warn_about_key"]
+
+SourceKey = str | tuple[str, ...] | Callable[[Chunk], Any]
+
+# Names before ids: a PDF reader makes one document a page, each with a random id, so grouping by id would tear the file
+# apart.
+_NAMES = ("source", "file_path", "url", "file_name")
+_IDS = ("ref_doc_id", "document_id")
+_FILES = ("file_path", "file_name")
+SOURCE_FIELDS = (*_NAMES, *_IDS)
+# A longer number is an id.
+_LONGEST_PAGE = 6
+
+# A time in a URL: "&t=30s", "?t=1m30s", "#t=10,20", and YouTube's "?t=30" and "?start=30".
+_TIME = r"([?&#])(t|start)=(?:npt:)?([0-9][0-9hms:.]*)(?:,[0-9:.]*)?(&|(?=#)|$)"
+_YOUTUBE = r"//([\w-]+\.)*(youtube\.com|youtube-nocookie\.com|youtu\.be)/"
+
+# What tells the parts of one source apart at the end of a name: a fragment of a URL or path, a number in its query, a
+# number after the extension of a document, and the Unix time of a Slack message. Other numbers are ids and versions.
+_PART = (
+    r"(?P<fragment>(?<=\S)#(?![/!#])\S+)"
+    r"|(?P<query>[?&](?:page|start|offset|line|row|chunk|part)=[0-9][0-9.:]*)"
+    r"|(?P<number>(?<=\.)(?i:pdf|docx?|pptx?|odt|rtf|epub|html?|md|rst|tex|txt|vtt|srt)[-_:, (]+"
+    r"[A-Za-z]*[-_:. ]?[0-9]+\)?)"
+    r"|(?P<time>(?<![0-9])1[0-9]{9}\.[0-9]{6}|(?<=/p)1[0-9]{15})"
+)
+
+
+class SourceParts(NamedTuple):
+    """What the metadata keys that name a source say.
+
+    Attributes:
+        name: The name of the source.
+        page: The page, where `source` holds its number beside the path of the file.
+        seconds: The time, where the name is a URL that ends in one.
+    """
+
+    name: str | None
+    page: int | None = None
+    seconds: int | float | None = None
+
+
+def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str | None = None) -> str | None:
+    """The name of the chunk's source, or None when nothing names it.
+
+    Looked up in this sequence: `source_key`, `chunk.source`, the metadata keys `source`, `file_path`, `url`,
+    `file_name`, `ref_doc_id` and `document_id`, and `chunk.document_id`. A value counts when it is a non-empty string,
+    a path or a finite number; any other falls to the next key. A bare number in `source` beside a `file_path` or
+    `file_name` is a page, and the time at the end of a URL (`&t=30s`, `#t=30`) is not part of the name.
+
+    Args:
+        chunk: The chunk.
+        source_key: A metadata key, several of which the first that counts is taken, or a function of the chunk.
+        fallback: A name that goes before the ids, which frameworks make at random.
+    """
+    if source_key is not None:
+        given = source_key(chunk) if callable(source_key) else first_name(chunk.metadata, source_key)
+        if (name := source_name(given)) is not None:
+            return name
+    if chunk.source is not None and (name := source_name(chunk.source)) is not None:
+        return name
+    metadata = chunk.metadata
+    name = first_name(metadata, _NAMES)
+    if name is not None and (len(name) <= _LONGEST_PAGE or "t=" in name):
+        name = _parts(name, metadata).name
+    return name or fallback or first_name(metadata, _IDS) or source_name(chunk.document_id)
+
+
+def source_parts(metadata: Mapping[str, Any]) -> SourceParts:
+    """The source by its usual keys, and the page or time that their values hold beside its name."""
+    name = first_name(metadata, _NAMES)
+    return SourceParts(None) if name is None else _parts(name, metadata)
+
+
+def _parts(name: str, metadata: Mapping[str, Any]) -> SourceParts:
+    if len(name) <= _LONGEST_PAGE and metadata.get("source") is not None and (page := whole(name)) is not None:
+        file = first_name(metadata, _FILES)
+        if file is not None and whole(file) is None and source_name(metadata["source"]) == name:
+            return SourceParts(file, page=page)
+    return _without_time(name) if "t=" in name else SourceParts(name)
+
+
+def _without_time(name: str) -> SourceParts:
+    """A bare `?t=30` is a time at YouTube alone: elsewhere it can be the number of a topic."""
+    at_youtube = bool(re.search(_YOUTUBE, name))
+    for match in re.finditer(_TIME, name):
+        mark, key, time, behind = match.groups()
+        sure = at_youtube or (key == "t" and (mark == "#" or bool(re.search("[hms:]", time))))
+        if sure and (seconds := _seconds(time)) is not None:
+            return SourceParts(name[: match.start()] + (mark if behind else "") + name[match.end() :], seconds=seconds)
+    return SourceParts(name)
+
+
+def _seconds(time: str) -> int | float | None:
+    """The time "90", "1m30s" or "0:01:30" in seconds."""
+    if ":" in time:
+        parts = time.split(":")
+    else:
+        match = re.fullmatch(r"(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9.]+)s?)?", time)
+        parts = [part or "0" for part in match.groups()] if match else []
+    numbers = [ordinal(part) for part in parts]
+    if not numbers or None in numbers:
+        return None
+    return ordinal(sum(number * 60**power for power, number in enumerate(reversed(numbers)) if number is not None))
+
+
+def names_of_parts(names: Iterable[str]) -> list[str]:
+    """The names that seem to be parts of one source, since they differ only in a place or a time at their end.
+
+    Only what hardly ever ends the name of a whole source counts, so that a folder of numbered files is not suspected:
+    see `_PART`. At least three names must be alike but for it; those that end in a Unix time are alike.
+    """
+    stems: dict[str, list[str]] = {}
+    for name in names:
+        timeless = _without_time(name)
+        if timeless.seconds is not None:
+            stems.setdefault(timeless.name or "", []).append(name)
+            continue
+        match = re.search(f"(?:{_PART})$", name)
+        # In other names than URLs and paths, "#" is a number sign.
+        if match is None or (match["fragment"] and not re.search(r"[/\\.]", name[: match.start()])):
+            continue
+        stem = "" if match["time"] else name[: match.start()]
+        stems.setdefault(stem, []).append(name)
+    return [name for alike in stems.values() if len(alike) >= 3 for name in alike]
+
+
+def warn_about_key(option: str, key: Any, chunks: Sequence[Chunk]) -> bool:
+    """Warn where no chunk has a metadata key that the caller named, and tell whether that is so.
+
+    Args:
+        option: `source_key`, of which any key will do, or `position_key`, which needs all of its keys.
+        key: The value of the option.
+        chunks: All chunks; in a mixed collection only some of them have the key.
+    """
+    if key is None or callable(key) or not chunks:
+        return False
+    names = (key,) if isinstance(key, str) else key
+    missing = [name for name in names if not any(name in chunk.metadata for chunk in chunks)]
+    by_source = option == "source_key"
+    if not missing or (by_source and len(missing) < len(names)):
+        return False
+    import difflib
+
+    seen = sorted({str(name) for chunk in chunks for name in chunk.metadata})
+    close = [near for name in missing for near in difflib.get_close_matches(name, seen, n=1)]
+    meant = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
+    instead = "the source is read from the usual keys instead" if by_source else "so no position is known"
+    warn(
+        f"{option}={describe(key)}: none of the {len(chunks)} chunks has the metadata key "
+        f"{', '.join(map(describe, missing))}, {instead}{meant} (metadata keys seen: {keys_seen(chunks)})",
+        SourceWarning if by_source else PositionWarning,
+        cause=f"{option}={key!r}",
+    )
+    return True
+
+
+def keys_seen(chunks: Iterable[Chunk]) -> str:
+    """The metadata keys of these chunks, for messages."""
+    keys = dict.fromkeys(key for chunk in chunks for key in chunk.metadata)
+    return listed(sorted(keys, key=str)[:20])
+
+
+def first_name(metadata: Mapping[str, Any], keys: str | tuple[str, ...]) -> str | None:
+    """The first of these metadata values that can name a source."""
+    for key in (keys,) if isinstance(keys, str) else keys:
+        value = metadata.get(key)
+        if value is not None and (name := source_name(value)) is not None:
+            return name
+    return None
+
+
+def source_name(value: Any) -> str | None:
+    """The value as the name of a source; 5, 5.0 and "5" are one name, since stores change the type of numbers."""
+    if not isinstance(value, str) and isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, str):
+        return value if value and not value.isspace() else None
+    number = ordinal(value)
+    if number is None:
+        opposite = ordinal(_negated(value))
+        number = None if opposite is None else -opposite
+    return None if number is None else str(number)
+
+
+def text_of(texts: Mapping[Any, Any], name: str) -> Any:
+    """The text of a source in a mapping, whose keys may be paths and numbers as in metadata; None without one."""
+    if name in texts:
+        return texts[name]
+    key = next((key for key in texts if source_name(key) == name), None)
+    return None if key is None else texts[key]
+
+
+def _negated(value: Any) -> Any:
+    """The opposite of a number, by Python's own numbers: those of NumPy have a smallest one without an opposite."""
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return None
+    try:
+        return -int(value) if isinstance(value, Integral) else -float(value)
+    except (ValueError, OverflowError, TypeError, ArithmeticError):
+        return None

@@ -1,0 +1,3 @@
+"""One file a store."""
+
+__all__: list[str] = []

@@ -1,0 +1,136 @@
+"""Replies from LangChain's cache, and incomplete usage: neither breaks a chain, and a cached reply costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.caches import InMemoryCache
+from langchain_core.language_models import FakeListLLM
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableLambda, RunnableMap
+from pydantic import Field
+
+from oprag.methods import Usage
+from tests.adapters.langchain.chain.conftest import (
+    METHODS,
+    STEPS,
+    Model,
+    both_sides,
+    by_step,
+    chain_of,
+    every_way,
+    full_chain,
+    run,
+)
+from tests.adapters.langchain.chain.test_usage import answered, streamed_or_not
+from tests.adapters.langchain.conftest import QUESTION
+
+
+@every_way
+@pytest.mark.parametrize("counts", [True, False], ids=["counting", "silent"])
+@pytest.mark.parametrize("method", METHODS)
+async def test_an_equal_question_is_answered_out_of_the_cache(method: str, counts: bool, way: str):
+    # Without streaming, so that LangChain asks the cache for streams too.
+    model = Model(reply=by_step, counts=counts, cache=InMemoryCache(), disable_streaming=True)
+    chain = full_chain(model, method)
+    first = await run(chain, way, {"input": QUESTION})
+    made = len(model.prompts)
+    assert (await run(chain, way, {"input": QUESTION}))["answer"] == first["answer"]
+    assert len(model.prompts) == made
+
+
+@both_sides
+@pytest.mark.parametrize("counts", [True, False], ids=["counting", "silent"])
+async def test_a_hit_costs_no_tokens(counts: bool, is_async: bool):
+    chain = full_chain(Model(reply=by_step, counts=counts, cache=InMemoryCache()), "map_reduce")
+    first = await chain.aanswer(QUESTION) if is_async else chain.answer(QUESTION)
+    assert first.usage.input_tokens > 0
+    assert first.usage.estimated is not counts
+    again = await chain.aanswer(QUESTION) if is_async else chain.answer(QUESTION)
+    assert again.text == first.text
+    assert [call.usage for call in again.calls] == [Usage()] * len(first.calls)
+    assert not again.usage.estimated
+    assert "estimated" not in again.explain()
+
+
+def test_only_the_hits_among_the_calls_are_free():
+    model = Model(reply=by_step, counts=True, cache=InMemoryCache())
+    chain_of(model, method="map_reduce").answer(QUESTION)
+    other = STEPS | {"reduce": "SUM UP {answers} Q: {question}"}
+    answer = chain_of(model, method="map_reduce", prompts=other).answer(QUESTION)
+    assert [call.usage.input_tokens for call in answer.calls] == [0, 0, 0, 0, 1_000]
+
+
+@both_sides
+async def test_a_structured_reply_out_of_the_cache(is_async: bool):
+    """With `include_raw` the message is inside the reply."""
+    model = Model(counts=True, cache=InMemoryCache())
+    chain = chain_of(RunnableMap(raw=model) | RunnableLambda(lambda given: {**given, "parsed": {"a": 1}}))
+    assert chain.answer(QUESTION).usage == Usage(1_000, 7 * len("An answer."))
+    again = await chain.aanswer(QUESTION) if is_async else chain.answer(QUESTION)
+    assert (again.text, again.usage) == ('{"a": 1}', Usage())
+
+
+class Reporting(Model):
+    """Reports its usage in a form that is not the one of today's integrations."""
+
+    usage: Any = None
+    about: dict[str, Any] = Field(default_factory=dict)
+
+    def _result(self, messages: list[BaseMessage], text: str) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=self._reporting(AIMessage(text)))])
+
+    def _chunks(self, messages: list[BaseMessage], text: str) -> Iterator[ChatGenerationChunk]:
+        yield ChatGenerationChunk(message=AIMessageChunk(content=text))
+        yield ChatGenerationChunk(message=self._reporting(AIMessageChunk(content="")))
+
+    def _reporting(self, message: Any) -> Any:
+        # As LangChain's cache does it: without the check that a new message goes through.
+        return message.model_copy(update={"usage_metadata": self.usage, "response_metadata": self.about})
+
+
+@every_way
+@pytest.mark.parametrize(
+    "usage",
+    [{}, {"total_cost": 0.01}, {"input_tokens": 9}, {"output_tokens": 9}, {"input_tokens": None, "output_tokens": 3}],
+)
+async def test_usage_that_is_incomplete_is_estimated(usage: dict[str, Any], way: str):
+    # LangChain itself refuses such parts of a stream.
+    model = Reporting(usage=usage, disable_streaming=True)
+    chain = chain_of(model, count_tokens=lambda text: len(text.split()))
+    assert (await run(chain, way, {"input": QUESTION}))["answer"] == "An answer."
+    answer = chain.answer(QUESTION)
+    assert answer.usage == Usage(len(answer.calls[0].prompt.text.split()), 2, estimated=True)
+
+
+@streamed_or_not
+@both_sides
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"token_usage": {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}},
+        {"usage": {"input_tokens": 11, "output_tokens": 5}},
+    ],
+)
+async def test_figures_that_an_older_integration_left_in_the_metadata(
+    about: dict[str, Any], is_async: bool, streaming: bool
+):
+    answer = await answered(chain_of(Reporting(about=about)), is_async=is_async, streaming=streaming)
+    assert answer.usage == Usage(11, 5)
+
+
+@both_sides
+async def test_metadata_without_figures_is_estimated(is_async: bool):
+    about = {"token_usage": {"prompt_tokens": None, "completion_tokens": 5}, "usage": "much"}
+    answer = await answered(chain_of(Reporting(about=about)), is_async=is_async)
+    assert answer.usage.estimated
+
+
+def test_models_that_complete_texts_are_cached_too():
+    """LangChain hands on nothing but their text, so every call is an estimate."""
+    model = FakeListLLM(responses=["One.", "Two."], cache=InMemoryCache())
+    chain = chain_of(model)
+    assert [chain.answer(QUESTION).text for _ in range(2)] == ["One.", "One."]

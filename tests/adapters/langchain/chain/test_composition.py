@@ -1,0 +1,414 @@
+"""The chain as a part of other chains: retries, fallbacks, configurations, pipes, tools, graphs and schemas."""
+
+from __future__ import annotations
+
+import copy
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.runnables import (
+    ConfigurableField,
+    Runnable,
+    RunnableLambda,
+    RunnableParallel,
+    RunnablePassthrough,
+)
+from langchain_core.runnables import (
+    chain as as_chain,
+)
+from pydantic import ValidationError
+
+from oprag import ModelError, OptionError
+from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
+from tests.adapters.langchain.chain.conftest import (
+    Found,
+    Model,
+    both_sides,
+    by_step,
+    chain_of,
+    every_way,
+    full_chain,
+    ranked,
+    run,
+)
+from tests.adapters.langchain.conftest import QUESTION, RecordingChatModel, numbers_of, parts, store_of
+
+
+def failing_once() -> Model:
+    return Model(error=lambda number: ConnectionError("away") if number == 0 else None)
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "batch", "abatch"])
+async def test_with_retry(way: str):
+    model = failing_once()
+    chain = chain_of(model).with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
+    assert (await run(chain, way, QUESTION))["answer"] == "An answer."
+    assert len(model.prompts) == 2
+    assert chain.get_name() == "OrderPreservingChain"
+
+
+# LangChain falls back before the first piece of a stream only, and that is the input, as with its own chains.
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "batch", "abatch"])
+async def test_with_fallbacks(way: str):
+    broken = chain_of(Model(error=lambda number: ConnectionError("away")))
+    chain = broken.with_fallbacks([chain_of(Model(reply=lambda prompt: "From the other."))])
+    result = await run(chain, way, QUESTION)
+    assert result["answer"] == "From the other."
+    assert numbers_of(result["context"]) == [0, 1, 2, 3]
+
+
+@every_way
+async def test_a_model_with_fallbacks(way: str):
+    broken = Model(error=lambda number: ConnectionError("away"))
+    chain = chain_of(broken.with_fallbacks([Model()]), method="map_reduce")
+    assert (await run(chain, way, QUESTION))["answer"] == "An answer."
+
+
+@every_way
+async def test_with_config(collector, way: str):
+    chain = chain_of(Model()).with_config(tags=["t"], run_name="mine", callbacks=[collector])
+    await run(chain, way, QUESTION)
+    (root,) = collector.traced_runs
+    assert (root.name, root.tags) == ("mine", ["t"])
+
+
+@every_way
+async def test_configurable_fields(way: str):
+    model = Model(reply=by_step)
+    chain: Any = chain_of(model).configurable_fields(
+        method=ConfigurableField("method"), passage_tokens=ConfigurableField("passage_tokens")
+    )
+    await run(chain, way, QUESTION)
+    assert model.steps == ["answer"]
+    model.prompts.clear()
+    await run(chain, way, QUESTION, {"configurable": {"method": "refine"}})
+    assert model.steps == ["answer", "refine", "refine", "refine"]
+    model.prompts.clear()
+    await run(chain, way, QUESTION, {"configurable": {"method": "refine", "passage_tokens": 1_024}})
+    assert model.steps == ["answer"]
+
+
+async def test_a_wrong_configurable_value_is_refused():
+    chain: Any = chain_of(Model()).configurable_fields(method=ConfigurableField("method"))
+    with pytest.raises(ValidationError, match="nonsense"):
+        chain.invoke(QUESTION, {"configurable": {"method": "nonsense"}})
+
+
+@every_way
+async def test_configurable_alternatives(way: str):
+    first, second = Model(), Model()
+    chain: Any = chain_of(first).configurable_alternatives(
+        ConfigurableField("which"), default_key="stuff", refine=chain_of(second, method="refine")
+    )
+    await run(chain, way, QUESTION, {"configurable": {"which": "refine"}})
+    assert (len(first.prompts), len(second.prompts)) == (0, 4)
+
+
+@every_way
+async def test_pipes_before_and_behind(way: str):
+    around = {"input": RunnableLambda(str.strip), "user": lambda question: "u"} | chain_of(Model())
+    result = await run(around, way, f"  {QUESTION} ")
+    assert (result["input"], result["user"], result["answer"]) == (QUESTION, "u", "An answer.")
+    behind = chain_of(Model()) | itemgetter("answer") | StrOutputParser()
+    assert await run(behind, way, QUESTION) == "An answer."
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+async def test_pieces_pass_through_pipes(way: str):
+    chain = RunnablePassthrough.assign(user=lambda given: "u") | chain_of(Model()).pick("answer")
+    given = {"input": QUESTION}
+    pieces = list(chain.stream(given)) if way == "stream" else [piece async for piece in chain.astream(given)]
+    assert pieces == ["An", " answer."]
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+async def test_a_question_that_comes_in_pieces(way: str):
+    """The answer of a model is the question of the chain."""
+    asking = Model(reply=lambda prompt: QUESTION) | StrOutputParser()
+    retriever = Found(documents=parts(2))
+    whole = await run(asking | chain_of(Model(), retriever=retriever), way, "Ask something.")
+    assert retriever.asked == [QUESTION]
+    assert whole["input"] == QUESTION
+
+
+@every_way
+async def test_parallel(way: str):
+    model = Model()
+    parallel = RunnableParallel(short=chain_of(model), long=chain_of(model, method="refine"))
+    result = await run(parallel, way, {"input": QUESTION})
+    assert sorted(result) == ["long", "short"]
+    assert result["short"]["answer"] == result["long"]["answer"] == "An answer."
+    assert len(model.prompts) == 5
+
+
+@both_sides
+async def test_assigned_beside_other_values(is_async: bool):
+    chain = RunnablePassthrough.assign(rag=chain_of(Model()))
+    result = await run(chain, "ainvoke" if is_async else "invoke", {"input": QUESTION})
+    assert result["rag"]["answer"] == "An answer."
+
+
+@both_sides
+async def test_mapped_over_a_list(is_async: bool):
+    chain = chain_of(Model(reply=by_step)).map()
+    results = await run(chain, "ainvoke" if is_async else "invoke", [f"{number}?" for number in range(5)])
+    assert [result["input"] for result in results] == [f"{number}?" for number in range(5)]
+
+
+@both_sides
+async def test_inside_a_function_it_belongs_to_the_functions_run(collector, is_async: bool):
+    chain = chain_of(Model())
+
+    @as_chain
+    def outer(question: str) -> Any:
+        return chain.invoke(question)["answer"]
+
+    @as_chain
+    async def aouter(question: str) -> Any:
+        return (await chain.ainvoke(question))["answer"]
+
+    config: Any = {"callbacks": [collector]}
+    answer = await aouter.ainvoke(QUESTION, config) if is_async else outer.invoke(QUESTION, config)
+    assert answer == "An answer."
+    (root,) = collector.traced_runs
+    assert [child.name for child in root.child_runs] == ["OrderPreservingChain"]
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
+@both_sides
+async def test_as_a_tool(is_async: bool):
+    tool = chain_of(Model()).as_tool(name="ask_the_voyage", description="Answers from the voyage.")
+    assert tool.name == "ask_the_voyage"
+    assert "input" in tool.args
+    result = await run(tool, "ainvoke" if is_async else "invoke", {"input": QUESTION})
+    assert result["answer"] == "An answer."
+
+
+async def test_in_an_agent():
+    from langchain.agents import create_agent
+    from langchain_core.messages import AIMessage, ToolMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+    from langchain_core.tools import tool
+
+    rag = chain_of(Model(reply=lambda prompt: "From the voyage."))
+
+    @tool
+    def ask(question: str) -> str:
+        """Answers from the voyage."""
+        return str(rag.invoke(question)["answer"])
+
+    class Asking(RecordingChatModel):
+        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+            return self
+
+        def _generate(self, messages: Any, *rest: Any, **kwargs: Any) -> ChatResult:
+            if isinstance(messages[-1], ToolMessage):
+                return ChatResult(generations=[ChatGeneration(message=AIMessage(f"Said: {messages[-1].content}"))])
+            call = {"name": "ask", "args": {"question": QUESTION}, "id": "1", "type": "tool_call"}
+            return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
+
+    agent: Any = create_agent(Asking(), [ask])
+    result = await agent.ainvoke({"messages": [("human", "What happened?")]})
+    assert result["messages"][-1].content == "Said: From the voyage."
+
+
+def test_the_graph_can_be_drawn():
+    chain = chain_of(Model())
+    assert "OrderPreservingChain" in chain.get_graph().draw_mermaid()
+    drawn = (RunnablePassthrough() | chain | itemgetter("answer")).get_graph().draw_mermaid()
+    assert "OrderPreservingChain" in drawn
+
+
+def test_schemas():
+    chain = chain_of(Model(), input_key="query", output_key="result", documents_key="source_documents")
+    assert chain.get_input_jsonschema()["required"] == ["query"]
+    assert set(chain.get_input_jsonschema()["properties"]) >= {"query", "chat_history"}
+    assert set(chain.get_output_jsonschema()["properties"]) >= {"result", "source_documents"}
+    given: Any = chain.input_schema(query=QUESTION)
+    assert given.query == QUESTION
+    with pytest.raises(ValidationError):
+        chain.input_schema(question=QUESTION)
+    output: Any = chain.output_schema
+    assert output.model_validate(chain.invoke(QUESTION)).result == "An answer."
+    assert chain_of(Model(), documents_key=None).output_keys == ["answer"]
+
+
+def test_an_input_of_the_schema_can_be_asked():
+    chain = chain_of(Model())
+    given = chain.get_input_schema().model_validate({"input": QUESTION}).model_dump()
+    assert chain.invoke(given)["answer"] == "An answer."
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metod": "refine"},
+        {"retreiver": 1},
+        {"on_eror": "skip"},
+        {"prompt": "{context} {question}"},
+        {"combine_docs_chain": 1},
+        {"chain_type": "stuff"},
+        {"verbose": True},
+    ],
+    ids=str,
+)
+def test_unknown_fields_are_refused(options: dict[str, Any]):
+    with pytest.raises(ValidationError, match=next(iter(options))):
+        chain_of(Model(), **options)
+
+
+def test_unknown_arguments_of_from_chain_type_are_refused():
+    with pytest.raises(ValidationError, match="oops"):
+        OrderPreservingChain.from_chain_type(Model(), retriever=Found(documents=[]), oops=1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "nonsense"},
+        {"method": 5},
+        {"method": "reciprocal"},
+        {"method": "self_route"},
+        {"method": "long_context"},
+        {"method": "map_rerank", "rank_by": "cosine"},
+        {"method": "step_down", "inner_method": "step_down"},
+        {"method": "step_down", "inner_method": "nonsense"},
+        {"on_error": "ignore"},
+        {"max_concurrency": 0},
+        {"max_concurrency": True},
+        {"passage_tokens": 0},
+        {"answer_threshold": 2},
+        {"overflow": "cut"},
+        {"cite": 1},
+        {"k": 0},
+        {"token_budget": 0},
+        {"order": "nonsense"},
+        {"input_key": "answer"},
+        {"output_key": "context"},
+        {"documents_key": 5},
+        {"embeddings": "minilm"},
+        {"read_source": 5},
+        {"read_source": "/no/such/folder"},
+        {"llm": "gpt"},
+        {"llm": None},
+        {"retriever": None},
+        {"retriever": [Document("a")]},
+    ],
+    ids=str,
+)
+def test_values_that_cannot_be_are_refused_when_the_chain_is_made(options: dict[str, Any]):
+    given = {"llm": Model(), "retriever": Found(documents=[]), **options}
+    with pytest.raises(ValueError):  # noqa: PT011 - which one is told by the option
+        OrderPreservingChain(**given)
+
+
+def test_numbers_of_numpy_are_taken():
+    """As they come out of a data frame."""
+    chain = full_chain(
+        Model(reply=by_step),
+        "reciprocal",
+        k=np.int64(2),
+        token_budget=np.int32(500),
+        variants=np.int64(2),
+        max_concurrency=np.int64(1),
+    ).model_copy(update={"answer_threshold": np.float32(-0.5)})
+    answer = chain.answer(QUESTION)
+    assert [len(context.kept) for context in answer.contexts] == [2, 2, 2]
+    assert type(chain.k) is type(chain.variants) is int
+    assert chain.answer_threshold == -0.5
+
+
+def test_the_model_and_the_store_of_a_chain_can_be_configured(store):
+    other = store_of(parts(200))
+    chain = OrderPreservingChain(llm=Model(), retriever=store).configurable_fields(
+        llm=ConfigurableField(id="llm"), retriever=ConfigurableField(id="store"), k=ConfigurableField(id="k")
+    )
+    model = Model(reply=lambda prompt: "Of another model.")
+    assert chain.invoke({"input": QUESTION}, {"configurable": {"llm": model}})["answer"] == "Of another model."
+    found = chain.invoke({"input": QUESTION}, {"configurable": {"store": other}})["context"]
+    assert len(found) == 128
+
+
+def test_another_k_in_a_config_leaves_the_budget_over_a_store():
+    long = store_of([Document("word " * 4096, metadata={"source": "s", "chunk_index": number}) for number in range(9)])
+    chain = OrderPreservingChain(llm=Model(), retriever=long)
+    configured = chain.configurable_fields(k=ConfigurableField(id="k"))
+    found = configured.invoke({"input": QUESTION}, {"configurable": {"k": 8}})["context"]
+    assert found == OrderPreservingChain(llm=Model(), retriever=long, k=8).invoke({"input": QUESTION})["context"]
+    assert len(found) == 3
+
+
+def test_options_beside_a_retriever_with_options_of_its_own_are_refused(store):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=3)
+    assert len(chain_of(Model(), retriever=retriever).invoke(QUESTION)["context"]) == 3
+    with pytest.raises(ValidationError, match="k"):
+        chain_of(Model(), retriever=retriever, k=5)
+
+
+@every_way
+async def test_unknown_keywords_of_a_call_are_refused(way: str):
+    chain = chain_of(Model())
+
+    async def consume() -> None:
+        async for _ in chain.astream(QUESTION, k=3):
+            pass
+
+    calls: dict[str, Any] = {
+        "invoke": lambda: chain.invoke(QUESTION, k=3),
+        "ainvoke": lambda: chain.ainvoke(QUESTION, k=3),
+        "batch": lambda: chain.batch([QUESTION], k=3),
+        "abatch": lambda: chain.abatch([QUESTION], k=3),
+        "stream": lambda: list(chain.stream(QUESTION, k=3)),
+        "astream": consume,
+    }
+    with pytest.raises(OptionError, match="unknown arguments: k"):
+        await calls[way]()
+    with pytest.raises(OptionError, match="stop"):
+        chain.bind(stop=["\n"]).invoke(QUESTION)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("method", "refine"),
+        ("prompts", {"answer": "NEW {context} {input}"}),
+        ("retriever", Found(documents=ranked(parts(2)))),
+        ("k", 2),
+    ],
+)
+def test_an_option_that_is_assigned_is_refused(name: str, value: Any):
+    """It must not be taken and then have no effect."""
+    model = Model()
+    chain = chain_of(model)
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(chain, name, value)
+    chain.invoke(QUESTION)
+    assert model.steps == ["answer"]
+
+
+def test_a_change_of_a_copy_counts():
+    model = Model()
+    chain_of(model).model_copy(update={"method": "refine"}).invoke(QUESTION)
+    assert model.steps == ["answer", "refine", "refine", "refine"]
+
+
+def test_chains_can_be_copied_and_shown():
+    model = Model()
+    chain = chain_of(model, method="refine", embeddings=DeterministicFakeEmbedding(size=4))
+    assert copy.copy(chain).invoke(QUESTION) == chain.invoke(QUESTION)
+    assert "method='refine'" in repr(chain)
+    assert chain.get_name() == "OrderPreservingChain"
+    assert isinstance(chain, Runnable)
+
+
+def test_a_chain_that_fails_inside_a_retry_names_the_call():
+    chain = chain_of(Model(error=lambda number: ConnectionError("away"))).with_retry(
+        stop_after_attempt=2, wait_exponential_jitter=False
+    )
+    with pytest.raises(ModelError, match="answer"):
+        chain.invoke(QUESTION)

@@ -1,0 +1,452 @@
+"""The same calls of LangChain's chains and of ours give the same keys, types and pieces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_classic.chains import (
+    ConversationalRetrievalChain,
+    RetrievalQA,
+    create_history_aware_retriever,
+    create_retrieval_chain,
+)
+from langchain_classic.chains.combine_documents import create_stuff_documents_chain
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+
+from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
+from tests.adapters.langchain.chain.conftest import WAYS, Found, Model, every_way, ranked, run
+from tests.adapters.langchain.conftest import QUESTION, giving, numbers, numbers_of, parts
+
+PROMPT = ChatPromptTemplate.from_messages([("system", "Read this:\n\n{context}"), ("human", "{input}")])
+
+
+def found(count: int = 4) -> Found:
+    return Found(documents=ranked(parts(count)))
+
+
+def official(model: Any, retriever: Any = None, prompt: Any = PROMPT) -> Any:
+    return create_retrieval_chain(retriever or found(), create_stuff_documents_chain(model, prompt))
+
+
+def ours(model: Any, retriever: Any = None, prompt: Any = PROMPT, **options: Any) -> OrderPreservingChain:
+    return OrderPreservingChain(llm=model, retriever=retriever or found(), prompts={"answer": prompt}, **options)
+
+
+def described(result: Any) -> list[tuple[str, type]]:
+    """Keys in their sequence, with the types; a subclass of str is a string."""
+    return [(key, str if isinstance(value, str) else type(value)) for key, value in result.items()]
+
+
+@every_way
+@pytest.mark.parametrize(
+    "extra",
+    [{}, {"language": "French", "number": 3}, {"chat_history": []}, {"context": "old"}, {"answer": "old"}],
+    ids=str,
+)
+async def test_the_output_is_that_of_create_retrieval_chain(way: str, extra: dict[str, Any]):
+    given = {"input": QUESTION, **extra}
+    theirs = await run(official(Model()), way, given)
+    mine = await run(ours(Model()), way, given)
+    assert sorted(described(mine)) == sorted(described(theirs))
+    assert [document.page_content for document in mine["context"]] == [
+        document.page_content for document in reversed(theirs["context"])
+    ]
+    assert {**mine, "context": None} == {**theirs, "context": None}
+    assert all(isinstance(document, Document) for document in mine["context"])
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+@pytest.mark.parametrize("extra", [{}, {"language": "French"}, {"context": ["old"]}, {"answer": "old"}], ids=str)
+async def test_the_pieces_are_those_of_create_retrieval_chain(way: str, extra: dict[str, Any]):
+    async def pieces(chain: Any) -> list[Any]:
+        given = {"input": QUESTION, **extra}
+        return list(chain.stream(given)) if way == "stream" else [piece async for piece in chain.astream(given)]
+
+    theirs = await pieces(official(Model()))
+    mine = await pieces(ours(Model()))
+    # LangChain's chain also passes on the empty chunks that a model may send; a reader sees nothing of them.
+    theirs = [piece for piece in theirs if piece.get("answer") != ""]
+    assert [list(piece) for piece in mine] == [list(piece) for piece in theirs]
+    assert [piece["answer"] for piece in mine[2:]] == [piece["answer"] for piece in theirs[2:]] == ["An", " answer."]
+    assert mine[0] == theirs[0]
+    assert {type(piece).__name__ for piece in mine} == {type(piece).__name__ for piece in theirs}
+
+
+@every_way
+async def test_a_result_can_be_the_next_input(way: str):
+    chain = ours(Model())
+    first = await run(chain, way, {"input": QUESTION})
+    assert await run(chain, way, first) == first
+
+
+async def test_the_prompt_is_that_of_create_retrieval_chain_in_the_order_of_the_source():
+    theirs, mine = Model(), Model()
+    in_order = Found(documents=parts(4))
+    official(theirs, in_order).invoke({"input": QUESTION})
+    ours(mine).invoke({"input": QUESTION})
+    assert mine.prompts == theirs.prompts
+    assert numbers(mine.read[0]) == [0, 1, 2, 3]
+
+
+async def test_several_inputs_give_several_outputs_in_their_sequence():
+    model = Model(reply=lambda prompt: prompt.rsplit("\n", 1)[-1].upper())
+    inputs = [{"input": f"question {number}?", "number": number} for number in range(12)]
+    for outputs in (ours(model).batch(inputs), await ours(model).abatch(inputs)):
+        assert [output["number"] for output in outputs] == list(range(12))
+        assert [output["answer"] for output in outputs] == [f"QUESTION {number}?" for number in range(12)]
+        assert [described(output) for output in outputs] == [
+            described(output) for output in official(model).batch(inputs)
+        ]
+
+
+CHAIN_TYPES = ["stuff", "map_reduce", "refine", "map_rerank"]
+
+
+def by_chain_type(chain_type: str) -> Model:
+    return Model(reply=lambda prompt: "An answer.\nScore: 80" if chain_type == "map_rerank" else "An answer.")
+
+
+@pytest.mark.filterwarnings("ignore:The a?apply_and_parse method is deprecated")
+@every_way
+@pytest.mark.parametrize("chain_type", CHAIN_TYPES)
+@pytest.mark.parametrize("given", [QUESTION, {"query": QUESTION}, {"query": QUESTION, "user": "u"}], ids=str)
+@pytest.mark.parametrize("documents", [False, True])
+async def test_the_output_is_that_of_retrieval_qa(chain_type: str, way: str, given: Any, documents: bool):
+    options: Any = {"chain_type": chain_type, "return_source_documents": documents}
+    theirs = RetrievalQA.from_chain_type(by_chain_type(chain_type), retriever=found(), **options)
+    mine = OrderPreservingChain.from_chain_type(by_chain_type(chain_type), retriever=found(), **options)
+    expected = await run(theirs, "ainvoke" if way in WAYS[1::2] else "invoke", given)
+    result = await run(mine, way, given)
+    assert sorted(described(result)) == sorted(described(expected))
+    assert result["query"] == expected["query"] == QUESTION
+    assert result["result"] == expected["result"] == "An answer."
+    assert result | {"source_documents": None} == expected | {"source_documents": None}
+    if documents:
+        assert numbers_of(result["source_documents"]) == [0, 1, 2, 3]
+
+
+def test_from_chain_type_has_the_keys_of_retrieval_qa():
+    for options in ({}, {"return_source_documents": True}, {"input_key": "ask", "output_key": "say"}):
+        theirs = RetrievalQA.from_chain_type(Model(), retriever=found(), **options)
+        mine: Any = OrderPreservingChain.from_chain_type(Model(), retriever=found(), **options)
+        assert mine.input_keys == theirs.input_keys
+        assert mine.output_keys == theirs.output_keys
+        assert sorted(mine.invoke("A question?")) == sorted(theirs.invoke("A question?"))
+
+
+def test_from_chain_type_takes_the_arguments_by_place():
+    theirs = RetrievalQA.from_chain_type(Model(), "refine", retriever=found())
+    mine = OrderPreservingChain.from_chain_type(Model(), "refine", retriever=found())
+    assert mine.invoke(QUESTION) == theirs.invoke(QUESTION)
+
+
+def test_the_documents_of_from_chain_type_are_left_out_by_default():
+    assert sorted(OrderPreservingChain.from_chain_type(Model(), retriever=found()).invoke(QUESTION)) == [
+        "query",
+        "result",
+    ]
+
+
+def test_from_chain_type_takes_callbacks_tags_and_metadata(collector):
+    theirs = RetrievalQA.from_chain_type(
+        Model(), retriever=found(), callbacks=[collector], tags=["t"], metadata={"m": 1}, verbose=False
+    )
+    mine = OrderPreservingChain.from_chain_type(
+        Model(), retriever=found(), callbacks=[collector], tags=["t"], metadata={"m": 1}, verbose=False
+    )
+    theirs.invoke(QUESTION)
+    mine.invoke(QUESTION)
+    first, second = collector.traced_runs
+    assert first.tags == second.tags == ["t"]
+    assert first.metadata["m"] == second.metadata["m"] == 1
+    assert second.name == "OrderPreservingChain"
+
+
+async def test_from_chain_type_with_tags_still_gives_rich_answers():
+    chain: Any = OrderPreservingChain.from_chain_type(Model(), retriever=found(), tags=["t"])
+    assert chain.answer(QUESTION).text == "An answer."
+    assert (await chain.aanswer(QUESTION)).text == "An answer."
+    assert [answer.method for answer in chain.compare(QUESTION, ["stuff", "refine"])] == ["stuff", "refine"]
+
+
+CLASSIC_PROMPTS: list[Any] = [
+    ("stuff", {"prompt": PromptTemplate.from_template("STUFF {context} Q: {question}")}),
+    (
+        "map_reduce",
+        {
+            "question_prompt": PromptTemplate.from_template("MAP {context} Q: {question}"),
+            "combine_prompt": PromptTemplate.from_template("COMBINE {summaries} Q: {question}"),
+        },
+    ),
+    (
+        "refine",
+        {
+            "question_prompt": PromptTemplate.from_template("FIRST {context_str} Q: {question}"),
+            "refine_prompt": PromptTemplate.from_template("REFINE {existing_answer} {context_str} Q: {question}"),
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("chain_type", "prompts"), CLASSIC_PROMPTS, ids=CHAIN_TYPES[:3])
+async def test_prompts_of_retrieval_qa_are_read_as_there(chain_type: str, prompts: dict[str, Any]):
+    theirs, mine = Model(), Model()
+    RetrievalQA.from_chain_type(
+        theirs, chain_type, retriever=Found(documents=parts(3)), chain_type_kwargs=prompts
+    ).invoke(QUESTION)
+    # Chunks of a text that touch are one passage; the official chains read each document by itself.
+    chain = OrderPreservingChain.from_chain_type(
+        mine, chain_type, retriever=found(3), chain_type_kwargs=prompts, passage_tokens=6, max_concurrency=1
+    )
+    chain.invoke(QUESTION)
+    assert [message for prompt in mine.prompts for message in prompt] == [
+        message for prompt in theirs.prompts for message in prompt
+    ]
+
+
+def test_names_of_variables_that_retrieval_qa_is_told():
+    prompt = PromptTemplate.from_template("STUFF {documents} Q: {question}")
+    kwargs = {"prompt": prompt, "document_variable_name": "documents"}
+    theirs, mine = Model(), Model()
+    RetrievalQA.from_chain_type(theirs, retriever=Found(documents=parts(3)), chain_type_kwargs=kwargs).invoke(QUESTION)
+    OrderPreservingChain.from_chain_type(mine, retriever=found(3), chain_type_kwargs=kwargs).invoke(QUESTION)
+    assert mine.read == theirs.read
+
+
+@pytest.mark.parametrize(
+    ("chain_type", "kwargs"),
+    [
+        (
+            "map_reduce",
+            {
+                "question_prompt": PromptTemplate.from_template("MAP {part} Q: {question}"),
+                "combine_prompt": PromptTemplate.from_template("COMBINE {all_of_them} Q: {question}"),
+                "map_reduce_document_variable_name": "part",
+                "combine_document_variable_name": "all_of_them",
+            },
+        ),
+        (
+            "map_reduce",
+            {
+                "question_prompt": PromptTemplate.from_template("MAP {docs} Q: {question}"),
+                "combine_prompt": PromptTemplate.from_template("COMBINE {docs} Q: {question}"),
+                "collapse_prompt": PromptTemplate.from_template("COLLAPSE {docs} Q: {question}"),
+                "map_reduce_document_variable_name": "docs",
+                "combine_document_variable_name": "docs",
+            },
+        ),
+        (
+            "refine",
+            {
+                "question_prompt": PromptTemplate.from_template("FIRST {part} Q: {question}"),
+                "refine_prompt": PromptTemplate.from_template("REFINE {so_far} {part} Q: {question}"),
+                "document_variable_name": "part",
+                "initial_response_name": "so_far",
+            },
+        ),
+    ],
+    ids=["map_reduce", "map_reduce, one name for both", "refine"],
+)
+def test_names_of_variables_of_other_chain_types(chain_type: str, kwargs: dict[str, Any]):
+    theirs, mine = Model(), Model()
+    RetrievalQA.from_chain_type(
+        theirs, chain_type, retriever=Found(documents=parts(3)), chain_type_kwargs=kwargs
+    ).invoke(QUESTION)
+    chain = OrderPreservingChain.from_chain_type(
+        mine, chain_type, retriever=found(3), chain_type_kwargs=kwargs, passage_tokens=6, max_concurrency=1
+    )
+    chain.invoke(QUESTION)
+    assert mine.read == theirs.read
+
+
+def test_collapsing_takes_token_max():
+    options: Any = {"chain_type": "map_reduce", "passage_tokens": 8}
+    model = Model(reply=lambda prompt: "A long partial answer of eight words indeed.")
+    chain = OrderPreservingChain.from_chain_type(
+        model, retriever=found(6), chain_type_kwargs={"token_max": 25, "verbose": False}, **options
+    )
+    chain.invoke(QUESTION)
+    often = len(model.prompts)
+    model.prompts.clear()
+    OrderPreservingChain.from_chain_type(model, retriever=found(6), **options).invoke(QUESTION)
+    assert often > len(model.prompts) == 7
+
+
+@pytest.mark.parametrize(
+    ("chain_type", "kwargs"),
+    [
+        ("stuff", {"question_prompt": PromptTemplate.from_template("{context} {question}")}),
+        ("stuff", {"document_prompt": PromptTemplate.from_template("{page_content}")}),
+        ("refine", {"prompt": PromptTemplate.from_template("{context} {question}")}),
+        ("stuff", {"promt": PromptTemplate.from_template("{context} {question}")}),
+    ],
+    ids=str,
+)
+def test_arguments_of_a_chain_type_without_a_counterpart_are_refused(chain_type: str, kwargs: dict[str, Any]):
+    with pytest.raises(ValueError, match=next(iter(kwargs))):
+        OrderPreservingChain.from_chain_type(Model(), chain_type, retriever=found(), chain_type_kwargs=kwargs)
+
+
+def test_from_chain_type_takes_our_own_prompts_in_any_form():
+    from oprag.methods import Prompts, TextTemplate
+
+    prompts = Prompts(answer=TextTemplate("MINE {context} {question}"))
+    for given in (prompts, {"answer": "MINE {context} {question}"}):
+        model = Model()
+        OrderPreservingChain.from_chain_type(model, retriever=found(), prompts=given).invoke(QUESTION)
+        assert model.steps == ["mine"]
+
+
+CONVERSATIONS: list[Any] = [
+    [],
+    [("Who sailed?", "Ada.")],
+    [HumanMessage("Who sailed?"), AIMessage("Ada.")],
+]
+
+
+@pytest.mark.parametrize("history", CONVERSATIONS, ids=["none", "pairs", "messages"])
+@pytest.mark.parametrize("documents", [False, True])
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_the_output_is_that_of_conversational_retrieval_chain(history: Any, documents: bool, way: str):
+    theirs, mine = Model(), Model()
+    searched, mine_searched = found(), found()
+    expected = await run(
+        ConversationalRetrievalChain.from_llm(theirs, retriever=searched, return_source_documents=documents),
+        way,
+        {"question": QUESTION, "chat_history": history},
+    )
+    chain = OrderPreservingChain(
+        llm=mine,
+        retriever=mine_searched,
+        input_key="question",
+        documents_key="source_documents" if documents else None,
+    )
+    result = await run(chain, way, {"question": QUESTION, "chat_history": history})
+    assert sorted(described(result)) == sorted(described(expected))
+    assert result["chat_history"] is history
+    assert len(mine.prompts) == len(theirs.prompts) == (2 if history else 1)
+    assert mine_searched.asked == searched.asked
+
+
+CONDENSE = ChatPromptTemplate.from_messages(
+    [("system", "Rewrite the question."), MessagesPlaceholder("chat_history"), ("human", "{input}")]
+)
+
+
+@every_way
+async def test_a_history_aware_retriever_gets_what_it_gets_from_create_retrieval_chain(way: str):
+    history = [HumanMessage("Who sailed?"), AIMessage("Ada.")]
+    theirs, mine = Model(), Model()
+    searched, mine_searched = found(), found()
+    given = {"input": QUESTION, "chat_history": history, "language": "French"}
+    expected = await run(official(theirs, create_history_aware_retriever(theirs, searched, CONDENSE)), way, given)
+    result = await run(ours(mine, create_history_aware_retriever(mine, mine_searched, CONDENSE)), way, given)
+    assert sorted(described(result)) == sorted(described(expected))
+    assert mine.prompts[0] == theirs.prompts[0]
+    assert mine_searched.asked == searched.asked == ["An answer."]
+    assert len(mine.prompts) == len(theirs.prompts) == 2
+
+
+async def test_a_history_aware_retriever_without_a_history_searches_for_the_question():
+    model, searched = Model(), found()
+    chain = ours(model, create_history_aware_retriever(model, searched, CONDENSE))
+    chain.invoke({"input": QUESTION})
+    await chain.ainvoke({"input": QUESTION, "chat_history": []})
+    assert searched.asked == [QUESTION, QUESTION]
+    assert len(model.prompts) == 2
+
+
+def test_a_runnable_that_is_no_retriever_gets_all_inputs_as_from_create_retrieval_chain():
+    from langchain_core.runnables import RunnableLambda
+
+    seen: list[Any] = []
+
+    def search(given: Any) -> list[Document]:
+        seen.append(given)
+        return parts(2)
+
+    for chain in (official(Model(), RunnableLambda(search)), ours(Model(), RunnableLambda(search))):
+        chain.invoke({"input": QUESTION, "tenant": "t"})
+    assert seen == [{"input": QUESTION, "tenant": "t"}] * 2
+
+
+def test_an_order_preserving_retriever_is_asked_as_create_retrieval_chain_asks_it():
+    """It is a retriever, whatever stands in it; so what stands in it gets the question."""
+    from langchain_core.runnables import RunnableLambda
+
+    seen: list[Any] = []
+
+    def search(given: Any) -> list[Document]:
+        seen.append(given)
+        return parts(2)
+
+    retriever = OrderPreservingRetriever(retriever=RunnableLambda(search))
+    for chain in (official(Model(), retriever), ours(Model(), retriever)):
+        chain.invoke({"input": QUESTION, "tenant": "t"})
+    assert seen == [QUESTION, QUESTION]
+
+
+@pytest.mark.parametrize("kind", ["configurable", "retry", "fallbacks", "config"])
+async def test_retrievers_under_configurations_are_asked_the_question(kind: str):
+    from langchain_core.runnables import ConfigurableField
+
+    searched = found()
+    wrappings: dict[str, Any] = {
+        "configurable": lambda: searched.configurable_fields(documents=ConfigurableField("documents")),
+        "retry": searched.with_retry,
+        "fallbacks": lambda: searched.with_fallbacks([found()]),
+        "config": lambda: searched.with_config(tags=["t"]),
+    }
+    chain = ours(Model(), wrappings[kind]())
+    assert numbers_of(chain.invoke({"input": QUESTION})["context"]) == [0, 1, 2, 3]
+    assert numbers_of((await chain.ainvoke({"input": QUESTION}))["context"]) == [0, 1, 2, 3]
+    assert searched.asked == [QUESTION, QUESTION]
+
+
+def test_the_limits_over_a_vector_store_are_those_of_a_retriever_over_it(store):
+    chain = ours(Model(), store)
+    assert (chain.k, chain.token_budget) == (128, 16_384)
+    unlimited = ours(Model(), store, k=None, max_candidates=7, token_budget=None)
+    assert (unlimited.k, unlimited.token_budget) == (None, None)
+    assert len(unlimited.invoke({"input": QUESTION})["context"]) == 7
+
+
+def test_the_defaults_of_a_subclass_hold_over_a_vector_store(store):
+    class Small(OrderPreservingChain):
+        k: int | None = 3
+
+    assert len(Small(llm=Model(), retriever=store).invoke({"input": QUESTION})["context"]) == 3
+
+
+def test_a_vector_store_is_enough(store):
+    result = ours(Model(), store, k=5).invoke({"input": QUESTION})
+    assert numbers_of(result["context"]) == sorted(numbers_of(store.similarity_search(QUESTION, k=5)))
+
+
+def test_the_documents_are_the_retrievers_own_objects():
+    searched = found()
+    result = ours(Model(), searched).invoke({"input": QUESTION})
+    assert {id(document) for document in result["context"]} == {id(document) for document in searched.documents}
+
+
+def test_options_of_the_retriever_shape_the_documents():
+    annotated = ours(Model(), annotate=True).invoke({"input": QUESTION})["context"]
+    assert [document.metadata["oprag"]["rank"] for document in annotated] == [3, 2, 1, 0]
+    stitched = ours(Model(), stitch=True, separator=" ").invoke({"input": QUESTION})["context"]
+    assert numbers_of(stitched) == [0, 1, 2, 3]
+    assert len(stitched) == 1
+
+
+def test_nothing_found_is_answered_without_a_call():
+    model = Model()
+    result = ours(model, giving([])).invoke({"input": QUESTION})
+    assert result == {"input": QUESTION, "context": [], "answer": "No passages were found for this question."}
+    assert list(ours(model, giving([])).stream({"input": QUESTION})) == [
+        {"input": QUESTION},
+        {"context": []},
+        {"answer": "No passages were found for this question."},
+    ]
+    assert model.prompts == []

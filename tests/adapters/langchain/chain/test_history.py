@@ -1,0 +1,163 @@
+"""A conversation, in every form in which LangChain's chains take one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.chat_history import InMemoryChatMessageHistory
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    ChatMessage,
+    HumanMessage,
+    HumanMessageChunk,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables.history import RunnableWithMessageHistory
+
+from oprag import QueryError
+from oprag.langchain import OrderPreservingChain
+from oprag.methods import Message
+from tests.adapters.langchain.chain.conftest import Found, Model, by_step, chain_of, every_way, run
+from tests.adapters.langchain.conftest import QUESTION, parts
+
+SAID = "Human: Who sailed?\nAssistant: Ada."
+FORMS: list[Any] = [
+    [HumanMessage("Who sailed?"), AIMessage("Ada.")],
+    (HumanMessage("Who sailed?"), AIMessage("Ada.")),
+    [HumanMessageChunk(content="Who sailed?"), AIMessageChunk(content="Ada.")],
+    [HumanMessage("Who sailed?"), AIMessageChunk(content="A") + AIMessageChunk(content="da.")],
+    [ChatMessage(content="Who sailed?", role="user"), ChatMessage(content="Ada.", role="assistant")],
+    [HumanMessage([{"type": "text", "text": "Who sailed?"}]), AIMessage([{"type": "text", "text": "Ada."}])],
+    [
+        {"role": "user", "content": "Who sailed?"},
+        {"role": "tool", "content": "Ada sailed."},
+        {"role": "assistant", "content": "Ada."},
+    ],
+    [("Who sailed?", "Ada.")],
+    [["Who sailed?", "Ada."]],
+    [("human", "Who sailed?"), ("ai", "Ada.")],
+    [("user", "Who sailed?"), ("assistant", "Ada.")],
+    [{"role": "user", "content": "Who sailed?"}, {"role": "assistant", "content": "Ada."}],
+    [Message("user", "Who sailed?"), Message("assistant", "Ada.")],
+    iter([HumanMessage("Who sailed?"), AIMessage("Ada.")]),
+    [
+        HumanMessage("Who sailed?"),
+        AIMessage("", tool_calls=[{"name": "search", "args": {}, "id": "1"}]),
+        ToolMessage("Ada sailed.", tool_call_id="1"),
+        AIMessage("Ada."),
+    ],
+]
+
+
+@pytest.mark.parametrize("history", FORMS, ids=lambda history: type(history).__name__)
+def test_every_form_is_the_same_conversation(history: Any):
+    model = Model(reply=by_step)
+    answer = chain_of(model).answer(QUESTION, chat_history=history)
+    assert model.steps == ["condense", "answer"]
+    assert model.read[0] == f"CONDENSE {SAID} Q: {QUESTION}"
+    assert answer.standalone_question == by_step(model.read[0])
+    assert answer.question == QUESTION
+
+
+@pytest.mark.parametrize("history", [None, [], (), "", [ToolMessage("Found.", tool_call_id="1")]], ids=repr)
+@every_way
+async def test_no_conversation_is_none_in_every_form(history: Any, way: str):
+    model = Model()
+    result = await run(chain_of(model), way, {"input": QUESTION, "chat_history": history})
+    assert model.steps == ["answer"]
+    assert result["chat_history"] == history
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        "Human: hi",
+        5,
+        [5],
+        [None],
+        [("one",)],
+        [("a", "b", "c")],
+        [{"role": "user"}],
+        [{"role": [], "content": "a"}],
+        [b"a"],
+        [{"role": "narrator", "content": "a"}],
+        [{"role": "User ", "content": "a"}],
+    ],
+    ids=repr,
+)
+@every_way
+async def test_what_is_no_conversation_is_refused(history: Any, way: str):
+    model = Model()
+    with pytest.raises(QueryError, match="chat_history"):
+        await run(chain_of(model), way, {"input": QUESTION, "chat_history": history})
+    assert model.prompts == []
+
+
+@every_way
+async def test_a_follow_up_is_searched_for_as_it_is_meant(way: str):
+    model, retriever = Model(reply=by_step), Found(documents=parts(2))
+    chain = chain_of(model, retriever=retriever)
+    result = await run(chain, way, {"input": "And then?", "chat_history": [("Who sailed?", "Ada.")]})
+    standalone = by_step(model.read[0])
+    assert retriever.asked == [standalone]
+    assert model.read[1].endswith(f"Q: {standalone}")
+    assert result["input"] == "And then?"
+
+
+async def test_condensing_can_be_left_out_and_the_prompt_still_has_the_conversation():
+    model, retriever = Model(), Found(documents=parts(1))
+    prompt = ChatPromptTemplate.from_messages(
+        [("system", "{context}"), MessagesPlaceholder("chat_history"), ("human", "{input}")]
+    )
+    chain = OrderPreservingChain(llm=model, retriever=retriever, prompts={"answer": prompt}, condense=False)
+    history = [SystemMessage("Be kind."), HumanMessage("Who sailed?"), AIMessage("Ada.")]
+    await chain.ainvoke({"input": "And then?", "chat_history": history})
+    assert retriever.asked == ["And then?"]
+    assert model.prompts == [[SystemMessage(parts(1)[0].page_content), *history, HumanMessage("And then?")]]
+
+
+async def test_an_empty_standalone_question_is_not_searched_for():
+    model, retriever = (
+        Model(reply=lambda prompt: "  " if prompt.startswith("CONDENSE") else "Ada."),
+        Found(documents=parts(2)),
+    )
+    answer = await chain_of(model, retriever=retriever).aanswer("And then?", chat_history=[("Who?", "Ada.")])
+    assert retriever.asked == ["And then?"]
+    assert answer.standalone_question is None
+    assert any("follow-up" in note for note in answer.notes)
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
+async def test_under_runnable_with_message_history():
+    """As LangChain documents it for `create_retrieval_chain`."""
+    store: dict[str, InMemoryChatMessageHistory] = {}
+
+    def session(session_id: str) -> InMemoryChatMessageHistory:
+        return store.setdefault(session_id, InMemoryChatMessageHistory())
+
+    model = Model(reply=by_step)
+    chain = RunnableWithMessageHistory(
+        chain_of(model),
+        session,
+        input_messages_key="input",
+        history_messages_key="chat_history",
+        output_messages_key="answer",
+    )
+    config: Any = {"configurable": {"session_id": "1"}}
+    first = chain.invoke({"input": "Who sailed?"}, config)
+    second = await chain.ainvoke({"input": "And then?"}, config)
+    assert [message.content for message in store["1"].messages] == [
+        "Who sailed?",
+        first["answer"],
+        "And then?",
+        second["answer"],
+    ]
+    assert model.steps == ["answer", "condense", "answer"]
+    assert model.read[1] == f"CONDENSE Human: Who sailed?\nAssistant: {first['answer']} Q: And then?"
+    pieces = list(chain.stream({"input": "And last?"}, config))
+    assert "".join(piece.get("answer", "") for piece in pieces) == store["1"].messages[-1].content
+    assert len(store["1"].messages) == 6

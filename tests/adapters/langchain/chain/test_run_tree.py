@@ -1,0 +1,208 @@
+"""What tracing sees: one run of the chain, with the retriever's and every call of the model inside it, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tracers.schemas import Run
+
+from oprag import ModelError, QueryError
+from tests.adapters.langchain.chain.conftest import (
+    METHODS,
+    Found,
+    Model,
+    Starts,
+    both_sides,
+    by_step,
+    chain_of,
+    descendants,
+    every_way,
+    full_chain,
+    run,
+)
+from tests.adapters.langchain.conftest import QUESTION, parts
+from tests.meeting import Meeting
+
+CHAIN = "OrderPreservingChain"
+RETRIEVED: Any = ("OrderPreservingRetriever", "retriever", [("Found", "retriever", [])])
+
+
+def seen(one: Run) -> Any:
+    """Names and kinds, children in the sequence of their start."""
+    return (one.name, one.run_type, [seen(child) for child in sorted(one.child_runs, key=lambda run: run.start_time)])
+
+
+def call(step: str) -> Any:
+    # Older versions of LangChain call the run of a chat model "llm" as well.
+    return (step, "chat_model", [])
+
+
+def kinds(tree: Any) -> Any:
+    name, kind, children = tree
+    return (name, "chat_model" if kind == "llm" else kind, [kinds(child) for child in children])
+
+
+STEPS_OF = {
+    "stuff": ["answer"],
+    "refine": ["answer", "refine", "refine"],
+    "map_reduce": ["map", "map", "map", "reduce"],
+    "map_rerank": ["rerank", "rerank", "rerank"],
+    "long_context": ["answer"],
+    "self_route": ["route", "answer"],
+}
+
+
+@every_way
+@pytest.mark.parametrize("method", list(STEPS_OF))
+async def test_the_retriever_and_every_call_are_children_of_the_chain(collector, way: str, method: str):
+    chain = full_chain(Model(reply=by_step), method, count=3)
+    await run(chain, way, QUESTION, {"callbacks": [collector]})
+    (root,) = collector.traced_runs
+    assert kinds(seen(root)) == (CHAIN, "chain", [RETRIEVED, *map(call, STEPS_OF[method])])
+    assert root.parent_run_id is None
+    assert root.error is None
+
+
+@both_sides
+async def test_questions_of_the_model_are_children_too(collector, is_async: bool):
+    chain = full_chain(Model(reply=by_step), "step_down", count=1, variants=2)
+    await run(chain, "ainvoke" if is_async else "invoke", QUESTION, {"callbacks": [collector]})
+    (root,) = collector.traced_runs
+    assert kinds(seen(root)) == (
+        CHAIN,
+        "chain",
+        [RETRIEVED, call("variants"), RETRIEVED, RETRIEVED, call("answer"), call("answer"), call("aggregate")],
+    )
+
+
+async def test_answer_and_compare_are_one_run_each(collector):
+    chain = full_chain(Model(reply=by_step), "stuff", count=2)
+    config: Any = {"callbacks": [collector], "run_name": "mine", "tags": ["t"]}
+    chain.answer(QUESTION, config=config)
+    await chain.aanswer(QUESTION, config=config)
+    chain.compare(QUESTION, ["stuff", "refine"], config=config)
+    await chain.acompare(QUESTION, ["stuff", "refine"], config=config)
+    trees = [kinds(seen(root)) for root in collector.traced_runs]
+    assert trees[:2] == [("mine", "chain", [RETRIEVED, call("answer")])] * 2
+    assert trees[2:] == [("mine", "chain", [RETRIEVED, call("answer"), call("answer"), call("refine")])] * 2
+    assert all(root.tags == ["t"] for root in collector.traced_runs)
+
+
+@every_way
+async def test_inputs_and_outputs_of_the_run(collector, way: str):
+    given = {"input": QUESTION, "user": "u"}
+    result = await run(chain_of(Model()), way, given, {"callbacks": [collector]})
+    (root,) = collector.traced_runs
+    assert root.inputs["user"] == "u"
+    assert root.outputs == result
+
+
+@every_way
+async def test_tags_metadata_and_name_of_the_call(collector, way: str):
+    config: Any = {"callbacks": [collector], "tags": ["t"], "metadata": {"user": "u"}, "run_name": "mine"}
+    await run(chain_of(Model(), count=3, method="map_reduce"), way, QUESTION, config)
+    (root,) = collector.traced_runs
+    assert root.name == "mine"
+    assert root.tags == ["t"]
+    inner = list(descendants(root))
+    assert len(inner) == 6
+    assert "mine" not in {one.name for one in inner}
+    for one in inner:
+        assert "t" in (one.tags or []), one.name
+        assert one.metadata["user"] == "u", one.name
+
+
+@both_sides
+async def test_configurable_values_reach_the_model_and_the_retriever(is_async: bool):
+    from langchain_core.runnables import ConfigurableField
+
+    plain, other = Model(), Model(reply=lambda prompt: "The other answer.")
+    model = plain.configurable_alternatives(ConfigurableField("model"), other=other)
+    searched = Found(documents=parts(2))
+    chain = chain_of(model, retriever=searched)
+    config = {"configurable": {"model": "other"}}
+    result = await run(chain, "ainvoke" if is_async else "invoke", QUESTION, config)
+    assert result["answer"] == "The other answer."
+    assert plain.prompts == []
+
+
+async def test_the_calls_know_their_parent_from_every_thread():
+    starts = Starts()
+    chain = chain_of(Model(meeting=Meeting(4)), count=8, method="map_reduce")
+    chain.batch([QUESTION, "Another?"], {"callbacks": [starts], "max_concurrency": 4})
+    roots = {about["run_id"] for about in starts.chains}
+    assert len(roots) == 2
+    parents = [about["parent_run_id"] for about in starts.models]
+    assert {parents.count(root) for root in roots} == {9}
+
+
+@both_sides
+async def test_a_failed_call_ends_all_runs_with_their_errors(collector, is_async: bool):
+    chain = chain_of(Model(error=lambda number: ConnectionError("away")))
+    with pytest.raises(ModelError):
+        await run(chain, "ainvoke" if is_async else "invoke", QUESTION, {"callbacks": [collector]})
+    (root,) = collector.traced_runs
+    assert "ModelError" in str(root.error)
+    failed = [one for one in root.child_runs if one.error is not None]
+    assert [one.name for one in failed] == ["answer"]
+    assert "away" in str(failed[0].error)
+    assert all(one.end_time is not None for one in [root, *descendants(root)])
+
+
+@every_way
+async def test_a_refused_question_ends_its_run(collector, way: str):
+    with pytest.raises(QueryError):
+        await run(chain_of(Model()), way, {"input": " "}, {"callbacks": [collector]})
+    (root,) = collector.traced_runs
+    assert "QueryError" in str(root.error)
+    assert root.child_runs == []
+
+
+async def test_the_chain_is_a_child_of_a_chain_around_it(collector):
+    outer: Any = (
+        RunnableLambda(lambda question: {"input": question}) | chain_of(Model()) | (lambda result: result["answer"])
+    )
+    outer.invoke(QUESTION, {"callbacks": [collector]})
+    await outer.ainvoke(QUESTION, {"callbacks": [collector]})
+    for root in collector.traced_runs:
+        assert root.name == "RunnableSequence"
+        assert [child.name for child in root.child_runs][1] == CHAIN
+        assert [one.name for one in root.child_runs[1].child_runs] == ["OrderPreservingRetriever", "answer"]
+
+
+async def test_events():
+    chain = chain_of(Model(), count=2, method="map_reduce", max_concurrency=1)
+    events = [event async for event in chain.astream_events(QUESTION)]
+    assert [event["name"] for event in events if event["event"] == "on_chat_model_start"] == ["map", "map", "reduce"]
+    streamed = [event["data"]["chunk"] for event in events if event["event"] == "on_chain_stream"]
+    assert [list(piece) for piece in streamed] == [["input"], ["context"], ["answer"], ["answer"]]
+    assert events[0]["event"] == "on_chain_start"
+    assert events[-1]["event"] == "on_chain_end"
+    assert events[0]["name"] == events[-1]["name"] == CHAIN
+    final = [
+        event["data"]["chunk"].content
+        for event in events
+        if event["event"] == "on_chat_model_stream" and event["name"] == "reduce"
+    ]
+    assert "".join(final) == "An answer."
+
+
+async def test_events_of_one_step_can_be_asked_for():
+    chain = chain_of(Model(), count=2, method="map_reduce")
+    events = [event async for event in chain.astream_events(QUESTION, include_names=["reduce"])]
+    assert {event["name"] for event in events} == {"reduce"}
+
+
+def test_the_model_keeps_its_own_name_where_it_has_one(collector):
+    """A name that somebody gave the model is in its tags; the run has the name of the step."""
+    model = Model().with_config(tags=["mine"])
+    chain_of(model).invoke(QUESTION, {"callbacks": [collector]})
+    (root,) = collector.traced_runs
+    (answer,) = [one for one in root.child_runs if one.name == "answer"]
+    assert "mine" in (answer.tags or [])
+
+
+def test_every_method_is_listed():
+    assert set(STEPS_OF) | {"step_down", "reciprocal"} == set(METHODS)

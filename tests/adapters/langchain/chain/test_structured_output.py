@@ -1,0 +1,181 @@
+"""Models that give objects: the answer is the object, whichever way the chain is called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableLambda
+from pydantic import BaseModel
+
+from oprag import OptionError
+from tests.adapters.langchain.chain.conftest import Model, both_sides, chain_of, every_way, run
+from tests.adapters.langchain.conftest import QUESTION, numbers_of
+
+
+class Verdict(BaseModel):
+    """What happened."""
+
+    place: str
+    year: int
+
+
+FOUND = Verdict(place="Åland {harbour}", year=1872)
+
+
+class Structured(Model):
+    """Calls the tool that `with_structured_output` binds, and with streaming, in several pieces."""
+
+    arguments: str = FOUND.model_dump_json()
+    calls_tool: bool = True
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self.bind()
+
+    def _generate(self, messages: Any, *rest: Any, **kwargs: Any) -> ChatResult:
+        super()._generate(messages, *rest, **kwargs)
+        return self._as_call(messages)
+
+    async def _agenerate(self, messages: Any, *rest: Any, **kwargs: Any) -> ChatResult:
+        await super()._agenerate(messages, *rest, **kwargs)
+        return self._as_call(messages)
+
+    def _as_call(self, messages: Any) -> ChatResult:
+        calls: Any = [{"name": "Verdict", "args": json.loads(self.arguments), "id": "1", "type": "tool_call"}]
+        message = AIMessage(
+            "", tool_calls=calls if self.calls_tool else [], usage_metadata=self._usage(messages, "abc")
+        )
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _pieces(self, messages: Any) -> Iterator[ChatGenerationChunk]:
+        half = len(self.arguments) // 2
+        for number, arguments in enumerate((self.arguments[:half], self.arguments[half:])):
+            piece: Any = {
+                "name": None if number else "Verdict",
+                "args": arguments,
+                "id": None if number else "1",
+                "index": 0,
+                "type": "tool_call_chunk",
+            }
+            usage = self._usage(messages, "abc") if number else None
+            chunk = AIMessageChunk(
+                content="", tool_call_chunks=[piece] if self.calls_tool else [], usage_metadata=usage
+            )
+            yield ChatGenerationChunk(message=chunk)
+
+    def _stream(self, messages: Any, *rest: Any, **kwargs: Any) -> Iterator[Any]:
+        self.prompts.append(messages)
+        yield from self._pieces(messages)
+
+    async def _astream(self, messages: Any, *rest: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        self.prompts.append(messages)
+        for piece in self._pieces(messages):
+            yield piece
+
+
+@every_way
+@pytest.mark.parametrize("method", ["stuff", "refine", "map_reduce"])
+async def test_the_answer_is_the_object(way: str, method: str):
+    chain = chain_of(Structured().with_structured_output(Verdict), count=2, method=method)
+    result = await run(chain, way, QUESTION)
+    assert result["answer"] == FOUND
+    assert isinstance(result["answer"], Verdict)
+    assert numbers_of(result["context"]) == [0, 1]
+
+
+@every_way
+async def test_a_schema_gives_a_mapping(way: str):
+    schema = Verdict.model_json_schema() | {"title": "Verdict"}
+    chain = chain_of(Structured().with_structured_output(schema), count=1)
+    assert (await run(chain, way, QUESTION))["answer"] == FOUND.model_dump()
+
+
+@every_way
+async def test_include_raw_gives_the_message_too(way: str):
+    chain = chain_of(Structured(counts=True).with_structured_output(Verdict, include_raw=True), count=2)
+    answer = (await run(chain, way, QUESTION))["answer"]
+    assert sorted(answer) == ["parsed", "parsing_error", "raw"]
+    assert answer["parsed"] == FOUND
+    assert answer["parsing_error"] is None
+    assert answer["raw"].tool_calls[0]["args"] == FOUND.model_dump()
+
+
+@both_sides
+async def test_an_answer_holds_text_and_object(is_async: bool):
+    chain = chain_of(Structured().with_structured_output(Verdict), count=2, method="map_reduce")
+    answer = await chain.aanswer(QUESTION) if is_async else chain.answer(QUESTION)
+    assert answer.parsed == FOUND
+    assert json.loads(answer.text) == FOUND.model_dump()
+    assert answer.usage.estimated
+    answer.to_dict()
+    assert "1872" in answer.explain()
+
+
+@both_sides
+async def test_with_the_raw_message_the_text_is_the_object_and_usage_the_models_own(is_async: bool):
+    model = Structured(counts=True)
+    chain = chain_of(model.with_structured_output(Verdict, include_raw=True), count=2, method="map_reduce")
+    answer = await chain.aanswer(QUESTION) if is_async else chain.answer(QUESTION)
+    assert answer.parsed["parsed"] == FOUND
+    assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.estimated) == (3_000, 63, False)
+    assert json.loads(answer.text) == FOUND.model_dump()
+    # What the last call reads are the objects, not how Python shows a message.
+    assert "additional_kwargs" not in model.read[-1]
+    assert model.read[-1].count('"year"') == 2
+
+
+@every_way
+async def test_no_object_is_no_answer(way: str):
+    """The model did not call the tool, so the parser gives None."""
+    chain = chain_of(Structured(calls_tool=False).with_structured_output(Verdict), count=1)
+    assert (await run(chain, way, QUESTION))["answer"] in {None, ""}
+
+
+async def test_no_object_is_noted():
+    answer = chain_of(Structured(calls_tool=False).with_structured_output(Verdict), count=1).answer(QUESTION)
+    assert answer.text == ""
+    assert "the model's reply was empty" in answer.notes
+
+
+@every_way
+@pytest.mark.parametrize("value", [[1, 2], {"a": None}, 0, False, 3.5, []], ids=repr)
+async def test_any_object_can_be_the_answer(way: str, value: Any):
+    chain = chain_of(Model() | RunnableLambda(lambda message: value), count=1)
+    answer = (await run(chain, way, QUESTION))["answer"]
+    assert answer == value
+    assert type(answer) is type(value)
+
+
+@every_way
+async def test_parsers_that_stream_ever_larger_objects(way: str):
+    chain = chain_of(Model(reply=lambda prompt: '{"a": [1, 2], "b": "c"}') | JsonOutputParser(), count=1)
+    assert (await run(chain, way, QUESTION))["answer"] == {"a": [1, 2], "b": "c"}
+
+
+@every_way
+async def test_parsers_that_stream_parts_of_an_object(way: str):
+    chain = chain_of(Model(reply=lambda prompt: "amber, basin, cedar") | CommaSeparatedListOutputParser(), count=1)
+    assert (await run(chain, way, QUESTION))["answer"] == ["amber", "basin", "cedar"]
+
+
+@every_way
+@pytest.mark.parametrize("method", ["map_rerank", "step_down"])
+async def test_methods_that_read_text_say_so(way: str, method: str):
+    chain = chain_of(Structured().with_structured_output(Verdict), count=2, method=method)
+    with pytest.raises(OptionError, match="structured output"):
+        await run(chain, way, QUESTION)
+
+
+# Streamed, LangChain's parsers pass over an object that is not whole yet, and one that never will be too.
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "batch", "abatch"])
+async def test_an_object_that_does_not_validate_names_the_call(way: str):
+    from oprag import ModelError
+
+    chain = chain_of(Structured(arguments='{"place": 5}').with_structured_output(Verdict), count=1)
+    with pytest.raises(ModelError, match="answer"):
+        await run(chain, way, QUESTION)

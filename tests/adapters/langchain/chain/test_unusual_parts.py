@@ -1,0 +1,323 @@
+"""Models, retrievers and inputs that are legal and rare."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import ConfigurableField, RunnableLambda
+from pydantic import ValidationError
+
+from oprag import EmbeddingError, ModelError, OptionError
+from oprag.langchain import OrderPreservingChain
+from oprag.methods import Prompts
+from tests.adapters.langchain.chain.conftest import (
+    BOOK,
+    SOURCE,
+    STEPS,
+    Found,
+    Model,
+    both_sides,
+    by_step,
+    chain_of,
+    every_way,
+    full_chain,
+    run,
+)
+from tests.adapters.langchain.conftest import QUESTION, parts
+from tests.meeting import Clock
+
+OURS = Prompts()
+
+
+@every_way
+@pytest.mark.parametrize(
+    ("reply", "parser", "expected"),
+    [
+        ('[1, 2, 3, {"a": 4}]', JsonOutputParser(), [1, 2, 3, {"a": 4}]),
+        ('["one", "two words"]', JsonOutputParser(), ["one", "two words"]),
+        ('{"a": [1, 2], "b": "three"}', JsonOutputParser(), {"a": [1, 2], "b": "three"}),
+        ("one, two, three", CommaSeparatedListOutputParser(), ["one", "two", "three"]),
+    ],
+    ids=["list", "texts", "object", "commas"],
+)
+async def test_objects_are_the_same_streamed_and_whole(way: str, reply: str, parser: Any, expected: Any):
+    model = GenericFakeChatModel(messages=iter([AIMessage(reply)]))
+    result = await run(chain_of(model | parser), way, QUESTION)
+    assert result["answer"] == expected
+
+
+class Iterators(Model):
+    """Streams that cannot be closed."""
+
+    def stream(self, *_: Any, **__: Any) -> Any:
+        return iter([AIMessageChunk(content="It "), AIMessageChunk(content="sank.")])
+
+    def astream(self, *_: Any, **__: Any) -> Any:
+        class Pieces:
+            def __init__(self) -> None:
+                self.left = ["sank.", "It "]
+
+            def __aiter__(self) -> Any:
+                return self
+
+            async def __anext__(self) -> AIMessageChunk:
+                if not self.left:
+                    raise StopAsyncIteration
+                return AIMessageChunk(content=self.left.pop())
+
+        return Pieces()
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+async def test_streams_that_cannot_be_closed(way: str):
+    assert (await run(chain_of(Iterators()), way, QUESTION))["answer"] == "It sank."
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+async def test_a_client_that_cancels_itself_cancels_the_question(on_error: str):
+    numbers = iter(range(10))
+
+    async def model(prompt: Any) -> str:
+        if next(numbers) == 1:
+            raise asyncio.CancelledError
+        return "An answer."
+
+    cancels = RunnableLambda(lambda prompt: "An answer.", afunc=model)
+    with pytest.raises(asyncio.CancelledError):
+        await chain_of(cancels, method="map_reduce", max_concurrency=1, on_error=on_error).ainvoke(QUESTION)
+    numbers = iter(range(10))
+    with pytest.raises(asyncio.CancelledError):
+        await chain_of(cancels, on_error=on_error).abatch([QUESTION] * 3)
+
+
+@every_way
+async def test_a_reply_that_cannot_be_read_is_a_failed_call(way: str):
+    circle: dict[str, Any] = {}
+    circle["self"] = circle
+    with pytest.raises(ModelError, match="'answer' failed: ValueError"):
+        await run(chain_of(RunnableLambda(lambda _: circle)), way, QUESTION)
+
+
+@pytest.mark.parametrize("method", ["stuff", "refine", "map_reduce"])
+def test_without_condensing_the_model_sees_the_conversation(method: str):
+    model = Model(reply=lambda prompt: "An answer.")
+    chain = chain_of(model, method=method, prompts={}, condense=False)
+    chain.invoke({"input": "And his ship?", "chat_history": [("Who is the captain?", "Ahab.")]})
+    for messages in model.prompts:
+        assert [message.type for message in messages] == ["system", "human", "ai", "human"]
+        assert [message.text for message in messages[1:3]] == ["Who is the captain?", "Ahab."]
+
+
+def test_a_prompt_of_the_user_is_sent_as_it_is():
+    model = Model()
+    chain = chain_of(model, condense=False)
+    chain.invoke({"input": "And his ship?", "chat_history": [("Who is the captain?", "Ahab.")]})
+    (messages,) = model.prompts
+    assert len(messages) == 1
+
+
+def test_a_condensed_question_needs_no_conversation():
+    model = Model(reply=lambda prompt: "Whose ship?")
+    chain_of(model, prompts={}).invoke({"input": "And his ship?", "chat_history": [("Who is it?", "Ahab.")]})
+    assert [len(messages) for messages in model.prompts] == [1, 2]
+    assert "Whose ship?" in model.read[1]
+
+
+def test_a_conversation_that_was_set_before_stands_where_none_is_given():
+    prompt = ChatPromptTemplate.from_messages([MessagesPlaceholder("chat_history"), ("human", "{context} {input}")])
+    prompt = prompt.partial(chat_history=[("human", "Before.")])
+    model = Model()
+    chain = chain_of(model, prompts=STEPS | {"answer": prompt})
+    chain.invoke(QUESTION)
+    assert model.read[-1].startswith("Before.\n")
+    chain.invoke({"input": "And?", "chat_history": [("Who?", "Ada.")]})
+    assert model.read[-1].startswith("Who?\nAda.\n")
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("C:{text} Q:{query}", "C:Part 0 of voyage.txt. Q:What happened on the voyage?"),
+        ("C:{text} Q:{input}", "C:Part 0 of voyage.txt. Q:What happened on the voyage?"),
+        ("C:{context} Q:{input} T:{text}", "C:Part 0 of voyage.txt. Q:What happened on the voyage? T:OTHER"),
+    ],
+)
+def test_inputs_never_stand_in_place_of_what_is_read_or_asked(template: str, expected: str):
+    model = Model()
+    chain = chain_of(model, 1, prompts={"answer": template})
+    chain.invoke({"input": QUESTION, "text": "OTHER", "query": "OTHER QUESTION"})
+    assert model.read == [expected]
+
+
+def test_partial_answers_win_over_the_documents_of_an_earlier_chain():
+    model = Model(reply=by_step)
+    chain = chain_of(model, method="map_reduce", prompts=STEPS | {"reduce": "REDUCE {context} Q: {question}"})
+    chain.invoke({"input": QUESTION, "context": [Document("of an earlier chain")]})
+    assert "Map " in model.read[-1]
+    assert "earlier" not in model.read[-1]
+
+
+@both_sides
+async def test_other_questions_are_searched_for_without_the_conversation(is_async: bool):
+    rewritten: list[Any] = []
+
+    def search(given: dict[str, Any]) -> list[Document]:
+        rewritten.append((given["input"], "chat_history" in given))
+        return parts(2)
+
+    chain: Any = full_chain(Model(reply=by_step), "step_down", retriever=RunnableLambda(search), variants=2)
+    given = {"input": "And then?", "chat_history": [("Who?", "Ada.")]}
+    await chain.ainvoke(given) if is_async else chain.invoke(given)
+    assert rewritten[0] == ("And then?", True)
+    assert [has_history for _, has_history in rewritten[1:]] == [False, False]
+
+
+@pytest.mark.parametrize("method", ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "self_route"])
+def test_documents_without_text_are_no_reason_for_a_call(method: str):
+    model = Model()
+    answer = full_chain(model, method, retriever=Found(documents=[Document(" ", metadata={"source": SOURCE})])).answer(
+        QUESTION
+    )
+    assert model.prompts == []
+    assert answer.notes == ("what was retrieved has no text",)
+
+
+@pytest.mark.parametrize("cite", [False, True])
+def test_a_marker_leads_to_a_chunk_and_to_its_page(cite: bool):
+    pages = [
+        Document(f"Part {number} of voyage.txt.", metadata={"source": SOURCE, "page": number, "chunk_index": number})
+        for number in range(3)
+    ]
+    chain = chain_of(Model(reply=lambda prompt: "Said [1] and [3]."), retriever=Found(documents=pages), cite=cite)
+    answer = chain.answer(QUESTION)
+    found = [(one.number, one.source, one.page, one.passage.text) for one in answer.citations]
+    expected = [(1, SOURCE, 0, "Part 0 of voyage.txt."), (3, SOURCE, 2, "Part 2 of voyage.txt.")]
+    assert found == (expected if cite else [])
+    if cite:
+        assert chain.invoke(QUESTION)["context"][2].page_content == expected[1][3]
+
+
+def test_a_page_stands_in_the_header_without_an_offset():
+    model = Model()
+    found = Found(documents=[Document("Text.", metadata={"source": "f.pdf", "page_label": "iv"})])
+    chain_of(model, retriever=found, header="{source} p.{page}").invoke(QUESTION)
+    assert "f.pdf p.iv\nText." in model.read[0]
+
+
+def test_prompts_without_our_fields_ask_for_markers_too():
+    model = Model()
+    chain = chain_of(model, cite=True)
+    chain.invoke(QUESTION)
+    assert model.read[0].endswith(f"Q: {QUESTION}\n{OURS.cite_instruction}")
+    chain.invoke({"input": QUESTION, "choices": ["a storm", "a calm"]})
+    assert OURS.cite_instruction not in model.read[1]
+
+
+@both_sides
+async def test_the_time_of_who_reads_is_not_that_of_the_answer(is_async: bool, monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch)
+    chain = chain_of(Model(reply=lambda prompt: "One two three four."))
+    pieces: list[Any] = []
+    if is_async:
+        async for piece in chain.astream_answer(QUESTION):
+            clock.jump(1_000)
+            pieces.append(piece)
+    else:
+        for piece in chain.stream_answer(QUESTION):
+            clock.jump(1_000)
+            pieces.append(piece)
+    answer = pieces[-1]
+    assert answer.seconds < 1_000
+    assert answer.calls[0].seconds < 1_000
+
+
+class FewVectors:
+    """Gives one vector, whatever it is asked for."""
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, 0.0]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0, 0.0]]
+
+
+@both_sides
+async def test_embeddings_that_lose_texts(is_async: bool):
+    chain: Any = chain_of(Model(reply=by_step), method="map_rerank", rank_by="cosine", embeddings=FewVectors())
+    with pytest.raises(EmbeddingError, match="1 vectors for 4 texts"):
+        await chain.ainvoke(QUESTION) if is_async else chain.invoke(QUESTION)
+
+
+def test_whole_sources_cannot_be_read_by_async_functions():
+    async def read(name: str) -> str:
+        return BOOK
+
+    with pytest.raises(ValidationError, match="not an async one"):
+        chain_of(Model(), read_source=read)
+
+
+def test_a_chain_with_sources_can_be_pickled():
+    chain = OrderPreservingChain(
+        llm=GenericFakeChatModel(messages=iter(())), retriever=Found(documents=[]), read_source={SOURCE: BOOK}
+    )
+    copy = pickle.loads(pickle.dumps(chain))
+    assert copy.invoke(QUESTION)["answer"] == chain.empty_answer
+
+
+def test_what_a_config_can_set_is_listed():
+    model = GenericFakeChatModel(messages=iter(())).configurable_fields(messages=ConfigurableField(id="said"))
+    assert [spec.id for spec in chain_of(model).config_specs] == ["said"]
+
+
+@pytest.mark.parametrize("key", ["", "chat_history", "choices", "instruction"])
+def test_keys_that_mean_something_else(key: str):
+    with pytest.raises(ValidationError, match="input_key"):
+        chain_of(Model(), input_key=key)
+
+
+def test_what_is_no_argument_of_retrieval_qa_is_refused():
+    with pytest.raises(ValidationError):
+        OrderPreservingChain.from_chain_type(Model(), retriever=Found(documents=[]), rank_key="score")
+
+
+@pytest.mark.parametrize("methods", [[], "stuff", ()])
+@both_sides
+async def test_a_comparison_of_nothing(is_async: bool, methods: Any):
+    chain: Any = chain_of(Model())
+    with pytest.raises(OptionError, match="list of methods"):
+        await chain.acompare(QUESTION, methods) if is_async else chain.compare(QUESTION, methods)
+
+
+@both_sides
+async def test_a_comparison_makes_a_follow_up_stand_by_itself_once(is_async: bool):
+    asked = iter(range(10))
+    model = Model(reply=lambda prompt: f"Standalone {next(asked)}?")
+    retriever = Found(documents=parts(2))
+    chain: Any = chain_of(model, retriever=retriever)
+    methods, said = ["stuff", "refine", "map_rerank"], [("Who?", "Ada.")]
+    call = chain.acompare if is_async else chain.compare
+    compared = call("And then?", methods, chat_history=said)
+    compared = await compared if is_async else compared
+    assert retriever.asked == ["Standalone 0?"]
+    assert [answer.standalone_question for answer in compared] == retriever.asked * 3
+    assert model.steps.count("condense") == 1
+    assert [answer.calls[0].step for answer in compared] == ["condense"] * 3
+
+
+def test_search_arguments_are_not_shown():
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    from oprag.langchain import OrderPreservingRetriever
+
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    retriever = OrderPreservingRetriever(vectorstore=store, search_kwargs={"api_key": "sk-secret"})
+    assert "sk-secret" not in repr(OrderPreservingChain(llm=Model(), retriever=retriever))

@@ -1,0 +1,252 @@
+"""Every public method has an async twin that gives the same, and neither calls the other side in secret."""
+
+import asyncio
+import inspect
+import threading
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
+from tests.adapters.langchain.conftest import QUESTION, numbers_of, parts, store_of
+
+CLASSES = [OrderPreservingRetriever, OrderPreservingCompressor]
+
+
+def refuse(*args: Any, **kwargs: Any) -> Any:
+    raise AssertionError("called from the wrong side")
+
+
+async def arefuse(*args: Any, **kwargs: Any) -> Any:
+    raise AssertionError("called from the wrong side")
+
+
+class AsyncEmbedding(DeterministicFakeEmbedding):
+    """Embeds a question in async code alone."""
+
+    async def aembed_query(self, text: str) -> list[float]:
+        return super().embed_query(text)
+
+    def embed_query(self, text: str) -> list[float]:
+        return refuse()  # type: ignore[no-any-return]
+
+
+class SyncEmbedding(DeterministicFakeEmbedding):
+    """Embeds a question in sync code alone."""
+
+    async def aembed_query(self, text: str) -> list[float]:
+        return await arefuse()  # type: ignore[no-any-return]
+
+
+class AsyncStore(InMemoryVectorStore):
+    """Its sync searches must not be called."""
+
+    similarity_search = refuse
+    similarity_search_with_score = refuse
+    similarity_search_with_relevance_scores = refuse
+    max_marginal_relevance_search = refuse
+
+    def _select_relevance_score_fn(self) -> Any:
+        return lambda cosine: (cosine + 1) / 2
+
+
+class SyncStore(InMemoryVectorStore):
+    """Its async searches must not be called."""
+
+    asimilarity_search = arefuse
+    asimilarity_search_with_score = arefuse
+    asimilarity_search_with_relevance_scores = arefuse
+    amax_marginal_relevance_search = arefuse
+
+    def _select_relevance_score_fn(self) -> Any:
+        return lambda cosine: (cosine + 1) / 2
+
+
+def filled(store: VectorStore) -> VectorStore:
+    store.add_documents(parts())
+    return store
+
+
+SEARCHES: list[dict[str, Any]] = [
+    {},
+    {"k": 4},
+    {"search_type": "mmr", "k": 4},
+    {"search_type": "similarity_score_threshold", "search_kwargs": {"score_threshold": 0.5}},
+    {"stitch": True},
+    {"annotate": True, "order": "edges"},
+]
+
+
+def public_methods(cls: type) -> dict[str, Any]:
+    return {
+        name: member
+        for name, member in vars(cls).items()
+        if inspect.isfunction(member) and not name.startswith(("_", "model_"))
+    }
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_public_method_has_its_twin(cls: type):
+    methods = public_methods(cls)
+    sync = {name for name, member in methods.items() if not inspect.iscoroutinefunction(member)}
+    assert sync
+    assert {name for name, member in methods.items() if inspect.iscoroutinefunction(member)} == {f"a{n}" for n in sync}
+    for name in sync:
+        ours, twin = inspect.signature(methods[name]), inspect.signature(methods[f"a{name}"])
+        assert ours == twin
+        assert methods[f"a{name}"].__doc__
+
+
+def test_the_twins_that_langchain_calls_take_the_same_options():
+    """LangChain looks at the sync one alone to find out whether a call may have options."""
+    sync = inspect.signature(OrderPreservingRetriever._get_relevant_documents).parameters
+    async_ = inspect.signature(OrderPreservingRetriever._aget_relevant_documents).parameters
+    assert list(sync) == list(async_)
+    assert {name: parameter.default for name, parameter in sync.items()} == {
+        name: parameter.default for name, parameter in async_.items()
+    }
+
+
+@pytest.mark.parametrize("options", SEARCHES, ids=str)
+async def test_both_sides_give_the_same(options: dict[str, Any]):
+    retriever = OrderPreservingRetriever(
+        vectorstore=filled(SyncAndAsync(DeterministicFakeEmbedding(size=16))), **options
+    )
+    found = retriever.invoke(QUESTION)
+    assert found
+    assert await retriever.ainvoke(QUESTION) == found
+    assert await retriever.abatch([QUESTION]) == [found]
+    assert [part async for part in retriever.astream(QUESTION)] == [found]
+    assert (await retriever.aget_context(QUESTION)).to_dict() == retriever.get_context(QUESTION).to_dict()
+    assert await retriever.ainvoke(QUESTION, None, k=2) == retriever.invoke(QUESTION, None, k=2)
+
+
+class SyncAndAsync(InMemoryVectorStore):
+    def _select_relevance_score_fn(self) -> Any:
+        return lambda cosine: (cosine + 1) / 2
+
+
+@pytest.mark.parametrize("options", SEARCHES, ids=str)
+async def test_an_async_store_is_searched_async_alone(options: dict[str, Any]):
+    retriever = OrderPreservingRetriever(vectorstore=filled(AsyncStore(AsyncEmbedding(size=16))), **options)
+    assert await retriever.ainvoke(QUESTION)
+    assert (await retriever.aget_context(QUESTION)).kept
+
+
+@pytest.mark.parametrize("options", SEARCHES, ids=str)
+def test_a_sync_store_is_searched_sync_alone(options: dict[str, Any]):
+    retriever = OrderPreservingRetriever(vectorstore=filled(SyncStore(SyncEmbedding(size=16))), **options)
+    assert retriever.invoke(QUESTION)
+    assert retriever.get_context(QUESTION).kept
+
+
+class OneSided(BaseRetriever):
+    """A wrapped retriever, one side of which must not be called."""
+
+    documents: list[Document]
+    side: str
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return self.documents if self.side == "sync" else refuse()
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return self.documents if self.side == "async" else refuse()
+
+
+async def test_a_wrapped_retriever_is_called_from_its_own_side():
+    given = parts()[::-1]
+    from_async = OrderPreservingRetriever(retriever=OneSided(documents=given, side="async"))
+    from_sync = OrderPreservingRetriever(retriever=OneSided(documents=given, side="sync"))
+    assert numbers_of(await from_async.ainvoke(QUESTION)) == list(range(12))
+    assert numbers_of(from_sync.invoke(QUESTION)) == list(range(12))
+    assert (await from_async.aget_context(QUESTION)).text == from_sync.get_context(QUESTION).text
+
+
+class Bare(VectorStore):
+    """A store of the user's own, with just the methods that are given to it."""
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        return refuse()  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> "Bare":
+        raise NotImplementedError
+
+
+class BareAsync(Bare):
+    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        return parts()[::-1][:k]
+
+
+class BareAsyncBesideSyncScores(BareAsync):
+    """Scores are not worth a thread: the native search goes before the scores that only a thread would give."""
+
+    similarity_search_with_score = refuse
+
+
+class BareAsyncScores(Bare):
+    async def asimilarity_search_with_score(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        return [(found, 0.5) for found in parts()[::-1][:k]]
+
+
+@pytest.mark.parametrize("kind", [BareAsync, BareAsyncBesideSyncScores, BareAsyncScores])
+async def test_whatever_native_async_search_a_store_has_is_used(kind: type[VectorStore]):
+    retriever = OrderPreservingRetriever(vectorstore=kind(), k=3)
+    assert numbers_of(await retriever.ainvoke(QUESTION)) == [9, 10, 11]
+
+
+class ThreadNoting(SyncAndAsync):
+    """Has sync searches alone, and notes on which thread they run."""
+
+    asimilarity_search = VectorStore.asimilarity_search
+    asimilarity_search_with_score = VectorStore.asimilarity_search_with_score
+    amax_marginal_relevance_search = VectorStore.amax_marginal_relevance_search
+    threads: set[int]
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
+        self.threads.add(threading.get_ident())
+        return super().similarity_search_with_score(query, k, **kwargs)
+
+    def max_marginal_relevance_search(self, query: str, *args: Any, **kwargs: Any) -> list[Document]:
+        self.threads.add(threading.get_ident())
+        return super().max_marginal_relevance_search(query, *args, **kwargs)
+
+
+@pytest.mark.parametrize("options", SEARCHES, ids=str)
+async def test_a_store_without_async_methods_does_not_hold_up_the_event_loop(options: dict[str, Any]):
+    store = store_of(parts(), ThreadNoting)
+    store.threads = set()
+    retriever = OrderPreservingRetriever(vectorstore=store, **options)
+    found = await retriever.ainvoke(QUESTION)
+    assert len(store.threads) == 1
+    assert threading.get_ident() not in store.threads
+    assert found == retriever.invoke(QUESTION)
+
+
+class Meeting(InMemoryVectorStore):
+    """Answers only when as many questions are under way as the barrier waits for."""
+
+    barrier: asyncio.Barrier
+
+    async def asimilarity_search_with_score(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        await self.barrier.wait()
+        return await super().asimilarity_search_with_score(query, k, **kwargs)
+
+
+async def test_questions_are_searched_for_at_the_same_time():
+    store = store_of(parts(), Meeting)
+    store.barrier = asyncio.Barrier(4)
+    retriever = OrderPreservingRetriever(vectorstore=store, k=3)
+    questions = [f"Question {number}?" for number in range(4)]
+    answers = await asyncio.wait_for(retriever.abatch(questions), timeout=10)
+    assert [numbers_of(found) for found in answers] == [
+        numbers_of(retriever.invoke(question)) for question in questions
+    ]

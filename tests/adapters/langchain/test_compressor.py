@@ -1,0 +1,124 @@
+"""The order as a step of a compression pipeline."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
+from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
+from pydantic import ValidationError
+
+from oprag import BudgetError, ChunkError, RetrievalWarning
+from oprag.langchain import OrderPreservingCompressor
+from tests.adapters.langchain.conftest import QUESTION, numbers_of, parts
+
+
+class EvenFirst(BaseDocumentCompressor):
+    """A reranker: even parts before odd ones, the last ones first; with a score, as rerankers leave it."""
+
+    def compress_documents(self, documents: Sequence[Document], query: str, callbacks: Any = None) -> list[Document]:
+        ranked = sorted(
+            documents, key=lambda found: (found.metadata["chunk_index"] % 2, -found.metadata["chunk_index"])
+        )
+        return [
+            found.model_copy(update={"metadata": {**found.metadata, "relevance_score": 1 - place / 100}})
+            for place, found in enumerate(ranked)
+        ]
+
+
+class WithoutTheFirst(BaseDocumentTransformer):
+    """A filter."""
+
+    def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:
+        return list(documents)[1:]
+
+
+def test_documents_are_put_into_the_order_of_their_source():
+    given = parts()[::-1]
+    found = OrderPreservingCompressor().compress_documents(given, QUESTION)
+    assert found == parts()
+    assert all(one is another for one, another in zip(found, reversed(given), strict=True))
+
+
+def test_k_and_the_budget_are_off_by_default_and_nothing_warns():
+    compressor = OrderPreservingCompressor()
+    assert (compressor.k, compressor.token_budget, compressor.stitch) == (None, None, False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(compressor.compress_documents(parts(300), QUESTION)) == 300
+
+
+def test_k_above_the_number_of_documents_keeps_all_and_warns():
+    with pytest.warns(RetrievalWarning, match="k=500 has no effect: only 300 chunks were retrieved"):
+        assert len(OrderPreservingCompressor(k=500).compress_documents(parts(300), QUESTION)) == 300
+
+
+def test_k_keeps_the_best_of_the_given_list():
+    assert numbers_of(OrderPreservingCompressor(k=3).compress_documents(parts()[::-1], QUESTION)) == [9, 10, 11]
+
+
+async def test_behind_a_reranker_and_a_filter_in_a_pipeline(store):
+    pipeline = DocumentCompressorPipeline(
+        transformers=[EvenFirst(), WithoutTheFirst(), OrderPreservingCompressor(k=4, annotate=True)]
+    )
+    found = pipeline.compress_documents(parts(), QUESTION)
+    assert numbers_of(found) == [2, 4, 6, 8]
+    assert [document.metadata["oprag"]["rank"] for document in found] == [3, 2, 1, 0]
+    assert [document.metadata["oprag"]["score"] for document in found] == [0.96, 0.97, 0.98, 0.99]
+    assert await pipeline.acompress_documents(parts(), QUESTION) == found
+
+
+async def test_as_the_compressor_of_a_compression_retriever(store):
+    base = store.as_retriever(search_kwargs={"k": 6})
+    retriever = ContextualCompressionRetriever(base_compressor=OrderPreservingCompressor(k=4), base_retriever=base)
+    best = numbers_of(base.invoke(QUESTION))[:4]
+    assert numbers_of(retriever.invoke(QUESTION)) == sorted(best) != best
+    assert numbers_of(await retriever.ainvoke(QUESTION)) == sorted(best)
+
+
+async def test_async_gives_the_same_objects():
+    given = parts()[::-1]
+    compressor = OrderPreservingCompressor(k=5)
+    sync_found = compressor.compress_documents(given, QUESTION)
+    async_found = await compressor.acompress_documents(given, QUESTION)
+    assert [id(document) for document in async_found] == [id(document) for document in sync_found]
+
+
+@pytest.mark.parametrize("given", [parts(3), tuple(parts(3))], ids=["list", "tuple"])
+def test_any_sequence_of_documents_gives_a_list(given: Any):
+    found = OrderPreservingCompressor().compress_documents(given, QUESTION)
+    assert isinstance(found, list)
+    assert numbers_of(found) == [0, 1, 2]
+
+
+async def test_no_documents_give_no_documents():
+    compressor = OrderPreservingCompressor(k=3, token_budget=1)
+    assert compressor.compress_documents([], QUESTION) == await compressor.acompress_documents([], QUESTION) == []
+
+
+def test_the_question_does_not_matter():
+    assert numbers_of(OrderPreservingCompressor().compress_documents(parts()[::-1], "")) == list(range(12))
+
+
+async def test_a_budget_for_which_everything_is_too_long():
+    compressor = OrderPreservingCompressor(token_budget=2)
+    with pytest.raises(BudgetError, match="token_budget=2"):
+        compressor.compress_documents(parts(), QUESTION)
+    with pytest.raises(BudgetError, match="token_budget=2"):
+        await compressor.acompress_documents(parts(), QUESTION)
+
+
+@pytest.mark.parametrize("wrong", ["text", None, {"page_content": "text"}, (Document("x"), 0.5)])
+async def test_something_else_than_documents_is_refused(wrong: Any):
+    with pytest.raises(ChunkError, match="at place 1"):
+        OrderPreservingCompressor().compress_documents([Document("x"), wrong], QUESTION)
+    with pytest.raises(ChunkError, match="at place 1"):
+        await OrderPreservingCompressor().acompress_documents([Document("x"), wrong], QUESTION)
+
+
+@pytest.mark.parametrize("unknown", [{"top_n": 3}, {"search_kwargs": {}}, {"model": "m"}])
+def test_unknown_names_are_refused(unknown: dict[str, Any]):
+    with pytest.raises(ValidationError, match=next(iter(unknown))):
+        OrderPreservingCompressor(**unknown)

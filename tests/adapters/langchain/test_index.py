@@ -1,0 +1,302 @@
+"""`DocumentIndexRetriever`: our own index as a retriever, alone, wrapped, and in a chain."""
+
+import copy
+import re
+from typing import Any
+
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore
+from pydantic import ValidationError
+
+from oprag import DocumentIndex, OptionError, QueryError, RetrievalWarning
+from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
+from tests.adapters.langchain.conftest import RecordingChatModel, Runs
+from tests.helpers import WordEmbedder, prose, word_offsets
+
+SIZE = 20  # words in a chunk
+TEXTS = {"first.txt": prose(300, seed=1), "second.txt": prose(200, seed=2)}
+# The words of two distant places, so that what is best does not come first.
+QUESTION = " ".join([*TEXTS["first.txt"].split()[205:212], *TEXTS["first.txt"].split()[32:36]])
+
+both_sides = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+
+
+@pytest.fixture
+def embedder() -> WordEmbedder:
+    return WordEmbedder()
+
+
+@pytest.fixture
+def index(embedder) -> DocumentIndex:
+    return DocumentIndex.from_texts(TEXTS, embedder, word_offsets, size=SIZE)
+
+
+@pytest.fixture
+def retriever(index) -> DocumentIndexRetriever:
+    return DocumentIndexRetriever(index=index)
+
+
+async def ask(runnable: Any, given: Any, *, is_async: bool, config: Any = None, **options: Any) -> Any:
+    if is_async:
+        return await runnable.ainvoke(given, config, **options)
+    return runnable.invoke(given, config, **options)
+
+
+def places(documents: Any) -> list[tuple[str, int]]:
+    return [(document.metadata["source"], document.metadata["chunk_index"]) for document in documents]
+
+
+def hits(index: DocumentIndex, k: int) -> list[tuple[str, int]]:
+    return [(chunk.metadata["source"], chunk.metadata["chunk_index"]) for chunk in index.search(QUESTION, k)]
+
+
+# Alone
+
+
+@both_sides
+async def test_documents_come_best_first(index, retriever, is_async: bool):
+    found = await ask(retriever, QUESTION, is_async=is_async, k=6)
+    assert places(found) == hits(index, 6)
+    assert places(found)[0] == ("first.txt", 10)
+    scores = [document.metadata["relevance_score"] for document in found]
+    assert scores == sorted(scores, reverse=True) == [chunk.score for chunk in index.search(QUESTION, 6)]
+    assert all(type(score) is float for score in scores)
+
+
+@both_sides
+@pytest.mark.parametrize("by", ["dense", "bm25", "hybrid"])
+async def test_the_search_of_the_index_can_be_chosen(index, is_async: bool, by: Any):
+    found = await ask(DocumentIndexRetriever(index=index, k=6, search=by), QUESTION, is_async=is_async)
+    expected = index.search(QUESTION, 6, by)
+    assert places(found) == [(chunk.metadata["source"], chunk.metadata["chunk_index"]) for chunk in expected]
+    assert [document.metadata["relevance_score"] for document in found] == [chunk.score for chunk in expected]
+
+
+def test_without_an_embedder_only_words_can_be_searched_for():
+    index = DocumentIndex.from_texts(TEXTS, None, word_offsets, size=SIZE)
+    assert len(DocumentIndexRetriever(index=index, k=2, search="bm25").invoke(QUESTION)) == 2
+    with pytest.raises(ValidationError, match="made without an embedder"):
+        DocumentIndexRetriever(index=index)
+
+
+@pytest.mark.parametrize("by", ["sparse", None, 3])
+def test_an_unknown_search_of_the_index_is_refused(index, by: Any):
+    with pytest.raises(ValidationError, match="search must be one of dense, bm25, hybrid"):
+        DocumentIndexRetriever(index=index, search=by)
+
+
+@both_sides
+async def test_a_document_says_where_it_stands(retriever, is_async: bool):
+    for document in await ask(retriever, QUESTION, is_async=is_async):
+        about = document.metadata
+        assert set(about) == {"source", "chunk_index", "start_index", "end_index", "relevance_score"}
+        assert TEXTS[about["source"]][about["start_index"] : about["end_index"]] == document.page_content
+
+
+async def test_metadata_of_the_caller_is_kept_and_not_touched(embedder):
+    metadata = [{"source": "s", "chunk_index": place, "page": f"p. {place}", "author": ["Ada"]} for place in range(2)]
+    texts = ["One two.", "Three four."]
+    index = DocumentIndex(texts, metadata, embedder.embed_documents(texts), embedder)
+    before = copy.deepcopy(metadata)
+    found = DocumentIndexRetriever(index=index).invoke("three")
+    assert [document.metadata | {"relevance_score": None} for document in found] == [
+        {**one, "relevance_score": None} for one in reversed(before)
+    ]
+    found[0].metadata["page"] = "torn out"
+    found[0].metadata["new"] = 1
+    assert metadata == before
+    assert DocumentIndexRetriever(index=index).invoke("three")[0].metadata["page"] == "p. 1"
+
+
+@both_sides
+@pytest.mark.parametrize("k", [1, 4, 25, 1_000])
+async def test_as_many_as_are_asked_for_or_as_there_are(index, is_async: bool, k: int):
+    retriever = DocumentIndexRetriever(index=index, k=k)
+    assert places(await ask(retriever, QUESTION, is_async=is_async)) == hits(index, min(k, len(index)))
+
+
+def test_128_by_default(embedder):
+    text = prose(2_000)
+    index = DocumentIndex.from_texts({"long.txt": text}, embedder, word_offsets, size=10)
+    assert len(index) == 200
+    assert len(DocumentIndexRetriever(index=index).invoke("amber")) == 128
+
+
+@both_sides
+async def test_k_of_a_call_goes_before_k_of_the_construction(index, is_async: bool):
+    retriever = DocumentIndexRetriever(index=index, k=2)
+    assert len(await ask(retriever, QUESTION, is_async=is_async, k=5)) == 5
+    assert len(await ask(retriever, QUESTION, is_async=is_async, k=None)) == 2
+    assert len(await ask(retriever, QUESTION, is_async=is_async)) == 2
+
+
+async def test_batches_and_binding(index, retriever):
+    questions = [QUESTION, "amber basin", "cedar"]
+    alone = [places(retriever.invoke(question, None, k=3)) for question in questions]
+    assert [places(found) for found in retriever.batch(questions, None, k=3)] == alone
+    assert [places(found) for found in await retriever.abatch(questions, None, k=3)] == alone
+    assert places(retriever.bind(k=3).invoke(QUESTION)) == alone[0]
+
+
+@both_sides
+async def test_nothing_in_the_index_is_nothing_found(embedder, is_async: bool):
+    empty = DocumentIndex.from_texts({}, embedder, word_offsets)
+    assert await ask(DocumentIndexRetriever(index=empty), QUESTION, is_async=is_async) == []
+
+
+@both_sides
+async def test_a_search_embeds_no_chunk_again(embedder, retriever, is_async: bool):
+    embedder.embedded.clear()
+    await ask(retriever, QUESTION, is_async=is_async)
+    assert embedder.embedded == []
+
+
+@both_sides
+async def test_it_is_a_run_in_traces(retriever, is_async: bool):
+    runs = Runs()
+    found = await ask(retriever, QUESTION, is_async=is_async, config={"callbacks": [runs], "tags": ["mine"]})
+    (run,) = runs.started
+    assert (run["query"], run["name"], run["tags"]) == (QUESTION, "DocumentIndexRetriever", ["mine"])
+    assert runs.ended == {run["run_id"]: found}
+
+
+# Refusals
+
+
+@both_sides
+@pytest.mark.parametrize("question", ["", " \n\t ", None, 5, ["a"], {"input": "a"}, b"a"])
+async def test_a_question_that_cannot_be_searched_for(retriever, is_async: bool, question: Any):
+    with pytest.raises(QueryError):
+        await ask(retriever, question, is_async=is_async)
+
+
+@pytest.mark.parametrize("k", [0, -1, True, 2.0, "2", None, [2]])
+def test_an_impossible_k_is_refused_at_construction(index, k: Any):
+    with pytest.raises(ValidationError, match="k must be a whole number from 1"):
+        DocumentIndexRetriever(index=index, k=k)
+
+
+@both_sides
+@pytest.mark.parametrize("k", [0, -1, True, False, 2.0, "2", "", [2]])
+async def test_an_impossible_k_of_a_call_is_refused(retriever, is_async: bool, k: Any):
+    with pytest.raises(OptionError, match="k must be a whole number from 1") as caught:
+        await ask(retriever, QUESTION, is_async=is_async, k=k)
+    assert caught.value.value == k
+
+
+def wrong_indexes() -> list[Any]:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    # Vector stores and patterns can search too, but not as an index does.
+    return [None, "index.oprag", [], object(), store, store.as_retriever(), re.compile("a"), DocumentIndex]
+
+
+@pytest.mark.parametrize("wrong", wrong_indexes(), ids=lambda wrong: type(wrong).__name__)
+def test_what_is_no_index_is_refused_at_construction(wrong: Any):
+    with pytest.raises(ValidationError, match=r"index must be an oprag\.DocumentIndex, got"):
+        DocumentIndexRetriever(index=wrong)
+
+
+def test_an_index_is_needed():
+    nothing: dict[str, Any] = {}
+    with pytest.raises(ValidationError, match="index"):
+        DocumentIndexRetriever(**nothing)
+
+
+@pytest.mark.parametrize("unknown", [{"top_k": 3}, {"fetch_k": 3}, {"filter": {}}, {"search_kwargs": {}}])
+async def test_unknown_names_are_refused(index, retriever, unknown: dict[str, Any]):
+    name = next(iter(unknown))
+    with pytest.raises(ValidationError, match=name):
+        DocumentIndexRetriever(index=index, **unknown)
+    with pytest.raises(TypeError, match=name):
+        retriever.invoke(QUESTION, None, **unknown)
+    with pytest.raises(TypeError, match=name):
+        await retriever.ainvoke(QUESTION, None, **unknown)
+
+
+# Wrapped
+
+
+@both_sides
+async def test_wrapped_its_documents_come_in_source_order(index, retriever, is_async: bool):
+    ordered = OrderPreservingRetriever(retriever=retriever, k=8)
+    best = hits(index, 8)
+    sources = list(dict.fromkeys(source for source, _ in best))
+    found = places(await ask(ordered, QUESTION, is_async=is_async))
+    assert found == sorted(best, key=lambda place: (sources.index(place[0]), place[1])) != best
+
+
+async def test_ranks_and_scores_reach_the_context(index, retriever):
+    context = OrderPreservingRetriever(retriever=retriever).get_context(QUESTION, k=5)
+    assert {chunk.rank: chunk.score for chunk in context.kept} == {
+        chunk.rank: chunk.score for chunk in index.search(QUESTION, 5)
+    }
+    for passage in context.passages:
+        (span,) = passage.spans
+        assert TEXTS[str(passage.source)][span.start : span.end] == passage.text
+
+
+async def test_all_chunks_stitched_are_the_texts(retriever):
+    ordered = OrderPreservingRetriever(retriever=retriever, stitch=True, source_ranking="name")
+    assert [document.page_content for document in ordered.invoke(QUESTION)] == list(TEXTS.values())
+    assert [document.page_content for document in await ordered.ainvoke(QUESTION)] == list(TEXTS.values())
+
+
+def test_a_wrapper_that_wants_more_than_it_brings_says_so(index):
+    ordered = OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index, k=3), k=5)
+    with pytest.warns(RetrievalWarning, match="k=5 has no effect: only 3 chunks were retrieved"):
+        assert len(ordered.invoke(QUESTION)) == 3
+
+
+def test_a_filter_is_refused_and_not_dropped(retriever):
+    with pytest.raises(OptionError, match="takes no filter"):
+        OrderPreservingRetriever(retriever=retriever).get_context(QUESTION, filter={"source": "first.txt"})
+
+
+# In a chain
+
+
+@both_sides
+async def test_a_chain_reads_it_in_source_order(index, is_async: bool):
+    model = RecordingChatModel()
+    chain = OrderPreservingChain(llm=model, retriever=DocumentIndexRetriever(index=index, k=6))
+    result = await ask(chain, {"input": QUESTION}, is_async=is_async)
+    documents = result["context"]
+    assert sorted(places(documents)) == sorted(hits(index, 6))
+    assert places(documents) != hits(index, 6)
+    (prompt,) = model.prompts
+    positions = [prompt.index(document.page_content.strip()) for document in documents]
+    assert positions == sorted(positions)
+    assert result["answer"] == "An answer."
+
+
+async def test_citations_of_a_chain_lead_to_the_texts(retriever):
+    model = RecordingChatModel(answers=["So it is [1]."])
+    chain = OrderPreservingChain(llm=model, retriever=retriever, cite=True, k=4)
+    (citation,) = chain.answer(QUESTION).citations
+    assert citation.span is not None
+    cited = TEXTS[str(citation.source)][citation.span.start : citation.span.end]
+    assert cited
+    assert cited in model.prompts[0]
+
+
+def test_it_is_a_retriever_like_others(retriever):
+    assert isinstance(retriever, BaseRetriever)
+    assert places(copy.copy(retriever).invoke(QUESTION)) == places(retriever.invoke(QUESTION))
+    assert len(retriever.with_config(tags=["a"]).invoke(QUESTION)) == 25
+
+
+# Thresholds
+
+
+@both_sides
+async def test_an_index_without_vectors_leaves_thresholds_to_other_embeddings(embedder, is_async: bool):
+    index = DocumentIndex.from_texts(TEXTS, None, word_offsets, size=SIZE)
+    words = DocumentIndexRetriever(index=index, k=6, search="bm25")
+    ordered = OrderPreservingRetriever(retriever=words, redundancy_threshold=0.99, embeddings=embedder)
+    found = places(await ask(ordered, QUESTION, is_async=is_async))
+    assert sorted(found) == sorted(
+        (c.metadata["source"], c.metadata["chunk_index"]) for c in index.search(QUESTION, 6, "bm25")
+    )
+    assert len(embedder.embedded) == len(found)

@@ -1,0 +1,283 @@
+"""The retriever itself: what it wraps, how many documents it brings, and what it refuses."""
+
+import copy
+import pickle
+import warnings
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.runnables import ConfigurableField
+from langchain_core.vectorstores import InMemoryVectorStore
+from pydantic import ValidationError
+
+from oprag import BudgetError, OptionError, RetrievalWarning
+from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
+from tests.adapters.langchain.conftest import QUESTION, giving, numbers_of, parts, store_of, texts
+
+
+def test_a_vector_store_gives_its_best_documents_in_the_order_of_the_source(store):
+    found = OrderPreservingRetriever(vectorstore=store, k=6).invoke(QUESTION)
+    best = numbers_of(store.similarity_search(QUESTION, k=6))
+    assert numbers_of(found) == sorted(best) != best
+
+
+def test_a_retriever_gives_its_documents_in_the_order_of_the_source(store):
+    wrapped = store.as_retriever(search_kwargs={"k": 6})
+    found = OrderPreservingRetriever(retriever=wrapped).invoke(QUESTION)
+    assert numbers_of(found) == sorted(numbers_of(wrapped.invoke(QUESTION)))
+
+
+def test_over_a_vector_store_the_defaults_are_those_of_the_paper(store):
+    retriever = OrderPreservingRetriever(vectorstore=store)
+    assert (retriever.k, retriever.token_budget) == (128, 16_384)
+
+
+def test_over_a_retriever_nothing_is_cut_by_default():
+    retriever = OrderPreservingRetriever(retriever=giving(parts(200)))
+    assert (retriever.k, retriever.token_budget) == (None, None)
+    assert len(retriever.invoke(QUESTION)) == 200
+
+
+def test_of_128_chunks_and_16384_tokens_whichever_is_reached_first_binds():
+    many = store_of(parts(200))
+    assert len(OrderPreservingRetriever(vectorstore=many).invoke(QUESTION)) == 128
+    long = store_of(
+        [Document(f"{number:02d} " * 4096, metadata={"source": "s", "chunk_index": number}) for number in range(9)]
+    )
+    context = OrderPreservingRetriever(vectorstore=long).get_context(QUESTION)
+    assert len(context.kept) == 5
+    assert context.tokens <= 16_384
+    assert {drop.reason for drop in context.dropped} == {"token_budget"}
+
+
+def test_the_defaults_of_a_subclass_hold_over_a_vector_store(store):
+    class Small(OrderPreservingRetriever):
+        k: int | None = 3
+
+    retriever = Small(vectorstore=store)
+    assert (retriever.k, retriever.token_budget) == (3, 16_384)
+    assert len(retriever.invoke(QUESTION)) == 3
+
+
+def test_the_defaults_over_a_vector_store_can_be_switched_off():
+    store = store_of(parts(200))
+    retriever = OrderPreservingRetriever(vectorstore=store, k=None, max_candidates=150, token_budget=None)
+    assert (retriever.k, retriever.token_budget) == (None, None)
+    assert len(retriever.invoke(QUESTION)) == 150
+
+
+def test_no_k_and_no_fetch_k_leaves_the_store_without_a_number(store):
+    with pytest.raises(ValidationError, match="k=None with vectorstore= needs max_candidates"):
+        OrderPreservingRetriever(vectorstore=store, k=None)
+
+
+def test_k_of_a_call_goes_before_k_of_the_construction(store):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=2)
+    best = numbers_of(store.similarity_search(QUESTION, k=5))
+    assert numbers_of(retriever.invoke(QUESTION)) == sorted(best[:2])
+    assert numbers_of(retriever.invoke(QUESTION, None, k=5)) == sorted(best)
+    assert numbers_of(retriever.invoke(QUESTION, None, k=None)) == sorted(best[:2])
+
+
+def test_k_keeps_the_best_of_a_wrapped_retriever():
+    ranked = parts()[::-1]
+    assert numbers_of(OrderPreservingRetriever(retriever=giving(ranked), k=3).invoke(QUESTION)) == [9, 10, 11]
+    assert numbers_of(OrderPreservingRetriever(retriever=giving(ranked)).invoke(QUESTION, None, k=2)) == [10, 11]
+
+
+def test_k_of_a_call_travels_through_bind_batch_and_stream(store):
+    retriever = OrderPreservingRetriever(vectorstore=store)
+    assert len(retriever.bind(k=3).invoke(QUESTION)) == 3
+    assert [len(found) for found in retriever.batch([QUESTION, "Who?"], None, k=4)] == [4, 4]
+    assert [len(found) for found in retriever.stream(QUESTION, None, k=2)] == [2]
+
+
+def test_k_can_be_a_configurable_field(store):
+    retriever = OrderPreservingRetriever(vectorstore=store, search_kwargs={"k": 4})
+    configurable = retriever.configurable_fields(k=ConfigurableField(id="k"))
+    assert len(configurable.invoke(QUESTION)) == 4
+    assert len(configurable.invoke(QUESTION, config={"configurable": {"k": 2}})) == 2
+
+
+def test_every_option_can_be_a_configurable_field(store):
+    configurable = OrderPreservingRetriever(vectorstore=store, k=6).configurable_fields(
+        order=ConfigurableField(id="order")
+    )
+    best = numbers_of(store.similarity_search(QUESTION, k=6))
+    assert numbers_of(configurable.invoke(QUESTION)) == sorted(best)
+    assert numbers_of(configurable.invoke(QUESTION, config={"configurable": {"order": "rank"}})) == best
+
+
+@pytest.mark.parametrize("k", [0, -1, True, 2.0, "2", [2]])
+def test_a_call_with_an_impossible_k_is_refused(store, k: Any):
+    retriever = OrderPreservingRetriever(vectorstore=store)
+    with pytest.raises(OptionError, match="k must be a whole number from 1") as caught:
+        retriever.invoke(QUESTION, None, k=k)
+    assert caught.value.value == k
+
+
+def test_more_than_fetch_k_cannot_be_kept(store):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=2, max_candidates=4)
+    with pytest.raises(OptionError, match="max_candidates must be at least k"):
+        retriever.invoke(QUESTION, None, k=5)
+
+
+def test_k_without_effect_warns():
+    retriever = OrderPreservingRetriever(retriever=giving(parts(4)), k=5)
+    with pytest.warns(RetrievalWarning, match="k=5 has no effect: only 4 chunks were retrieved"):
+        assert numbers_of(retriever.invoke(QUESTION)) == [0, 1, 2, 3]
+
+
+def test_k_of_a_call_without_effect_warns():
+    retriever = OrderPreservingRetriever(retriever=giving(parts(4)))
+    with pytest.warns(RetrievalWarning, match="k=6 has no effect: only 4 chunks were retrieved"):
+        retriever.invoke(QUESTION, None, k=6)
+
+
+def test_no_warning_where_k_has_its_effect_or_the_store_is_small(store):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        OrderPreservingRetriever(retriever=giving(parts(4)), k=4).invoke(QUESTION)
+        OrderPreservingRetriever(vectorstore=store, k=100).invoke(QUESTION)
+
+
+@pytest.mark.parametrize("unknown", [{"serach_kwargs": {}}, {"top_k": 3}, {"similarity_top_k": 3}, {"kwargs": {}}])
+def test_unknown_names_are_refused_at_construction(store, unknown: dict[str, Any]):
+    with pytest.raises(ValidationError, match=next(iter(unknown))):
+        OrderPreservingRetriever(vectorstore=store, **unknown)
+
+
+@pytest.mark.parametrize("unknown", [{"top_k": 3}, {"search_kwargs": {}}, {"fetch_k": 3}, {"where": {}}])
+async def test_unknown_names_are_refused_in_a_call(store, unknown: dict[str, Any]):
+    retriever = OrderPreservingRetriever(vectorstore=store)
+    with pytest.raises(TypeError, match=next(iter(unknown))):
+        retriever.invoke(QUESTION, None, **unknown)
+    with pytest.raises(TypeError, match=next(iter(unknown))):
+        await retriever.ainvoke(QUESTION, None, **unknown)
+
+
+def test_exactly_one_thing_is_wrapped(store):
+    with pytest.raises(ValidationError, match="either retriever= or vectorstore="):
+        OrderPreservingRetriever()
+    with pytest.raises(ValidationError, match="either retriever= or vectorstore="):
+        OrderPreservingRetriever(retriever=store.as_retriever(), vectorstore=store)
+
+
+def test_only_what_can_be_asked_is_wrapped(store):
+    wrong: dict[str, Any]
+    for wrong in (
+        {"retriever": store},
+        {"retriever": "store"},
+        {"vectorstore": store.as_retriever()},
+        {"vectorstore": 3},
+    ):
+        with pytest.raises(ValidationError, match=next(iter(wrong))):
+            OrderPreservingRetriever(**wrong)
+
+
+def test_search_options_go_with_a_vector_store_only(store):
+    wrapped = store.as_retriever()
+    options: dict[str, Any]
+    for options in ({"search_kwargs": {"k": 3}}, {"search_type": "mmr"}):
+        with pytest.raises(ValidationError, match="go with vectorstore="):
+            OrderPreservingRetriever(retriever=wrapped, **options)
+
+
+def own(store: InMemoryVectorStore) -> OrderPreservingRetriever:
+    return OrderPreservingRetriever(vectorstore=store)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        own,
+        lambda store: own(store).with_config(tags=["mine"]),
+        lambda store: own(store).bind(k=3),
+        lambda store: own(store).with_retry(),
+        lambda store: own(store).with_fallbacks([store.as_retriever()]),
+    ],
+    ids=["itself", "with_config", "bind", "with_retry", "with_fallbacks"],
+)
+def test_our_own_retriever_is_not_wrapped_again(store, wrap: Any):
+    with pytest.raises(ValidationError, match="already is an OrderPreservingRetriever"):
+        OrderPreservingRetriever(retriever=wrap(store))
+
+
+async def test_nothing_found_is_nothing_given():
+    for retriever in (
+        OrderPreservingRetriever(vectorstore=store_of([])),
+        OrderPreservingRetriever(retriever=giving([]), k=5, token_budget=1),
+    ):
+        assert retriever.invoke(QUESTION) == await retriever.ainvoke(QUESTION) == []
+        context = retriever.get_context(QUESTION)
+        assert (context.text, context.passages, context.tokens) == ("", (), 0)
+
+
+async def test_a_budget_for_which_everything_is_too_long(store):
+    retriever = OrderPreservingRetriever(vectorstore=store, token_budget=3)
+    with pytest.raises(BudgetError, match="token_budget=3"):
+        retriever.invoke(QUESTION)
+    with pytest.raises(BudgetError, match="token_budget=3"):
+        await retriever.ainvoke(QUESTION)
+
+
+def test_the_budget_keeps_the_best_documents_and_counts_as_the_caller_does():
+    ranked = parts()[::-1]
+    retriever = OrderPreservingRetriever(
+        retriever=giving(ranked), token_budget=16, count_tokens=lambda text: len(text.split()), separator=" "
+    )
+    assert numbers_of(retriever.invoke(QUESTION)) == [8, 9, 10, 11]
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, lambda retriever: pickle.loads(pickle.dumps(retriever))]
+)
+def test_a_copy_does_the_same(store, duplicate: Any):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=5, order="reverse_rank", tags=["mine"], annotate=True)
+    twin = duplicate(retriever)
+    assert twin.tags == ["mine"]
+    assert twin.invoke(QUESTION) == retriever.invoke(QUESTION)
+
+
+def test_options_can_be_assigned_and_are_checked_when_used(store):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=2)
+    retriever.k = 4
+    assert len(retriever.invoke(QUESTION)) == 4
+    retriever.k = 0
+    with pytest.raises(OptionError, match="k must be a whole number from 1"):
+        retriever.invoke(QUESTION)
+
+
+@pytest.mark.parametrize("name", ["search_kwargs", "vectorstore", "tags"])
+def test_a_refused_value_stays_out_of_the_message_of_pydantic(store, name: str):
+    """What is handed to a store may be a key or a password."""
+    options: dict[str, Any] = {"vectorstore": store, "k": 0, name: {"password": "s3cret"}}
+    if name == "search_kwargs":
+        options[name] = "s3cret"
+    with pytest.raises(ValidationError) as caught:
+        OrderPreservingRetriever(**options)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_equal_questions_give_equal_answers(store):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=5)
+    assert texts(retriever.invoke(QUESTION)) == texts(retriever.invoke(QUESTION))
+
+
+def test_in_another_order_the_documents_come_best_first(store):
+    found = OrderPreservingRetriever(vectorstore=store, k=6, order="rank").invoke(QUESTION)
+    assert texts(found) == texts(store.similarity_search(QUESTION, k=6))
+
+
+def test_rerankers_belong_inside_and_their_last_word_counts():
+    """The wrapped list is the ranking, whatever scores a step before it left behind."""
+    ranked = parts()
+    best_last = giving(ranked) | (lambda documents: documents[::-1])
+    assert numbers_of(OrderPreservingRetriever(retriever=best_last, k=3).invoke(QUESTION)) == [9, 10, 11]
+
+
+def test_a_compressor_is_no_retriever():
+    compressor: Any = OrderPreservingCompressor()
+    with pytest.raises(ValidationError, match="retriever"):
+        OrderPreservingRetriever(retriever=compressor)

@@ -1,0 +1,262 @@
+"""What reaches the vector store, and what comes back from it."""
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from pydantic import ValidationError
+
+from oprag import OptionError
+from oprag.langchain import OrderPreservingRetriever
+from tests.adapters.langchain.conftest import QUESTION, numbers_of, parts, store_of, texts
+
+
+class RecordingStore(InMemoryVectorStore):
+    """Remembers how it was searched; takes any keyword, as stores over a network do."""
+
+    def __init__(self, embedding: Any) -> None:
+        super().__init__(embedding)
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
+        self.calls.append(("similarity", {"k": k, **kwargs}))
+        return super().similarity_search_with_score(query, k)
+
+    async def asimilarity_search_with_score(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        self.calls.append(("similarity", {"k": k, **kwargs}))
+        return await super().asimilarity_search_with_score(query, k)
+
+    def max_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        self.calls.append(("mmr", {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}))
+        return super().max_marginal_relevance_search(query, k, fetch_k, lambda_mult)
+
+    async def amax_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        self.calls.append(("mmr", {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}))
+        return await super().amax_marginal_relevance_search(query, k, fetch_k, lambda_mult)
+
+
+class ScoredStore(InMemoryVectorStore):
+    """Maps its cosines to [0, 1], as most stores do."""
+
+    def _select_relevance_score_fn(self) -> Any:
+        return lambda cosine: (cosine + 1) / 2
+
+
+class PlainStore(VectorStore):
+    """As little as a store can have: its own order, no scores, no async methods."""
+
+    def __init__(self, documents: list[Document]) -> None:
+        self.documents = documents
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        return self.documents[:k]
+
+    @classmethod
+    def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> "PlainStore":
+        raise NotImplementedError
+
+
+class ScorelessStore(PlainStore):
+    """Has the method, but says that it cannot do it."""
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
+        raise NotImplementedError("no scores here")
+
+
+class SilentStore(PlainStore):
+    """Gives documents where it should give them with scores, as LanceDB does in a search by words."""
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Any:
+        return self.documents[:k]
+
+
+class GenerousStore(InMemoryVectorStore):
+    """Gives more than it was asked for."""
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
+        return super().similarity_search_with_score(query, 3 * k, **kwargs)
+
+
+@pytest.mark.parametrize("options", [{}, {"namespace": "n", "filter": {"a": [1, {"b": 2}]}, "ef_search": 7}])
+@pytest.mark.parametrize("search_type", ["similarity", "mmr"])
+async def test_search_kwargs_reach_the_store_unchanged(search_type: Any, options: dict[str, Any]):
+    store = store_of(parts(), RecordingStore)
+    given = dict(options)
+    retriever = OrderPreservingRetriever(vectorstore=store, search_type=search_type, search_kwargs=given, k=3)
+    retriever.invoke(QUESTION)
+    await retriever.ainvoke(QUESTION)
+    retriever.get_context(QUESTION)
+    await retriever.aget_context(QUESTION)
+    assert [method for method, _ in store.calls] == [search_type] * 4
+    for _, received in store.calls:
+        assert received["k"] == 3
+        assert {name: received[name] for name in options} == options
+        assert set(received) == {"k", *options, *({"fetch_k", "lambda_mult"} if search_type == "mmr" else ())}
+        assert all(received[name] is value for name, value in options.items())
+    assert given == options
+
+
+async def test_the_filter_of_a_call_reaches_the_store_unchanged():
+    store = store_of(parts(), RecordingStore)
+    retriever = OrderPreservingRetriever(vectorstore=store, k=3, search_kwargs={"namespace": "n"})
+    where = {"tenant": {"$eq": "A"}}
+    retriever.invoke(QUESTION, None, filter=where)
+    await retriever.ainvoke(QUESTION, None, filter=where)
+    retriever.get_context(QUESTION, filter=where)
+    await retriever.aget_context(QUESTION, filter=where)
+    retriever.batch([QUESTION], None, filter=where)
+    assert store.calls == [("similarity", {"k": 3, "namespace": "n", "filter": where})] * 5
+    assert all(received["filter"] is where for _, received in store.calls)
+
+
+def test_an_empty_filter_reaches_the_store_too():
+    store = store_of(parts(), RecordingStore)
+    OrderPreservingRetriever(vectorstore=store, k=3).invoke(QUESTION, None, filter={})
+    assert store.calls == [("similarity", {"k": 3, "filter": {}})]
+
+
+def test_the_store_is_asked_for_fetch_k_candidates():
+    store = store_of(parts(), RecordingStore)
+    found = OrderPreservingRetriever(vectorstore=store, k=2, max_candidates=7).invoke(QUESTION)
+    assert store.calls == [("similarity", {"k": 7})]
+    assert numbers_of(found) == sorted(numbers_of(store.similarity_search(QUESTION, k=2)))
+
+
+def test_k_of_a_call_reaches_the_store():
+    store = store_of(parts(), RecordingStore)
+    retriever = OrderPreservingRetriever(vectorstore=store, k=2)
+    retriever.invoke(QUESTION, None, k=5)
+    retriever.get_context(QUESTION, k=6)
+    assert [received["k"] for _, received in store.calls] == [5, 6]
+
+
+def test_the_store_is_searched_once():
+    store = store_of(parts(), RecordingStore)
+    OrderPreservingRetriever(vectorstore=store).invoke(QUESTION)
+    assert store.calls == [("similarity", {"k": 128})]
+
+
+def test_k_inside_search_kwargs_is_the_k_of_the_retriever(store):
+    given = {"k": 3}
+    retriever = OrderPreservingRetriever(vectorstore=store, search_kwargs=given)
+    assert retriever.k == 3
+    assert len(retriever.invoke(QUESTION)) == 3
+    assert len(retriever.invoke(QUESTION, None, k=5)) == 5
+    assert given == {"k": 3}
+
+
+@pytest.mark.parametrize("k", [3, 4, None])
+def test_k_inside_search_kwargs_beside_k_is_refused(store, k: int | None):
+    with pytest.raises(ValidationError, match="k is given twice"):
+        OrderPreservingRetriever(vectorstore=store, k=k, search_kwargs={"k": 3})
+
+
+@pytest.mark.parametrize("k", [0, "3", 3.0, None])
+def test_an_impossible_k_inside_search_kwargs_is_refused(store, k: Any):
+    with pytest.raises(ValidationError, match=r"k must be a whole number from 1|k=None with vectorstore="):
+        OrderPreservingRetriever(vectorstore=store, search_kwargs={"k": k})
+
+
+def test_k_put_into_search_kwargs_afterwards_does_not_replace_k_in_silence(store):
+    """Pydantic does not check what is assigned, so the search refuses it."""
+    retriever = OrderPreservingRetriever(vectorstore=store, k=3)
+    retriever.search_kwargs["k"] = 1
+    with pytest.raises(OptionError, match="k is given twice"):
+        retriever.invoke(QUESTION)
+
+
+def test_mmr_brings_as_many_documents_as_asked_for():
+    """LangChain's own retriever considers 20 candidates by default, so k=30 brings 20."""
+    store = store_of(parts(80))
+    assert len(store.as_retriever(search_type="mmr", search_kwargs={"k": 30}).invoke(QUESTION)) == 20
+    found = OrderPreservingRetriever(vectorstore=store, search_type="mmr", k=30).invoke(QUESTION)
+    assert len(found) == 30
+    assert numbers_of(found) == sorted(numbers_of(found))
+    assert len(OrderPreservingRetriever(vectorstore=store, search_type="mmr").invoke(QUESTION, None, k=50)) == 50
+
+
+async def test_async_mmr_brings_as_many_documents_as_asked_for():
+    retriever = OrderPreservingRetriever(vectorstore=store_of(parts(80)), search_type="mmr", k=30)
+    assert await retriever.ainvoke(QUESTION) == retriever.invoke(QUESTION)
+
+
+def test_mmr_keeps_the_candidates_and_the_weight_that_were_asked_for():
+    store = store_of(parts(80), RecordingStore)
+    options = {"fetch_k": 25, "lambda_mult": 0.1}
+    retriever = OrderPreservingRetriever(vectorstore=store, search_type="mmr", search_kwargs=options, k=30)
+    assert len(retriever.invoke(QUESTION)) == 25
+    assert store.calls == [("mmr", {"k": 30, "fetch_k": 25, "lambda_mult": 0.1})]
+
+
+def test_mmr_selects_what_langchain_selects():
+    store = store_of(parts(80))
+    theirs = store.as_retriever(search_type="mmr", search_kwargs={"k": 10, "fetch_k": 40}).invoke(QUESTION)
+    ours = OrderPreservingRetriever(vectorstore=store, search_type="mmr", search_kwargs={"fetch_k": 40}, k=10)
+    assert numbers_of(ours.invoke(QUESTION)) == sorted(numbers_of(theirs)) != numbers_of(theirs)
+
+
+@pytest.mark.parametrize("threshold", [0.45, 0.6])
+async def test_the_score_threshold_is_that_of_the_store(threshold: float):
+    store = store_of(parts(40), ScoredStore)
+    options = {"score_threshold": threshold}
+    theirs = store.as_retriever(search_type="similarity_score_threshold", search_kwargs={"k": 40, **options}).invoke(
+        QUESTION
+    )
+    assert 0 < len(theirs) < 40
+    ours = OrderPreservingRetriever(vectorstore=store, search_type="similarity_score_threshold", search_kwargs=options)
+    assert numbers_of(ours.invoke(QUESTION)) == sorted(numbers_of(theirs))
+    assert numbers_of(await ours.ainvoke(QUESTION)) == sorted(numbers_of(theirs))
+    assert all(chunk.score is not None and chunk.score >= threshold for chunk in ours.get_context(QUESTION).kept)
+
+
+def test_a_threshold_that_nothing_reaches_gives_nothing():
+    retriever = OrderPreservingRetriever(
+        vectorstore=store_of(parts(), ScoredStore),
+        search_type="similarity_score_threshold",
+        search_kwargs={"score_threshold": 0.999},
+    )
+    assert retriever.invoke(QUESTION) == []
+
+
+def test_a_threshold_search_needs_a_threshold(store):
+    with pytest.raises(ValidationError, match=r'needs search_kwargs=\{"score_threshold"'):
+        OrderPreservingRetriever(vectorstore=store, search_type="similarity_score_threshold")
+
+
+@pytest.mark.parametrize("search_type", ["hybrid", "", None, 3])
+def test_an_unknown_search_type_is_refused(store, search_type: Any):
+    with pytest.raises(ValidationError, match="search_type"):
+        OrderPreservingRetriever(vectorstore=store, search_type=search_type)
+
+
+async def test_scores_are_those_of_the_store(store):
+    pairs = store.similarity_search_with_score(QUESTION, k=5)
+    retriever = OrderPreservingRetriever(vectorstore=store, k=5)
+    for context in (retriever.get_context(QUESTION), await retriever.aget_context(QUESTION)):
+        by_rank = sorted(context.kept, key=lambda chunk: chunk.rank)
+        assert [(chunk.text, chunk.score) for chunk in by_rank] == [
+            (found.page_content, score) for found, score in pairs
+        ]
+        assert [chunk.id for chunk in by_rank] == [found.id for found, _ in pairs]
+
+
+@pytest.mark.parametrize("kind", [PlainStore, ScorelessStore, SilentStore])
+async def test_a_store_without_scores_has_ranks_alone(kind: type[PlainStore]):
+    retriever = OrderPreservingRetriever(vectorstore=kind(parts()[::-1]), k=4)
+    assert numbers_of(retriever.invoke(QUESTION)) == numbers_of(await retriever.ainvoke(QUESTION)) == [8, 9, 10, 11]
+    context = retriever.get_context(QUESTION)
+    assert [(chunk.rank, chunk.score) for chunk in context.kept] == [(3, None), (2, None), (1, None), (0, None)]
+
+
+def test_a_store_that_gives_more_than_it_was_asked_for_is_cut_by_rank():
+    store = store_of(parts(), GenerousStore)
+    ranked = texts([found for found, _ in store.similarity_search_with_score(QUESTION, k=1)])
+    assert len(ranked) == 3
+    assert texts(OrderPreservingRetriever(vectorstore=store, k=1).invoke(QUESTION)) == ranked[:1]

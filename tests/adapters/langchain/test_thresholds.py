@@ -1,0 +1,904 @@
+"""Thresholds on every LangChain surface, and what is embedded for them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from pydantic import BaseModel, PrivateAttr, ValidationError
+
+from oprag import (
+    CacheWarning,
+    ChunkError,
+    DocumentIndex,
+    EmbeddingError,
+    OptionError,
+    PositionWarning,
+    QueryError,
+    VectorCache,
+)
+from oprag.context import Context
+from oprag.embedding.vectors import Record
+from oprag.langchain import (
+    DocumentIndexRetriever,
+    OrderPreservingChain,
+    OrderPreservingCompressor,
+    OrderPreservingRetriever,
+    stamp_positions,
+)
+from oprag.langchain.embedder import as_embedder
+from oprag.langchain.stores import StoreAdapter, register_store
+from tests.adapters.langchain.conftest import giving, texts
+from tests.counting import CountingEmbeddings
+from tests.helpers import WordEmbedder
+from tests.unknown_store import UnknownStore
+
+QUESTION = "Where did the captain sail?"
+TEXTS = [
+    "The captain did sail north.",
+    "Bread is baked in an oven.",
+    "The captain did sail north.",
+    "Where did the captain sail from?",
+    "Cats purr when they sleep.",
+    "The captain did sail north again.",
+]
+
+
+@pytest.fixture
+def embeddings() -> CountingEmbeddings:
+    return CountingEmbeddings()
+
+
+@pytest.fixture
+def store(embeddings: CountingEmbeddings) -> InMemoryVectorStore:
+    store = InMemoryVectorStore(embeddings)
+    store.add_documents(stamp_positions([Document(text) for text in TEXTS], source="log.txt"))
+    embeddings.forget()
+    return store
+
+
+Ask = Callable[..., Context]
+
+
+@pytest.fixture(params=["sync", "async"])
+def ask(request: pytest.FixtureRequest) -> Ask:
+    def run(retriever: OrderPreservingRetriever, question: str = QUESTION, **options: Any) -> Context:
+        if request.param == "sync":
+            return retriever.get_context(question, **options)
+        return asyncio.run(retriever.aget_context(question, **options))
+
+    return run
+
+
+def kept(context: Context) -> list[int]:
+    return [chunk.metadata["chunk_index"] for chunk in context.kept]
+
+
+def reasons(context: Context) -> dict[int, str]:
+    return {drop.chunk.metadata["chunk_index"]: drop.reason for drop in context.dropped}
+
+
+BOTH: dict[str, Any] = {"similarity_threshold": 0.4, "redundancy_threshold": 0.99}
+
+
+def cosine(embeddings: CountingEmbeddings, first: str, second: str) -> float:
+    one, other = np.array(embeddings._vector(first)), np.array(embeddings._vector(second))
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+def test_a_store_with_an_adapter_embeds_the_question_alone_and_once(store, embeddings, ask):
+    retriever = OrderPreservingRetriever(vectorstore=store, **BOTH)
+    context = ask(retriever)
+    assert embeddings.embedded == (1, 0)
+    assert kept(context) == [0, 3, 5] or kept(context) == [2, 3, 5]
+    assert reasons(context)[1] == reasons(context)[4] == "similarity_threshold"
+    assert "redundancy_threshold" in reasons(context).values()
+    for chunk in context.kept:
+        assert chunk.similarity == pytest.approx(cosine(embeddings, QUESTION, chunk.text), abs=1e-6)
+        # The store's own score is another matter, though here it is a cosine as well.
+        assert chunk.score == pytest.approx(chunk.similarity, abs=1e-6)
+
+
+def test_a_repeated_question_embeds_nothing(store, embeddings, ask):
+    retriever = OrderPreservingRetriever(vectorstore=store, **BOTH)
+    first = ask(retriever)
+    embeddings.forget()
+    assert ask(retriever) == first
+    assert embeddings.embedded == (0, 0)
+
+
+def test_an_unknown_store_works_through_the_cache(store, embeddings, ask):
+    known = ask(OrderPreservingRetriever(vectorstore=store, **BOTH))
+    embeddings.forget()
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH)
+    context = ask(retriever)
+    assert kept(context) == kept(known)
+    # The store embeds the question by itself; equal texts are embedded once.
+    assert embeddings.questions == [QUESTION] * 2
+    assert sorted(embeddings.documents) == sorted(set(TEXTS))
+    embeddings.forget()
+    assert kept(ask(retriever)) == kept(known)
+    assert embeddings.embedded == (1, 0)
+
+
+@pytest.mark.parametrize("search_type", ["similarity", "mmr"])
+def test_a_wrapped_store_retriever_reads_vectors_of_its_store(store, embeddings, ask, search_type):
+    inner = store.as_retriever(search_type=search_type, search_kwargs={"k": 6, "fetch_k": 6})
+    retriever = OrderPreservingRetriever(retriever=inner, **BOTH)
+    context = ask(retriever)
+    assert len(context.kept) == 3
+    # The wrapped retriever embeds the question by itself.
+    assert embeddings.embedded == (2, 0)
+    ask(retriever)
+    assert embeddings.embedded == (3, 0)
+
+
+def test_mmr_over_a_store_embeds_the_question_once(store, embeddings, ask):
+    context = ask(OrderPreservingRetriever(vectorstore=store, search_type="mmr", **BOTH))
+    assert len(context.kept) == 3
+    assert embeddings.embedded == (1, 0)
+
+
+def test_redundancy_alone_needs_no_question_vector(store, embeddings, ask):
+    retriever = OrderPreservingRetriever(
+        retriever=store.as_retriever(search_kwargs={"k": 6}), redundancy_threshold=0.99
+    )
+    context = ask(retriever)
+    assert len(context.kept) == 5
+    assert embeddings.embedded == (1, 0)
+    assert all(chunk.similarity is None for chunk in context.kept)
+
+
+def test_without_thresholds_nothing_is_read_and_nothing_more_embedded(store, embeddings, ask, monkeypatch):
+    context = ask(OrderPreservingRetriever(vectorstore=store))
+    assert embeddings.embedded == (1, 0)
+    assert all(chunk.vector is None for chunk in context.kept)
+
+
+def test_embeddings_of_another_model_than_the_store_s(store, embeddings, ask):
+    other = CountingEmbeddings(dimension=8, model="other")
+    context = ask(OrderPreservingRetriever(vectorstore=store, embeddings=other, similarity_threshold=-1))
+    assert embeddings.embedded == (1, 0)
+    assert other.questions == [QUESTION]
+    assert sorted(other.documents) == sorted(set(TEXTS))
+    assert context.kept[0].similarity == pytest.approx(cosine(other, QUESTION, context.kept[0].text), abs=1e-6)
+    # A copy of the store's own model reads the store's vectors.
+    again = CountingEmbeddings()
+    ask(OrderPreservingRetriever(vectorstore=store, embeddings=again, similarity_threshold=-1))
+    assert again.embedded == (1, 0)
+
+
+def test_an_embedder_of_ours_will_do(store, ask):
+    embedder = WordEmbedder()
+    context = ask(OrderPreservingRetriever(vectorstore=store, embeddings=embedder, similarity_threshold=-1))
+    assert len(context.kept) == 6
+    assert sorted(embedder.embedded) == sorted(set(TEXTS))
+
+
+def test_only_candidates_are_embedded(store, embeddings, ask):
+    retriever = OrderPreservingRetriever(
+        retriever=RunnableLambda(lambda question: store.similarity_search(question, 6)),
+        embeddings=embeddings,
+        max_candidates=2,
+        similarity_threshold=-1,
+    )
+    context = ask(retriever)
+    assert len(context.kept) == 2
+    assert len(embeddings.documents) <= 2
+
+
+def test_the_filter_of_a_question_keeps_tenants_apart(embeddings, ask):
+    store = InMemoryVectorStore(embeddings)
+    for tenant in ("a", "b"):
+        documents = [Document(f"{text} ({tenant})", metadata={"tenant": tenant}) for text in TEXTS]
+        store.add_documents(stamp_positions(documents, source=tenant))
+    retriever = OrderPreservingRetriever(vectorstore=store, similarity_threshold=-1)
+    embeddings.forget()
+    for tenant in ("a", "b"):
+        context = ask(retriever, filter=lambda document, tenant=tenant: document.metadata["tenant"] == tenant)
+        assert {chunk.metadata["tenant"] for chunk in context.kept} == {tenant}
+        assert len(context.kept) == 6
+    assert embeddings.embedded == (1, 0)
+
+
+def test_a_context_decides_again_without_embedding(store, embeddings, ask):
+    context = ask(OrderPreservingRetriever(vectorstore=store, similarity_threshold=-1))
+    embeddings.forget()
+    strict = context.rethreshold(similarity_threshold=0.4, redundancy_threshold=0.99)
+    assert embeddings.embedded == (0, 0)
+    assert kept(strict) == kept(ask(OrderPreservingRetriever(vectorstore=store, **BOTH)))
+
+
+def test_documents_are_the_given_ones_and_annotations_say_the_similarity(store):
+    (first, *_) = OrderPreservingRetriever(vectorstore=store, annotate=True, **BOTH).invoke(QUESTION)
+    assert first.metadata["oprag"]["similarity"] > 0.4
+    assert first.id in store.store
+    # langchain#28511: LangChain's filters give documents of a class of their own, with the vector inside.
+    plain = OrderPreservingRetriever(retriever=giving([first]), embeddings=store.embeddings, **BOTH)
+    (same,) = plain.invoke(QUESTION)
+    assert same is first
+
+
+def test_a_chain_has_the_thresholds_too(store, embeddings):
+    llm = FakeListChatModel(responses=["North."])
+    chain = OrderPreservingChain(llm=llm, retriever=store, **BOTH)
+    assert len(chain.invoke({"input": QUESTION})["context"]) == 3
+    assert embeddings.embedded == (1, 0)
+    documents = store.similarity_search(QUESTION, 6)
+    over = OrderPreservingChain(llm=llm, retriever=giving(documents), embeddings=embeddings, **BOTH)
+    assert len(over.invoke({"input": QUESTION})["context"]) == 3
+    with pytest.raises(ValidationError, match="set read_neighbors there"):
+        OrderPreservingChain(llm=llm, retriever=OrderPreservingRetriever(vectorstore=store), read_neighbors=around)
+
+
+RECIPROCAL = ["What is first?\nWhat is second?", "One.", "Two.", "All."]
+
+
+@pytest.mark.parametrize("method", ["stuff", "reciprocal"])
+@pytest.mark.parametrize("given_to", ["chain", "retriever", "both", "both-by-path"])
+def test_a_chain_around_our_retriever_uses_the_cache_that_was_given(store, embeddings, tmp_path, given_to, method):
+    path = tmp_path / "vectors.db"
+
+    def chain() -> OrderPreservingChain:
+        cache = VectorCache(path)
+        to_retriever = {} if given_to == "chain" else {"vector_cache": cache}
+        again = VectorCache(str(path)) if given_to == "both-by-path" else cache
+        to_chain = {} if given_to == "retriever" else {"vector_cache": again}
+        retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), similarity_threshold=-1, **to_retriever)
+        llm = FakeListChatModel(responses=RECIPROCAL)
+        return OrderPreservingChain(llm=llm, retriever=retriever, embeddings=embeddings, method=method, **to_chain)
+
+    first = chain().invoke({"input": QUESTION})
+    assert len(VectorCache(path)) > 4
+    embeddings.forget()
+    assert chain().invoke({"input": QUESTION})["answer"] == first["answer"]
+    # The store embeds what it is asked by itself, the question and those of the model, and the answers are not cached.
+    embedded = (3, 2) if method == "reciprocal" else (1, 0)
+    assert embeddings.embedded == embedded
+    copied = chain().model_copy(update={"passage_tokens": 512})
+    embeddings.forget()
+    copied.invoke({"input": QUESTION})
+    assert embeddings.embedded == embedded
+
+
+@pytest.mark.parametrize("wraps", [True, False], ids=["ours", "store"])
+def test_the_cache_of_a_chain_stays_its_own_when_it_is_copied(store, embeddings, tmp_path, wraps):
+    cache = VectorCache(tmp_path / "vectors.db")
+    ours = OrderPreservingRetriever(vectorstore=UnknownStore(store), vector_cache=cache, **BOTH)
+    # What was given none takes that of its retriever, in every copy.
+    other = {"retriever": UnknownStore(store).as_retriever(), "embeddings": embeddings, **BOTH}
+    given: dict[str, Any] = {"retriever": ours} if wraps else other
+    chain = OrderPreservingChain(llm=FakeListChatModel(responses=["North."]), **given)
+    chain.model_copy(update={"passage_tokens": 512}).invoke({"input": QUESTION})
+    configurable = chain.configurable_fields(passage_tokens=ConfigurableField(id="tokens"))
+    embeddings.forget()
+    configurable.invoke({"input": QUESTION}, {"configurable": {"tokens": 600}})
+    assert embeddings.embedded == (1, 0)
+    assert (len(cache) > 0) == wraps
+
+
+def test_two_caches_for_one_chain_are_refused(store, tmp_path):
+    llm = FakeListChatModel(responses=["North."])
+    ours = OrderPreservingRetriever(vectorstore=UnknownStore(store), vector_cache=VectorCache(tmp_path / "a.db"))
+    for other in (VectorCache(tmp_path / "b.db"), VectorCache()):
+        with pytest.raises(ValidationError, match="its retriever has another vector_cache; give one of them alone"):
+            OrderPreservingChain(llm=llm, retriever=ours, vector_cache=other)
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "store"])
+def test_a_file_given_to_a_chain_needs_a_model_with_a_name(store, tmp_path, ours):
+    cache = VectorCache(tmp_path / "vectors.db")
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store)) if ours else UnknownStore(store)
+    options: dict[str, Any] = {"llm": FakeListChatModel(responses=RECIPROCAL), "vector_cache": cache}
+    # Also where the model serves the method alone.
+    with pytest.raises(ValidationError, match=r"a cache in a file needs to know the model, and .*Nameless does"):
+        OrderPreservingChain(retriever=retriever, embeddings=Nameless(), method="reciprocal", **options)
+    if ours:
+        over = OrderPreservingRetriever(vectorstore=UnknownStore(store), embeddings=Nameless(), **BOTH)
+        with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
+            OrderPreservingChain(retriever=over, **options)
+    named = as_embedder(Nameless(), name="mine")
+    chain = OrderPreservingChain(retriever=retriever, embeddings=named, method="reciprocal", **options)
+    assert chain.invoke({"input": QUESTION})["answer"] == "All."
+    assert len(cache) == 1
+
+
+def test_our_own_index_gives_its_vectors(ask):
+    embedder = WordEmbedder()
+    metadata = [{"source": "log.txt", "chunk_index": number} for number in range(len(TEXTS))]
+    index = DocumentIndex(TEXTS, metadata, embedder.embed_documents(TEXTS), embedder)
+    embedder.embedded.clear()
+    retriever = OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index), **BOTH)
+    context = ask(retriever)
+    assert len(context.kept) == 3
+    assert embedder.embedded == []
+    around = ask(OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index, k=1), neighbors=1))
+    assert kept(around) == [2, 3, 4]
+
+
+def test_a_compressor_embeds_each_text_once(embeddings):
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    compressor = OrderPreservingCompressor(embeddings=embeddings, **BOTH)
+    found = compressor.compress_documents(documents, QUESTION)
+    assert texts(found) == [TEXTS[0], TEXTS[3], TEXTS[5]]
+    assert found[0] is documents[0]
+    assert embeddings.embedded == (1, 5)
+    embeddings.forget()
+    assert compressor.compress_documents(documents, QUESTION) == found
+    assert asyncio.run(compressor.acompress_documents(documents, QUESTION)) == found
+    assert embeddings.embedded == (0, 0)
+    assert compressor.compress_documents([], QUESTION) == []
+
+
+def test_a_file_is_shared_by_retrievers_and_processes(store, embeddings, tmp_path, ask):
+    def retriever() -> OrderPreservingRetriever:
+        return OrderPreservingRetriever(
+            vectorstore=UnknownStore(store), vector_cache=VectorCache(tmp_path / "vectors.db"), **BOTH
+        )
+
+    first = ask(retriever())
+    embeddings.forget()
+    assert ask(retriever()) == first
+    assert embeddings.embedded == (1, 0)
+
+
+class Nameless(CountingEmbeddings):
+    """A model that does not say which one it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made_of = [object(), self.__dict__.pop("model")]
+
+
+def test_a_file_needs_a_model_with_a_name(store, tmp_path):
+    cache = VectorCache(tmp_path / "vectors.db")
+    options: dict[str, Any] = {"vectorstore": UnknownStore(store), "vector_cache": cache, "similarity_threshold": -1}
+    with pytest.raises(
+        ValidationError, match=r"a cache in a file needs to know the model, and .*Nameless does not say"
+    ):
+        OrderPreservingRetriever(embeddings=Nameless(), **options)
+    named = OrderPreservingRetriever(embeddings=as_embedder(Nameless(), name="my model"), **options)
+    assert len(named.invoke(QUESTION)) == 6
+    assert len(cache.get("my model", [QUESTION], "question")) == 1
+
+
+class Local(BaseModel, Embeddings):
+    """Settings as local models have them; `model_kwargs` as in HuggingFaceEmbeddings."""
+
+    model_name: str = "words"
+    add_eos_token: bool = False
+    pooling_token: str = "cls"
+    model_kwargs: dict[str, Any] = {}
+    show_progress: bool = False
+    _client: Any = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        self._client = CountingEmbeddings(model=f"{self.add_eos_token} {self.pooling_token} {self.model_kwargs}")
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        vectors: list[list[float]] = self._client.embed_documents([f"{self._client.model} {text}" for text in texts])
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        vector: list[float] = self._client.embed_query(f"{self._client.model} {text}")
+        return vector
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"add_eos_token": True}, {"pooling_token": "last"}, {"model_kwargs": {"revision": "2"}}],
+    ids=str,
+)
+def test_models_that_differ_in_one_setting_share_no_vectors_in_a_file(store, tmp_path, change, ask):
+    def kept_by(model: Local) -> Context:
+        retriever = OrderPreservingRetriever(
+            retriever=UnknownStore(store).as_retriever(),
+            embeddings=model,
+            vector_cache=VectorCache(tmp_path / "vectors.db"),
+            similarity_threshold=-1,
+        )
+        context: Context = ask(retriever)
+        return context
+
+    first, other, again = Local(), Local(**change), Local(show_progress=True)
+    contexts = [kept_by(model) for model in (first, other, again)]
+    assert first._client.embedded == other._client.embedded != (0, 0)
+    assert again._client.embedded == (0, 0)
+    similarities = [[chunk.similarity for chunk in context.kept] for context in contexts]
+    assert similarities[0] == similarities[2] != similarities[1]
+    # A setting that is changed later is another model, too.
+    first.pooling_token, first.add_eos_token = "max", True
+    first._client.forget()
+    kept_by(first)
+    assert first._client.embedded != (0, 0)
+
+
+def test_models_without_a_name_do_not_share_vectors(ask):
+    cache = VectorCache()
+    documents = [Document(text) for text in TEXTS]
+    for _ in range(3):
+        model = Nameless()
+        ask(
+            OrderPreservingRetriever(
+                retriever=giving(documents),
+                embeddings=model,
+                vector_cache=cache,
+                order="rank",
+                similarity_threshold=-1,
+            )
+        )
+        assert len(model.documents) == 5
+        del model
+
+
+def test_an_adapter_for_a_store_of_one_s_own(store, embeddings, ask):
+    class MyStore(UnknownStore):
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            return self.inner.similarity_search(query, k, **kwargs)
+
+    def read(store: Any, keys: Any, search: Any) -> dict[str, Record]:
+        assert search == {"shelf": "top"}
+        return {key: Record(store.inner.store[key]["vector"]) for key in keys}
+
+    class Taking(MyStore):
+        def similarity_search(self, query: str, k: int = 4, shelf: str = "", **kwargs: Any) -> list[Document]:
+            assert shelf == "top"
+            return super().similarity_search(query, k)
+
+    register_store(MyStore, StoreAdapter(read))
+    retriever = OrderPreservingRetriever(vectorstore=Taking(store), search_kwargs={"shelf": "top"}, **BOTH)
+    assert len(ask(retriever).kept) == 3
+    assert embeddings.embedded == (2, 0)
+
+
+def answering(records: dict[str, Record]) -> OrderPreservingRetriever:
+    """A retriever over a store that gives these vectors, for documents with the ids a, b and c."""
+
+    class Giving(UnknownStore):
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            return [
+                Document(f"text {name}", id=name, metadata={"source": "s", "chunk_index": n})
+                for n, name in enumerate("abc")
+            ]
+
+    register_store(Giving, StoreAdapter(lambda store, keys, search: records))
+    store = Giving(InMemoryVectorStore(CountingEmbeddings(dimension=2)))
+    return OrderPreservingRetriever(vectorstore=store, similarity_threshold=-1)
+
+
+GOOD = Record([1.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        pytest.param({"a": GOOD, "z": GOOD}, "gave one of 'z', which is not among them; is", id="ids"),
+        pytest.param({"a": GOOD, "b": Record([0.0, 0.0])}, "rank 1, .*is all zeros, so it has no cosine", id="zeros"),
+        pytest.param({"b": Record([1.0, float("nan")])}, "rank 1, .*has values that are not finite", id="nan"),
+        pytest.param(
+            {"a": GOOD, "c": Record([1.0, 2.0, 3.0])},
+            "rank 2, .* dimension 3, that of another .* has 2",
+            id="mixed",
+        ),
+        pytest.param({"a": Record(["x", "y"]), "b": GOOD}, "rank 0, .* form no matrix of numbers", id="words"),
+        pytest.param({"a": Record([[1.0, 2.0]])}, "gave an array of shape", id="matrix"),
+    ],
+)
+def test_a_vector_that_cannot_be_used_names_the_store_and_the_chunk(records, message, ask):
+    with pytest.raises(EmbeddingError, match=message) as caught:
+        ask(answering(records))
+    assert "the store Giving" in str(caught.value)
+
+
+def test_a_vector_of_another_text_is_not_used(ask):
+    retriever = answering({"a": Record([1.0, 0.5], "text a"), "b": Record([1.0, 0.5], "what stood there before")})
+    context = ask(retriever)
+    assert len(context.kept) == 3
+    embeddings: Any = retriever.vectorstore and retriever.vectorstore.embeddings
+    assert sorted(embeddings.documents) == ["text b", "text c"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        pytest.param(lambda vectors: vectors[:-1], r"was asked for 5 .* an array of shape \(4, 32\)", id="fewer"),
+        pytest.param(lambda vectors: [*vectors, vectors[0]], "was asked for 5 vectors", id="more"),
+        pytest.param(lambda vectors: [*vectors[:-1], vectors[-1][:5]], "form no matrix of numbers", id="mixed"),
+        pytest.param(lambda vectors: [*vectors[:-1], [0.0] * 32], r"chunk \(rank 5, .* is all zeros", id="zeros"),
+        pytest.param(lambda vectors: [*vectors[:-1], [float("nan")] * 32], r"chunk \(rank 5, .* not finite", id="nan"),
+        pytest.param(lambda vectors: None, "form no matrix|gave an array of shape", id="none"),
+    ],
+)
+def test_an_embedder_that_gives_something_else_leaves_nothing_in_the_cache(embeddings, spoil, message, ask):
+    cache = VectorCache()
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(
+        retriever=giving(documents),
+        embeddings=embeddings,
+        vector_cache=cache,
+        redundancy_threshold=0.99,
+    )
+    embeddings.changes = spoil
+    with pytest.raises(EmbeddingError, match=message) as caught:
+        ask(retriever)
+    assert "the embedder tests.counting.CountingEmbeddings(words) " in str(caught.value)
+    assert len(cache) == 0
+    embeddings.changes = None
+    assert len(ask(retriever).kept) == 5
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 0.0])
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_a_bad_vector_of_a_question_is_asked_for_again(store, tmp_path, kind, bad, ask):
+    cache = VectorCache(tmp_path / "vectors.db" if kind == "file" else None)
+    embeddings = CountingEmbeddings(model="another")
+    options: dict[str, Any] = {"embeddings": embeddings, "vector_cache": cache}
+    # An answer step embeds the question too, and a cosine of zeros is 0 there.
+    llm = FakeListChatModel(responses=["What is first?\nWhat is second?", "One.", "Two.", "All."])
+    chain = OrderPreservingChain(llm=llm, retriever=UnknownStore(store), method="reciprocal", **options)
+    embeddings.changes = lambda vectors: [[bad] * 32 for _ in vectors]
+    for _ in range(2):
+        if bad == 0:
+            assert chain.invoke({"input": QUESTION})["answer"] == "All."
+        else:
+            with pytest.raises(EmbeddingError, match="vectors must be finite; the embedder gave NaN or infinity"):
+                chain.invoke({"input": QUESTION})
+            llm.i = 0
+    assert len(cache) == 0
+    embeddings.changes = None
+    assert chain.invoke({"input": QUESTION})["answer"] == "All."
+    retriever = OrderPreservingRetriever(retriever=store.as_retriever(), similarity_threshold=-1, **options)
+    assert len(ask(retriever).kept) == 4
+    assert embeddings.questions == [QUESTION] * 3
+
+
+def test_an_embedder_that_fails_says_so_and_leaves_nothing_in_the_cache(embeddings, ask):
+    cache = VectorCache()
+    documents = stamp_positions([Document(f"{text} {n}") for n in range(10) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(
+        retriever=giving(documents),
+        embeddings=embeddings,
+        vector_cache=cache,
+        redundancy_threshold=0.99,
+    )
+    embeddings.fails_on = documents[39].page_content
+    with pytest.raises(
+        EmbeddingError, match=r"failed on .*, the first of them that of a chunk .rank 0.* RuntimeError: out of"
+    ) as caught:
+        ask(retriever)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert len(cache) == 0
+    embeddings.fails_on = QUESTION
+    with pytest.raises(EmbeddingError, match="failed on the question with RuntimeError: out of memory"):
+        ask(OrderPreservingRetriever(retriever=giving(documents), embeddings=embeddings, similarity_threshold=0))
+
+
+@pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
+def test_without_anything_that_embeds_thresholds_are_refused_at_construction(options):
+    with pytest.raises(ValidationError, match="thresholds need vectors, and nothing makes them here; give embeddings="):
+        OrderPreservingRetriever(retriever=giving([]), **options)
+    with pytest.raises(ValidationError, match="thresholds need vectors, and nothing makes them here; give embeddings="):
+        OrderPreservingCompressor(**options)
+
+
+@pytest.mark.parametrize("given", ["a model", object(), 3])
+def test_what_cannot_embed_is_refused(given):
+    for make in (
+        lambda **options: OrderPreservingRetriever(retriever=giving([]), **options),
+        OrderPreservingCompressor,
+    ):
+        with pytest.raises(ValidationError, match="embeddings must be LangChain embeddings"):
+            make(embeddings=given)
+        with pytest.raises(ValidationError, match=r"vector_cache must be an oprag\.VectorCache or None"):
+            make(vector_cache=given)
+
+
+def test_a_cache_that_cannot_be_written_is_told_once_and_costs_no_answer(store, tmp_path):
+    cache = VectorCache(tmp_path / "missing" / "vectors.db")
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), vector_cache=cache, **BOTH)
+    with pytest.warns(CacheWarning, match=r"cannot write the vector cache .*; its folder does not exist") as caught:
+        found = [retriever.invoke(QUESTION), retriever.invoke(QUESTION)]
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert found == [OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH).invoke(QUESTION)] * 2
+
+
+def test_questions_of_many_threads_share_the_cache(store, embeddings):
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH)
+    results = retriever.batch([QUESTION] * 16, config=RunnableConfig(max_concurrency=8))
+    assert all(result == results[0] for result in results)
+    embeddings.forget()
+    retriever.batch([QUESTION] * 16, config=RunnableConfig(max_concurrency=8))
+    assert embeddings.documents == []
+
+
+def test_a_copy_shares_the_cache(store, embeddings):
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH)
+    retriever.invoke(QUESTION)
+    embeddings.forget()
+    retriever.model_copy(update={"k": 2}).invoke(QUESTION)
+    assert embeddings.documents == []
+
+
+def around(document: Document, number: int) -> list[Document]:
+    everything = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    place = document.metadata["chunk_index"]
+    return everything[max(0, place - number) : place + number + 1]
+
+
+def test_neighbours_of_documents(store, ask):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=1, neighbors=1, read_neighbors=around)
+    context = ask(retriever)
+    assert kept(context) == [2, 3, 4]
+    found = retriever.invoke(QUESTION)
+    assert texts(found) == TEXTS[2:5]
+    compressor = OrderPreservingCompressor(neighbors=1, read_neighbors=around)
+    document = store.similarity_search(QUESTION, 1)
+    assert texts(compressor.compress_documents(document, QUESTION)) == TEXTS[2:5]
+
+
+def test_neighbours_without_a_reader_are_refused_at_construction(store):
+    for make in (lambda **options: OrderPreservingRetriever(vectorstore=store, **options), OrderPreservingCompressor):
+        with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+            make(neighbors=1)
+        with pytest.raises((ValidationError, OptionError), match="read_neighbors must be a function of a document"):
+            make(neighbors=1, read_neighbors=3)
+
+
+def test_a_report_says_which_thresholds_suit_the_embedder(store, embeddings):
+    retriever = OrderPreservingRetriever(vectorstore=store, similarity_threshold=0.9)
+    report = retriever.threshold_report([QUESTION, "Is bread baked?"])
+    assert embeddings.embedded == (2, 0)
+    assert report.embedder.startswith("tests.counting.CountingEmbeddings(words) ")
+    assert [len(cosines) for cosines in report.similarities] == [6, 6]
+    assert max(report.similarities[0]) == pytest.approx(cosine(embeddings, QUESTION, TEXTS[3]), abs=1e-6)
+    assert str(asyncio.run(retriever.athreshold_report([QUESTION, "Is bread baked?"]))) == str(report)
+    assert [len(cosines) for cosines in retriever.threshold_report([QUESTION], k=2).similarities] == [2]
+    questions: list[Any] = ["a question", [], [""], None]
+    for wrong in questions:
+        with pytest.raises(QueryError, match="question"):
+            retriever.threshold_report(wrong)
+
+
+def test_our_own_index_embeds_a_question_once(ask):
+    class Counting(WordEmbedder):
+        questions = 0
+
+        def embed_questions(self, texts: Any) -> Any:
+            self.questions += len(texts)
+            return super().embed_questions(texts)
+
+    embedder = Counting()
+    metadata = [{"source": "log.txt", "chunk_index": number} for number in range(len(TEXTS))]
+    index = DocumentIndex(TEXTS, metadata, embedder.embed_documents(TEXTS), embedder)
+    retriever = OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index), **BOTH)
+    ask(retriever)
+    assert embedder.questions == 1
+    retriever.model_copy(update={"k": 2}).invoke(QUESTION)
+    assert embedder.questions == 1
+
+
+# What a configured or copied part embeds.
+
+
+def test_a_store_that_is_configured_for_each_user_keeps_the_cache(store, embeddings):
+    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), k=6, **BOTH).configurable_fields(
+        k=ConfigurableField("k")
+    )
+    config = RunnableConfig(configurable={"k": 5})
+    retriever.invoke(QUESTION, config)
+    embeddings.forget()
+    retriever.invoke(QUESTION, config)
+    assert embeddings.embedded == (1, 0)
+
+
+def test_a_copied_chain_keeps_the_cache(store, embeddings):
+    chain = OrderPreservingChain(llm=FakeListChatModel(responses=["North."]), retriever=UnknownStore(store), **BOTH)
+    chain.invoke({"input": QUESTION})
+    embeddings.forget()
+    for again in (chain.model_copy(), chain.model_copy(update={"k": 3}), chain.model_copy(deep=True)):
+        again.invoke({"input": QUESTION})
+    assert embeddings.documents == []
+
+
+class SlowEmbeddings(CountingEmbeddings):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        time.sleep(0.05)
+        return super().embed_documents(texts)
+
+
+@pytest.mark.parametrize("way", ["threads", "tasks"])
+def test_questions_at_the_same_time_embed_a_text_once(way):
+    embeddings = SlowEmbeddings()
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(retriever=giving(documents), embeddings=embeddings, **BOTH)
+    if way == "threads":
+        results = retriever.batch([QUESTION] * 8, config=RunnableConfig(max_concurrency=8))
+    else:
+        results = asyncio.run(retriever.abatch([QUESTION] * 8))
+    assert all(result == results[0] for result in results)
+    assert embeddings.embedded == (1, 5)
+
+
+def test_a_failure_is_that_of_everybody_who_waits_and_not_for_ever():
+    embeddings = SlowEmbeddings()
+    embeddings.fails_on = TEXTS[1]
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(retriever=giving(documents), embeddings=embeddings, redundancy_threshold=0.99)
+    results = retriever.batch([QUESTION] * 4, config=RunnableConfig(max_concurrency=4), return_exceptions=True)
+    assert all(isinstance(result, EmbeddingError) for result in results)
+    embeddings.fails_on = None
+    assert len(retriever.invoke(QUESTION)) == 5
+
+
+def test_a_sync_call_inside_of_an_event_loop_does_not_wait_for_a_task_of_it():
+    class Waiting(CountingEmbeddings):
+        async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+            await asyncio.sleep(0.2)
+            return self.embed_documents(texts)
+
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(retriever=giving(documents), embeddings=Waiting(), redundancy_threshold=0.99)
+
+    async def both() -> tuple[list[Document], list[Document]]:
+        task = asyncio.create_task(retriever.ainvoke(QUESTION))
+        await asyncio.sleep(0.05)
+        return retriever.invoke(QUESTION), await task
+
+    first, second = asyncio.run(asyncio.wait_for(both(), 120))
+    assert first == second
+
+
+def test_a_cancelled_question_leaves_the_others_alone():
+    class Waiting(CountingEmbeddings):
+        async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+            await asyncio.sleep(0.1)
+            return self.embed_documents(texts)
+
+    embeddings = Waiting()
+    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
+    retriever = OrderPreservingRetriever(retriever=giving(documents), embeddings=embeddings, redundancy_threshold=0.99)
+
+    async def one_is_cancelled(first: bool) -> list[Document]:
+        tasks = [asyncio.create_task(retriever.ainvoke(QUESTION)) for _ in range(2)]
+        await asyncio.sleep(0.02)
+        tasks[0 if first else 1].cancel()
+        return await tasks[1 if first else 0]
+
+    for first in (True, False):
+        assert len(asyncio.run(asyncio.wait_for(one_is_cancelled(first), 120))) == 5
+
+
+def test_the_store_s_own_embeddings_under_another_name_read_the_store(store, embeddings, ask):
+    named = as_embedder(embeddings, name="mine")
+    ask(OrderPreservingRetriever(vectorstore=store, embeddings=named, **BOTH))
+    assert embeddings.embedded == (1, 0)
+    with pytest.raises(OptionError, match="has the name 'mine' already"):
+        as_embedder(named, name="another")
+
+
+def test_reciprocal_embeds_the_question_once_and_equal_answers_once(store, embeddings):
+    llm = FakeListChatModel(responses=["1. North?\n2. South?\n3. East?\n4. West?", *["North."] * 4, "North."])
+    chain = OrderPreservingChain(llm=llm, retriever=store, embeddings=embeddings, method="reciprocal", **BOTH)
+    chain.invoke({"input": QUESTION})
+    assert embeddings.questions.count(QUESTION) == 1
+    assert embeddings.documents == ["North."]
+
+
+# Whose chunks neighbours are.
+
+
+def index_of(texts_of_source: list[str]) -> DocumentIndex:
+    metadata = [{"source": "contract.txt", "chunk_index": number} for number in range(len(texts_of_source))]
+    return DocumentIndex(texts_of_source, metadata, WordEmbedder().embed_documents(texts_of_source), WordEmbedder())
+
+
+def test_a_tenant_never_sees_the_neighbours_of_another():
+    alice = DocumentIndexRetriever(index=index_of(["Alice secret.", "The usual clause.", "Alice signs."]), k=1)
+    bob = DocumentIndexRetriever(index=index_of(["Bob secret.", "The usual clause.", "Bob signs."]), k=1)
+    inner = alice.configurable_alternatives(ConfigurableField("tenant"), default_key="alice", bob=bob)
+    with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+        OrderPreservingRetriever(retriever=inner, neighbors=1)
+    with pytest.raises(ValidationError, match="thresholds need vectors"):
+        OrderPreservingRetriever(retriever=inner, redundancy_threshold=0.99)
+
+
+def test_neighbours_are_found_through_a_compressor_too():
+    index = index_of(["One.", "The usual clause.", "Three."])
+    compressing = ContextualCompressionRetriever(
+        base_compressor=OrderPreservingCompressor(), base_retriever=DocumentIndexRetriever(index=index, k=1)
+    )
+    retriever = OrderPreservingRetriever(retriever=compressing, neighbors=1)
+    assert texts(retriever.invoke("The usual clause?")) == ["One.", "The usual clause.", "Three."]
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_a_chunk_whose_text_was_changed_keeps_its_place(with_ids):
+    whole = [
+        Document(f"Text {n}. And more.", id=f"id {n}" if with_ids else None, metadata={"source": "s", "chunk_index": n})
+        for n in range(9)
+    ]
+    shortened = [whole[n].model_copy(update={"page_content": f"Text {n}."}) for n in (7, 2)]
+
+    def read(document: Document, number: int) -> list[Document]:
+        place = document.metadata["chunk_index"]
+        return whole[max(0, place - number) : place + number + 1]
+
+    retriever = OrderPreservingRetriever(retriever=giving(shortened), neighbors=1, read_neighbors=read)
+    if with_ids:
+        found = [document.metadata["chunk_index"] for document in retriever.invoke(QUESTION)]
+        assert found == [1, 2, 3, 6, 7, 8]
+        return
+    with pytest.warns(PositionWarning, match="the neighbours of retrieved chunks contradict their positions"):
+        assert retriever.invoke(QUESTION) == shortened[::-1]
+
+
+def test_as_many_neighbours_as_there_are(store):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=1, neighbors=10**9, read_neighbors=around)
+    assert texts(retriever.invoke(QUESTION)) == TEXTS
+
+
+@pytest.mark.parametrize("given", [None, 5, "text"])
+def test_a_reader_that_gives_something_else_is_named(store, given):
+    retriever = OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=lambda document, number: given)
+    with pytest.raises(ChunkError, match=r"read_neighbors must give a list of documents, got .* for a chunk .rank 0"):
+        retriever.invoke(QUESTION)
+
+
+def test_an_async_reader_is_refused_and_a_failing_one_names_the_chunk(store):
+    async def read(document: Document, number: int) -> list[Document]:
+        return []
+
+    def failing(document: Document, number: int) -> list[Document]:
+        raise ConnectionError("refused")
+
+    with pytest.raises(ValidationError, match="not an async one"):
+        OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=read)
+    with pytest.raises(ConnectionError, match="refused") as caught:
+        OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=failing).invoke(QUESTION)
+    assert "while the neighbours of a chunk (rank 0, source 'log.txt'" in caught.value.__notes__[0]
+
+
+def test_deciding_again_reads_neighbours_once(store):
+    asked: list[int] = []
+
+    def read(document: Document, number: int) -> list[Document]:
+        asked.append(document.metadata["chunk_index"])
+        return around(document, number)
+
+    retriever = OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=read, similarity_threshold=0.4)
+    context = retriever.get_context(QUESTION)
+    before = list(asked)
+    context.rethreshold(redundancy_threshold=0.99)
+    assert asked == before
+    assert len(before) == len(set(before))
+
+
+def test_redundancy_over_a_store_without_embeddings(store, embeddings):
+    class Bare(InMemoryVectorStore):
+        @property
+        def embeddings(self) -> Any:
+            return None
+
+    bare = Bare(embeddings)
+    bare.store = store.store
+    assert len(OrderPreservingRetriever(vectorstore=bare, redundancy_threshold=0.99).invoke(QUESTION)) == 5
+    with pytest.raises(ValidationError, match="thresholds need vectors"):
+        OrderPreservingRetriever(vectorstore=bare, similarity_threshold=0.5)
+
+
+def test_an_adapter_that_gives_no_records_is_named(ask):
+    with pytest.raises(EmbeddingError, match="the adapter of the store Giving must give a mapping"):
+        ask(answering({"a": [1.0, 0.5]}))  # type: ignore[dict-item]
+    with pytest.raises(OptionError, match="adapter must be a StoreAdapter"):
+        register_store(UnknownStore, lambda store, keys, search: {})  # type: ignore[arg-type]

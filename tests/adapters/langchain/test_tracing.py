@@ -1,0 +1,158 @@
+"""What callbacks and tracing see: one run of ours, the wrapped retriever's run inside it, and what is searched."""
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+
+from oprag import BudgetError, ChunkError, QueryError
+from oprag.langchain import OrderPreservingRetriever
+from tests.adapters.langchain.conftest import QUESTION, Runs, giving, numbers_of
+
+
+@pytest.fixture
+def runs() -> Runs:
+    return Runs()
+
+
+async def call(retriever: Any, *, is_async: bool, config: Any) -> list[Document]:
+    found: list[Document] = (
+        await retriever.ainvoke(QUESTION, config) if is_async else retriever.invoke(QUESTION, config)
+    )
+    return found
+
+
+both_sides = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+
+
+@both_sides
+async def test_over_a_vector_store_there_is_one_run(store, runs, is_async: bool):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=4)
+    found = await call(retriever, is_async=is_async, config={"callbacks": [runs]})
+    (run,) = runs.started
+    assert (run["query"], run["name"], run["parent_run_id"]) == (QUESTION, "OrderPreservingRetriever", None)
+    assert runs.ended == {run["run_id"]: found}
+    assert numbers_of(found) == sorted(numbers_of(found))
+    assert not runs.failed
+
+
+@both_sides
+async def test_the_run_of_the_wrapped_retriever_is_a_child(store, runs, is_async: bool):
+    retriever = OrderPreservingRetriever(retriever=store.as_retriever(search_kwargs={"k": 4}))
+    found = await call(retriever, is_async=is_async, config={"callbacks": [runs]})
+    outer, inner = runs.started
+    assert outer["parent_run_id"] is None
+    assert inner["parent_run_id"] == outer["run_id"]
+    assert (outer["name"], inner["name"]) == ("OrderPreservingRetriever", "VectorStoreRetriever")
+    assert runs.ended[outer["run_id"]] == found
+    # The child gives the ranking, the parent the order.
+    assert numbers_of(runs.ended[inner["run_id"]]) == numbers_of(store.similarity_search(QUESTION, k=4))
+
+
+@both_sides
+async def test_a_chain_is_the_parent_of_our_run(store, runs, is_async: bool):
+    chain = RunnableLambda(lambda question: question) | OrderPreservingRetriever(vectorstore=store)
+    await call(chain, is_async=is_async, config={"callbacks": [runs]})
+    (run,) = runs.started
+    assert run["parent_run_id"] is not None
+
+
+@both_sides
+async def test_an_error_ends_the_run(store, runs, is_async: bool):
+    retriever = OrderPreservingRetriever(vectorstore=store, token_budget=1)
+    with pytest.raises(BudgetError) as caught:
+        await call(retriever, is_async=is_async, config={"callbacks": [runs]})
+    (run,) = runs.started
+    assert runs.failed == {run["run_id"]: caught.value}
+    assert not runs.ended
+
+
+class Broken(BaseRetriever):
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        raise ConnectionError("the store is away")
+
+
+@both_sides
+async def test_an_error_of_the_wrapped_retriever_arrives_as_it_is(runs, is_async: bool):
+    with pytest.raises(ConnectionError, match="the store is away") as caught:
+        await call(OrderPreservingRetriever(retriever=Broken()), is_async=is_async, config={"callbacks": [runs]})
+    outer, inner = runs.started
+    assert runs.failed == {outer["run_id"]: caught.value, inner["run_id"]: caught.value}
+
+
+def test_bad_questions_and_wrong_documents_end_the_run_with_their_error(store, runs):
+    with pytest.raises(QueryError):
+        OrderPreservingRetriever(vectorstore=store).invoke(" ", {"callbacks": [runs]})
+    with pytest.raises(ChunkError):
+        OrderPreservingRetriever(retriever=giving(["text"])).invoke(QUESTION, {"callbacks": [runs]})
+    assert [type(runs.failed[run["run_id"]]) for run in runs.started] == [QueryError, ChunkError]
+
+
+@both_sides
+async def test_tracing_is_told_the_store_and_the_embedding_model(store, runs, is_async: bool):
+    await call(OrderPreservingRetriever(vectorstore=store), is_async=is_async, config={"callbacks": [runs]})
+    (run,) = runs.started
+    assert {name: value for name, value in run["metadata"].items() if name.startswith("ls_")} == {
+        "ls_retriever_name": "orderpreserving",
+        "ls_vector_store_provider": "InMemoryVectorStore",
+        "ls_embedding_provider": "DeterministicFakeEmbedding",
+    }
+
+
+def test_tracing_is_told_the_store_of_the_wrapped_retriever(store, runs):
+    OrderPreservingRetriever(retriever=store.as_retriever()).invoke(QUESTION, {"callbacks": [runs]})
+    outer = runs.started[0]["metadata"]
+    assert outer["ls_retriever_name"] == "orderpreserving"
+    assert outer["ls_vector_store_provider"] == "InMemoryVectorStore"
+    assert outer["ls_embedding_provider"] == "DeterministicFakeEmbedding"
+
+
+def test_tracing_is_told_the_store_behind_two_retrievers(store, runs):
+    class Passing(BaseRetriever):
+        inner: BaseRetriever
+
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            return self.inner.invoke(query, {"callbacks": run_manager.get_child()})
+
+    OrderPreservingRetriever(retriever=Passing(inner=store.as_retriever())).invoke(QUESTION, {"callbacks": [runs]})
+    first, second, third = runs.started
+    assert first["metadata"]["ls_retriever_name"] == "orderpreserving"
+    assert (second["parent_run_id"], third["parent_run_id"]) == (first["run_id"], second["run_id"])
+
+
+def test_tags_and_metadata_are_shown_and_tags_of_the_call_inherited(store, runs):
+    wrapped = store.as_retriever()
+    retriever = OrderPreservingRetriever(retriever=wrapped, tags=["mine"], metadata={"app": "a"}, name="ordered")
+    retriever.invoke(QUESTION, {"callbacks": [runs], "tags": ["call"], "metadata": {"user": "u"}, "run_name": "run"})
+    outer, inner = runs.started
+    assert set(outer["tags"]) == {"mine", "call"}
+    assert (outer["metadata"]["app"], outer["metadata"]["user"]) == ("a", "u")
+    assert outer["name"] == "run"
+    assert "call" in inner["tags"]
+    assert "mine" not in inner["tags"]
+    assert inner["metadata"]["user"] == "u"
+    assert "app" not in inner["metadata"]
+    assert inner["name"] == "VectorStoreRetriever"
+
+
+def test_the_name_of_the_retriever_is_shown(store, runs):
+    OrderPreservingRetriever(vectorstore=store, name="ordered").invoke(QUESTION, {"callbacks": [runs]})
+    assert runs.started[0]["name"] == "ordered"
+
+
+async def test_the_config_of_a_context_reaches_the_wrapped_retriever(store, runs):
+    retriever = OrderPreservingRetriever(retriever=store.as_retriever())
+    retriever.get_context(QUESTION, config={"callbacks": [runs], "tags": ["call"]})
+    await retriever.aget_context(QUESTION, config={"callbacks": [runs], "tags": ["call"]})
+    assert [run["name"] for run in runs.started] == ["OrderPreservingRetriever", "VectorStoreRetriever"] * 2
+    assert all("call" in run["tags"] for run in runs.started)
+    assert len(runs.ended) == 4
+
+
+async def test_events_stream_the_documents_in_order(store):
+    retriever = OrderPreservingRetriever(vectorstore=store, k=4)
+    events = [event async for event in retriever.astream_events(QUESTION)]
+    assert [event["event"] for event in events] == ["on_retriever_start", "on_retriever_end"]
+    assert events[-1]["data"]["output"] == retriever.invoke(QUESTION)

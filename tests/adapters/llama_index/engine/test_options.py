@@ -1,0 +1,371 @@
+"""Options are checked when an engine is made; retrievers, postprocessors and embeddings of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from pydantic import ValidationError
+
+from oprag import BudgetError, OptionError, QueryError
+from oprag.fields import OPTIONS
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.method_fields import METHOD_OPTIONS
+from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers
+from tests.adapters.llama_index.engine.conftest import (
+    QUESTION,
+    Model,
+    both_sides,
+    by_step,
+    engine_of,
+    every_way,
+    full_engine,
+    part_numbers,
+    parts,
+    run,
+)
+from tests.helpers import WordEmbedder
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"streeming": True},
+        {"similarity_top_k": 3},
+        {"response_mode": "compact"},
+        {"response_synthesizer": None},
+        {"text_qa_template": "x"},
+        {"top_k": 3},
+    ],
+    ids=str,
+)
+def test_unknown_options_are_refused(options: dict[str, Any]):
+    with pytest.raises(ValidationError, match=next(iter(options))):
+        engine_of(Model(), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "stuf"}, "unknown method 'stuf'"),
+        ({"method": None}, "method must be"),
+        ({"method": "reciprocal"}, "needs embed_model="),
+        ({"method": "map_rerank", "rank_by": "cosine"}, "needs embed_model="),
+        ({"method": "map_rerank", "rank_by": "best"}, "rank_by"),
+        ({"method": "long_context"}, "read_source"),
+        ({"method": "self_route"}, "read_source"),
+        ({"method": "step_down", "inner_method": "step_down"}, "without end"),
+        ({"method": "step_down", "inner_method": "long_context"}, "read_source"),
+        ({"read_source": "/no/such/folder"}, "read_source must be an existing folder"),
+        ({"read_source": 3}, "read_source must be"),
+        ({"k": 0}, "k must be"),
+        ({"token_budget": 0}, "token_budget"),
+        ({"order": "best"}, "order"),
+        ({"max_concurrency": 0}, "max_concurrency"),
+        ({"on_error": "ignore"}, "on_error"),
+        ({"streaming": "yes"}, "streaming"),
+        ({"passage_tokens": 0}, "passage_tokens"),
+        ({"prompts": {"anwser": "x"}}, "no prompt 'anwser'"),
+        ({"prompts": "x"}, "prompts must be a mapping"),
+        ({"embed_model": "small"}, "embedding model"),
+        ({"retriever": "x"}, "BaseRetriever, got str"),
+        ({"cite": True, "header": str}, "cannot be a function"),
+    ],
+    ids=str,
+)
+def test_wrong_options_are_refused_when_the_engine_is_made(options: dict[str, Any], message: str):
+    with pytest.raises(ValueError, match=message):
+        engine_of(Model(), **options)
+
+
+@pytest.mark.parametrize("llm", ["gpt", 3, object()])
+def test_what_is_no_model_is_refused(llm: Any):
+    with pytest.raises(ValueError, match="llm must be a LlamaIndex LLM"):
+        engine_of(llm)
+
+
+@pytest.mark.parametrize("postprocessors", ["x", [3], [LongContextReorder], SimilarityPostprocessor()])
+def test_what_is_no_postprocessor_is_refused(postprocessors: Any):
+    with pytest.raises(ValueError, match="node_postprocessors"):
+        engine_of(Model(), node_postprocessors=postprocessors)
+
+
+def test_every_option_is_a_field():
+    assert set(METHOD_OPTIONS) | set(OPTIONS) <= set(OrderPreservingQueryEngine.model_fields)
+
+
+@pytest.mark.parametrize("name", ["method", "k", "cite", "max_concurrency", "on_error"])
+def test_an_option_that_is_changed_afterwards_is_followed(name: str):
+    """It is never taken and then ignored."""
+    value: Any = {"method": "refine", "k": 2, "cite": True, "max_concurrency": 1, "on_error": "skip"}[name]
+    made, changed = Model(), Model()
+    expected = engine_of(made, **{name: value})
+    engine = engine_of(changed)
+    setattr(engine, name, value)
+    expected.query(QUESTION)
+    engine.query(QUESTION)
+    assert changed.prompts == made.prompts
+    assert engine._options == expected._options
+    assert getattr(engine, name) == value != getattr(engine_of(Model()), name)
+
+
+@pytest.mark.parametrize("question", ["", "  \n"])
+@every_way
+async def test_an_empty_question_is_refused(question: str, way: str):
+    model = Model()
+    engine: Any = engine_of(model)
+    with pytest.raises(QueryError, match="empty"):
+        await run(engine, way, question)
+    assert (model.calls, engine.retriever.questions) == ([], [])
+
+
+@both_sides
+async def test_no_node_fits_the_token_budget(is_async: bool):
+    engine = engine_of(Model(), token_budget=3, count_tokens=len)
+    with pytest.raises(BudgetError):
+        await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
+
+
+@every_way
+async def test_options_of_the_assembly_apply(way: str):
+    model = Model()
+    engine = engine_of(model, 8, k=4, order="rank", header="<{source}>", separator="\n--\n", passage_tokens=1_024)
+    _, response = await run(engine, way)
+    assert part_numbers(model.prompts[0]) == [7, 6, 5, 4]
+    assert model.prompts[0].count("<voyage>") == 4
+    assert numbers(response.source_nodes) == [7, 6, 5, 4]
+
+
+class Half(BaseNodePostprocessor):
+    """Keeps the first half, best first, and remembers how the nodes stood and what was asked."""
+
+    seen: list[list[int]] = []  # noqa: RUF012 - pydantic copies it
+    asked: list[str] = []  # noqa: RUF012
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        self.seen.append(numbers(nodes))
+        assert query_bundle is not None
+        self.asked.append(query_bundle.query_str)
+        return nodes[: len(nodes) // 2]
+
+
+class Backwards(BaseNodePostprocessor):
+    """Async alone."""
+
+    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        raise AssertionError("sync call inside of an async one")
+
+    async def _apostprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        return nodes[::-1]
+
+
+@every_way
+async def test_postprocessors_run_before_the_nodes_are_ordered(way: str):
+    half, model = Half(seen=[], asked=[]), Model()
+    _, response = await run(engine_of(model, 8, node_postprocessors=[half]), way)
+    assert half.seen == [[7, 6, 5, 4, 3, 2, 1, 0]]
+    assert half.asked == [QUESTION]
+    assert numbers(response.source_nodes) == [4, 5, 6, 7]
+
+
+@every_way
+async def test_postprocessors_run_one_after_the_other_and_before_the_cut(way: str):
+    cutoff = SimilarityPostprocessor(similarity_cutoff=0.2)
+    engine = engine_of(Model(), 8, node_postprocessors=[cutoff, LongContextReorder(), Half(seen=[], asked=[])], k=2)
+    _, response = await run(engine, way)
+    # Five are above 0.2 (1, 1/2 ... 1/5): 7 6 5 4 3, reordered 7 5 3 4 6, of which the first two stand.
+    assert numbers(response.source_nodes) == [5, 7]
+
+
+@pytest.mark.parametrize("way", ["aquery", "astream"])
+async def test_async_postprocessors_run_async(way: str):
+    _, response = await run(engine_of(Model(), 4, node_postprocessors=[Backwards()], k=2), way)
+    assert numbers(response.source_nodes) == [0, 1]
+
+
+@every_way
+async def test_postprocessors_see_every_question(way: str):
+    half = Half(seen=[], asked=[])
+    await run(full_engine(Model(reply=by_step), "step_down", node_postprocessors=[half]), way)
+    assert len(half.asked) == 3
+    assert half.asked[0] == QUESTION
+
+
+def test_our_own_postprocessor_is_refused_among_them():
+    with pytest.raises(ValueError, match="leave OrderPreservingPostprocessor out"):
+        engine_of(Model(), node_postprocessors=[LongContextReorder(), OrderPreservingPostprocessor()])
+
+
+class ListOfPostprocessors(list[Any]):
+    pass
+
+
+def test_postprocessors_can_be_any_sequence():
+    some: list[Any] = [(), [], (LongContextReorder(),), ListOfPostprocessors([LongContextReorder()])]
+    for given in some:
+        assert str(engine_of(Model(), node_postprocessors=given).query(QUESTION)) == "An answer."
+
+
+@every_way
+async def test_an_order_preserving_retriever_has_options_of_its_own(way: str):
+    ours = OrderPreservingRetriever(retriever=ListRetriever(parts(8)), k=3, header="<{source}>")
+    model = Model()
+    _, response = await run(engine_of(model, retriever=ours, passage_tokens=1_024), way)
+    assert part_numbers(model.prompts[0]) == [5, 6, 7]
+    assert "<voyage>" in model.prompts[0]
+    assert numbers(response.source_nodes) == [5, 6, 7]
+
+
+@every_way
+async def test_postprocessors_get_what_an_order_preserving_retriever_would_order(way: str):
+    half = Half(seen=[], asked=[])
+    ours = OrderPreservingRetriever(retriever=ListRetriever(parts(8)), k=3)
+    _, response = await run(engine_of(Model(), retriever=ours, node_postprocessors=[half]), way)
+    assert half.seen == [[7, 6, 5, 4, 3, 2, 1, 0]]
+    assert numbers(response.source_nodes) == [5, 6, 7]
+
+
+@pytest.mark.parametrize("options", [{"stitch": True}, {"annotate": True}], ids=str)
+def test_an_order_preserving_retriever_says_how_source_nodes_look(options: dict[str, bool]):
+    ours = OrderPreservingRetriever(retriever=ListRetriever(parts(3)), **options)
+    by_it = engine_of(Model(), retriever=ours).query(QUESTION).source_nodes
+    by_the_engine = engine_of(Model(), 3, **options).query(QUESTION).source_nodes
+    assert [(node.text, node.metadata) for node in by_it] == [(node.text, node.metadata) for node in by_the_engine]
+
+
+@pytest.mark.parametrize("options", [{"k": 3}, {"order": "rank"}, {"header": "x"}, {"stitch": True}], ids=str)
+def test_options_beside_those_of_an_order_preserving_retriever_are_refused(options: dict[str, Any]):
+    ours = OrderPreservingRetriever(retriever=ListRetriever(parts(3)))
+    with pytest.raises(ValueError, match=f"set {next(iter(options))} there"):
+        engine_of(Model(), retriever=ours, **options)
+
+
+@both_sides
+async def test_citing_numbers_the_passages_of_an_order_preserving_retriever(is_async: bool):
+    ours = OrderPreservingRetriever(retriever=ListRetriever(parts(2)), header="<{source}>")
+    model = Model()
+    engine = engine_of(model, retriever=ours, cite=True)
+    await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
+    assert "[1] <voyage>" in model.prompts[0]
+
+
+class AsyncRetriever(BaseRetriever):
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        raise AssertionError("sync call inside of an async one")
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return parts(3)
+
+
+@pytest.mark.parametrize("way", ["aquery", "astream"])
+@pytest.mark.parametrize("wrapped", [False, True])
+async def test_async_retrievers_are_asked_async(way: str, wrapped: bool):
+    retriever: BaseRetriever = AsyncRetriever()
+    if wrapped:
+        retriever = OrderPreservingRetriever(retriever=retriever)
+    _, response = await run(engine_of(Model(), retriever=retriever), way)
+    assert numbers(response.source_nodes) == [0, 1, 2]
+
+
+class AsyncWords(HashedWords):
+    def _get_query_embedding(self, query: str) -> list[float]:
+        raise AssertionError("sync call inside of an async one")
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        raise AssertionError("sync call inside of an async one")
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return list(map(self._get_text_embedding, texts))
+
+
+EMBEDDINGS = [HashedWords(), WordEmbedder()]
+
+
+def near_and_far(prompt: str) -> str:
+    if prompt.startswith("VARIANTS"):
+        return "Who sailed?\nWho cooked?\nWho slept?"
+    if prompt.startswith("RERANK"):
+        return f"{'happened on the voyage' if 'Part 2' in prompt else 'Nothing else.'}\nConfidence: 5"
+    if prompt.endswith("Who cooked?"):
+        return "What happened on the voyage?"
+    return "Something else entirely." if prompt.startswith("ANSWER") else "The last word."
+
+
+@every_way
+@pytest.mark.parametrize("embed_model", EMBEDDINGS, ids=lambda embed_model: type(embed_model).__name__)
+async def test_reciprocal_keeps_the_answers_that_are_near_the_question(way: str, embed_model: Any):
+    model = Model(reply=near_and_far)
+    engine = engine_of(model, method="reciprocal", variants=3, embed_model=embed_model)
+    text, _ = await run(engine, way)
+    assert text == "The last word."
+    assert "Question: Who cooked?\nAnswer: What happened on the voyage?" in model.prompts[-1]
+    assert "Who sailed?" not in model.prompts[-1]
+
+
+@every_way
+@pytest.mark.parametrize("embed_model", EMBEDDINGS, ids=lambda embed_model: type(embed_model).__name__)
+async def test_map_rerank_by_the_cosine(way: str, embed_model: Any):
+    model = Model(reply=near_and_far)
+    engine = engine_of(model, method="map_rerank", rank_by="cosine", embed_model=embed_model)
+    assert (await run(engine, way))[0] == "happened on the voyage"
+
+
+@pytest.mark.parametrize("way", ["aquery", "astream"])
+async def test_embedding_models_are_asked_async(way: str):
+    engine = engine_of(Model(reply=near_and_far), method="map_rerank", rank_by="cosine", embed_model=AsyncWords())
+    assert (await run(engine, way))[0] == "happened on the voyage"
+
+
+@both_sides
+async def test_the_packaged_embedder(is_async: bool):
+    from oprag import LocalEmbedder
+
+    engine = engine_of(Model(reply=near_and_far), method="reciprocal", variants=3, embed_model=LocalEmbedder())
+    answer = await engine.aanswer(QUESTION) if is_async else engine.answer(QUESTION)
+    (chosen,) = [one for one in answer.answers if one.chosen]
+    assert chosen.question == "Who cooked?"
+    assert chosen.cosine == pytest.approx(1.0)
+
+
+def test_errors_carry_the_value():
+    with pytest.raises(ValidationError) as raised:
+        engine_of(Model(), retriever=3)
+    error = raised.value.errors()[0]["ctx"]["error"]
+    assert isinstance(error, OptionError)
+    assert error.value == 3
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_concurrency", 0), ("method", "self_route"), ("k", -1)])
+def test_a_value_that_is_refused_does_not_stay(name: str, value: Any):
+    engine: Any = engine_of(Model())
+    before = getattr(engine, name)
+    with pytest.raises(ValidationError):
+        setattr(engine, name, value)
+    assert getattr(engine, name) == before
+    engine.k = 2
+    assert len(engine.query(QUESTION).source_nodes) == 2
+
+
+def test_a_copy_with_changes_is_checked_and_has_them():
+    engine: Any = engine_of(Model())
+    assert engine.model_copy(update={"method": "map_reduce"}).answer(QUESTION).method == "map_reduce"
+    assert engine.answer(QUESTION).method == "stuff"
+    with pytest.raises(ValidationError, match="read_source"):
+        engine.model_copy(update={"method": "self_route"})
+
+
+def test_the_options_of_our_retriever_can_be_changed_later():
+    retriever = OrderPreservingRetriever(retriever=engine_of(Model()).retriever)
+    engine = OrderPreservingQueryEngine(llm=Model(), retriever=retriever)
+    assert len(engine.query(QUESTION).source_nodes) == 4
+    retriever.k = 1
+    assert len(engine.query(QUESTION).source_nodes) == 1

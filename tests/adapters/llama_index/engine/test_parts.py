@@ -1,0 +1,219 @@
+"""`retrieve` and `synthesize` by themselves, and inside of engines that use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.indices.query.query_transform.base import BaseQueryTransform, HyDEQueryTransform
+from llama_index.core.prompts.mixin import PromptDictType
+from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers, ranked, stamped_node, texts
+from tests.adapters.llama_index.engine.conftest import (
+    QUESTION,
+    Model,
+    both_sides,
+    by_step,
+    engine_of,
+    every_method,
+    full_engine,
+    part_numbers,
+    parts,
+)
+
+BUNDLE = QueryBundle(QUESTION)
+
+
+def two_sources() -> list[NodeWithScore]:
+    """Nodes of two sources, those of the first one best."""
+    places = [("a", 2), ("b", 1), ("a", 0), ("b", 3), ("a", 1), ("b", 0), ("b", 2)]
+    return ranked(stamped_node(f"Part {number} of {source}.", number, source=source) for source, number in places)
+
+
+def unscored(nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+    return [NodeWithScore(node=scored.node) for scored in nodes]
+
+
+async def retrieved(engine: Any, is_async: bool, query: Any = BUNDLE) -> list[NodeWithScore]:
+    nodes: list[NodeWithScore] = await engine.aretrieve(query) if is_async else engine.retrieve(query)
+    return nodes
+
+
+async def synthesized(engine: Any, is_async: bool, nodes: Any, query: Any = BUNDLE, more: Any = None) -> Any:
+    if is_async:
+        return await engine.asynthesize(query, nodes, additional_source_nodes=more)
+    return engine.synthesize(query, nodes, additional_source_nodes=more)
+
+
+@both_sides
+async def test_retrieve_gives_the_nodes_in_order_without_a_call(is_async: bool):
+    model = Model()
+    engine = engine_of(model, 6, k=3)
+    assert numbers(await retrieved(engine, is_async)) == [3, 4, 5]
+    assert model.calls == []
+
+
+@both_sides
+@every_method
+async def test_the_parts_make_what_query_makes(method: str, is_async: bool):
+    whole, apart = Model(reply=by_step), Model(reply=by_step)
+    expected = full_engine(whole, method, max_concurrency=1).query(QUESTION)
+    engine = full_engine(apart, method, max_concurrency=1)
+    response = await synthesized(engine, is_async, await retrieved(engine, is_async))
+    assert str(response) == str(expected)
+    assert apart.prompts == whole.prompts
+    assert texts(response.source_nodes) == texts(expected.source_nodes)
+
+
+ASSEMBLIES: list[dict[str, Any]] = [
+    {},
+    {"k": 4},
+    {"token_budget": 80, "count_tokens": len},
+    {"stitch": True},
+    {"annotate": True},
+    {"order": "rank"},
+    {"order": "reverse_rank"},
+    {"order": "edges"},
+    {"order": "random", "seed": 3},
+    {"source_ranking": "best_first"},
+    {"source_ranking": "best_last"},
+    {"source_ranking": "score_sum"},
+    {"source_ranking": "name"},
+    {"on_missing_position": "first"},
+]
+
+
+@pytest.mark.parametrize("scored", [True, False], ids=["scored", "unscored"])
+@pytest.mark.parametrize("options", ASSEMBLIES, ids=str)
+@both_sides
+async def test_no_order_is_applied_twice(options: dict[str, Any], is_async: bool, scored: bool):
+    nodes = two_sources() if scored else unscored(two_sources())
+    whole, apart = Model(), Model()
+    all_of: dict[str, Any] = {"retriever": ListRetriever(nodes), "passage_tokens": 1_024} | options
+    engine_of(whole, **all_of).query(QUESTION)
+    engine = engine_of(apart, **all_of)
+    given = await retrieved(engine, is_async)
+    response = await synthesized(engine, is_async, given)
+    assert texts(response.source_nodes) == texts(given)
+    assert apart.prompts == whole.prompts
+
+
+@pytest.mark.parametrize("options", [{}, {"stitch": True}], ids=str)
+def test_sources_by_their_total_are_not_put_in_order_twice(options: dict[str, Any]):
+    # The first source has one good node, the second many: by their places in an ordered list it would look better.
+    places = [("a", 0), *(("b", number) for number in range(4)), *(("c", 2 * number) for number in range(6))]
+    nodes = unscored(
+        ranked(stamped_node(f"Part {number} of {source}.", number, source=source) for source, number in places)
+    )
+    engine = engine_of(Model(), retriever=ListRetriever(nodes), source_ranking="score_sum", **options)
+    given = engine.retrieve(BUNDLE)
+    assert texts(engine.synthesize(BUNDLE, given).source_nodes) == texts(given)
+
+
+@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.parametrize("missing", ["last", "first"])
+def test_nodes_without_a_position_stay_where_they_are(missing: str):
+    nodes = [*parts(3), NodeWithScore(node=TextNode(id_="x", text="Loose.", metadata={"file_name": "voyage"}), score=0)]
+    engine = engine_of(Model(), retriever=ListRetriever(nodes), on_missing_position=missing)
+    given = engine.retrieve(BUNDLE)
+    assert texts(engine.synthesize(BUNDLE, given).source_nodes) == texts(given)
+
+
+@both_sides
+async def test_nothing_is_cut_from_what_was_retrieved_elsewhere(is_async: bool):
+    model = Model()
+    engine = engine_of(model, k=2, token_budget=20, count_tokens=len)
+    response = await synthesized(engine, is_async, parts(6))
+    assert numbers(response.source_nodes) == [0, 1, 2, 3, 4, 5]
+    assert part_numbers(model.prompts[0]) == [0, 1, 2, 3, 4, 5]
+
+
+@both_sides
+async def test_further_source_nodes_stand_behind(is_async: bool):
+    further = ranked([stamped_node("Elsewhere.", 0, source="z")])
+    model = Model()
+    response = await synthesized(engine_of(model), is_async, parts(2), more=further)
+    assert [node.node_id for node in response.source_nodes] == ["voyage-0", "voyage-1", "z-0"]
+    assert response.source_nodes[-1] is further[0]
+    assert "Elsewhere." not in model.prompts[0]
+
+
+@both_sides
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_plain_question_is_taken_as_the_built_in_engine_does(is_async: bool, streaming: bool):
+    nodes = parts(2)
+    theirs = RetrieverQueryEngine.from_args(ListRetriever(nodes), llm=Model(), streaming=streaming)
+    ours = engine_of(Model(), retriever=ListRetriever(nodes), streaming=streaming)
+    assert len(await retrieved(theirs, is_async, QUESTION)) == len(await retrieved(ours, is_async, QUESTION)) == 2
+    expected = await synthesized(theirs, is_async, nodes, QUESTION)
+    assert type(await synthesized(ours, is_async, nodes, QUESTION)) is type(expected)
+
+
+@both_sides
+async def test_synthesize_streams_too(is_async: bool):
+    response: Any = await synthesized(engine_of(Model(), streaming=True), is_async, parts(2))
+    assert isinstance(response, AsyncStreamingResponse if is_async else StreamingResponse)
+    answered: Any = response.get_response()
+    whole = await answered if is_async else answered
+    assert whole.response == "An answer."
+
+
+@both_sides
+async def test_synthesize_of_no_nodes_costs_no_call(is_async: bool):
+    model = Model()
+    response = await synthesized(engine_of(model), is_async, [])
+    assert (response.response, model.calls) == ("No passages were found for this question.", [])
+
+
+class Shouting(BaseQueryTransform):
+    def _get_prompts(self) -> PromptDictType:
+        return {}
+
+    def _update_prompts(self, prompts: PromptDictType) -> None: ...
+
+    def _run(self, query_bundle: QueryBundle, metadata: Any) -> QueryBundle:
+        return QueryBundle(query_bundle.query_str.upper(), custom_embedding_strs=["x"])
+
+
+@both_sides
+async def test_behind_a_query_transform(is_async: bool):
+    model = Model()
+    inner: Any = engine_of(model)
+    engine = TransformQueryEngine(inner, Shouting())
+    response = await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
+    assert str(response) == "An answer."
+    assert model.prompts[0].endswith(f"Q: {QUESTION.upper()}")
+    assert inner.retriever.questions[0].custom_embedding_strs == ["x"]
+
+
+@both_sides
+async def test_the_parts_behind_a_query_transform(is_async: bool):
+    engine: Any = TransformQueryEngine(engine_of(Model(), 5), Shouting())
+    nodes = engine.retrieve(BUNDLE)
+    assert numbers(nodes) == [0, 1, 2, 3, 4]
+    response = await synthesized(engine, is_async, nodes)
+    assert numbers(response.source_nodes) == [0, 1, 2, 3, 4]
+
+
+def test_behind_hyde():
+    model = Model(reply=lambda prompt: "A voyage." if "Question:" in prompt else "An answer.")
+    engine: Any = engine_of(model)
+    response = TransformQueryEngine(engine, HyDEQueryTransform(llm=Model())).query(QUESTION)
+    assert str(response) == "An answer."
+    assert engine.retriever.questions[0].custom_embedding_strs == ["An answer.", QUESTION]
+
+
+def test_over_a_vector_index():
+    from llama_index.core import VectorStoreIndex
+
+    nodes = [scored.node for scored in parts(8)]
+    index = VectorStoreIndex(nodes, embed_model=HashedWords())
+    model = Model()
+    engine = engine_of(model, retriever=index.as_retriever(similarity_top_k=5), passage_tokens=1_024)
+    found = numbers(engine.query("What of the number 6?").source_nodes)
+    assert found == sorted(found)
+    assert part_numbers(model.prompts[0]) == found
+    assert len(found) == 5

@@ -1,0 +1,296 @@
+"""Responses have the types and the shapes of those of LlamaIndex's own engine."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from llama_index.core import Settings
+from llama_index.core.base.response.schema import (
+    AsyncStreamingResponse,
+    PydanticResponse,
+    Response,
+    StreamingResponse,
+)
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from pydantic import BaseModel
+
+from oprag import ModelError, Passage
+from oprag.llama_index import OrderPreservingQueryEngine
+from oprag.methods import MethodOptions
+from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked, stamped_node
+from tests.adapters.llama_index.engine.conftest import (
+    QUESTION,
+    WAYS,
+    Model,
+    both_models,
+    both_sides,
+    engine_of,
+    every_method,
+    every_way,
+    full_engine,
+    part_numbers,
+    parts,
+    respond,
+    run,
+)
+
+EMPTY = MethodOptions().empty_answer
+
+
+class Reply(BaseModel):
+    verdict: str
+    why: str
+
+
+def built_in(model: Any, nodes: list[NodeWithScore], *, streaming: bool = False) -> RetrieverQueryEngine:
+    return RetrieverQueryEngine.from_args(ListRetriever(nodes), llm=model, streaming=streaming)
+
+
+async def both(way: str, nodes: list[NodeWithScore], **options: Any) -> tuple[Any, Any]:
+    """The response of the built-in engine, and ours."""
+    streaming = way in {"stream", "astream"}
+    theirs = built_in(Model(), nodes, streaming=streaming)
+    ours = engine_of(Model(), retriever=ListRetriever(nodes), streaming=streaming, **options)
+    if way in {"query", "stream"}:
+        return theirs.query(QUESTION), ours.query(QUESTION)
+    return await theirs.aquery(QUESTION), await ours.aquery(QUESTION)
+
+
+@every_way
+@pytest.mark.parametrize("count", [0, 1, 5])
+async def test_the_types_are_those_of_the_built_in_engine(way: str, count: int):
+    theirs, ours = await both(way, parts(count))
+    assert type(ours) is type(theirs)
+    assert {name for name in vars(ours) if not name.startswith("_")} == {
+        name for name in vars(theirs) if not name.startswith("_")
+    }
+
+
+@every_method
+@pytest.mark.parametrize(
+    ("way", "kind"),
+    list(zip(WAYS, [Response, Response, StreamingResponse, AsyncStreamingResponse], strict=True)),
+)
+async def test_every_method_gives_these_types(method: str, way: str, kind: type[Any]):
+    _, response = await run(full_engine(Model(), method), way)
+    assert type(response) is kind
+
+
+@every_way
+async def test_source_nodes_are_the_same_objects_in_the_order_of_the_context(way: str):
+    nodes = parts(5)
+    theirs, ours = await both(way, nodes)
+    assert numbers(theirs.source_nodes) == [4, 3, 2, 1, 0]
+    assert numbers(ours.source_nodes) == [0, 1, 2, 3, 4]
+    assert {id(node) for node in ours.source_nodes} == {id(node) for node in nodes}
+    assert {id(node.node) for node in ours.source_nodes} == {id(node.node) for node in nodes}
+    assert [node.score for node in ours.source_nodes] == [node.score for node in reversed(theirs.source_nodes)]
+
+
+@every_way
+async def test_metadata_holds_that_of_every_node_and_something_of_the_answer(way: str):
+    theirs, ours = await both(way, parts(3))
+    if way == "stream":
+        ours.get_response()
+    elif way == "astream":
+        await ours.get_response()
+    about = ours.metadata.pop("oprag")
+    assert ours.metadata == theirs.metadata
+    assert about["method"] == "stuff"
+    assert about["calls"] == 1
+    assert about["usage"]["estimated"] is True
+    assert about["usage"]["input_tokens"] > 0
+
+
+@every_way
+async def test_source_nodes_are_known_before_the_answer_is_written(way: str):
+    if way in {"query", "aquery"}:
+        return
+    response = await respond(engine_of(Model()), way)
+    assert numbers(response.source_nodes) == [0, 1, 2, 3]
+    assert set(response.metadata) == {"voyage-0", "voyage-1", "voyage-2", "voyage-3"}
+
+
+async def test_a_stream_becomes_a_whole_response():
+    response: Any = engine_of(Model(), streaming=True).query(QUESTION)
+    assert str(response) == "An answer."
+    whole = response.get_response()
+    assert (whole.response, numbers(whole.source_nodes)) == ("An answer.", [0, 1, 2, 3])
+    response = await engine_of(Model(), streaming=True).aquery(QUESTION)
+    whole = await response.get_response()
+    assert (whole.response, numbers(whole.source_nodes)) == ("An answer.", [0, 1, 2, 3])
+    assert [piece async for piece in response.async_response_gen()] == ["An answer."]
+
+
+async def test_a_stream_prints(capsys: pytest.CaptureFixture[str]):
+    response: Any = engine_of(Model(), streaming=True).query(QUESTION)
+    response.print_response_stream()
+    assert capsys.readouterr().out == "An answer."
+    response = await engine_of(Model(), streaming=True).aquery(QUESTION)
+    await response.print_response_stream()
+    assert capsys.readouterr().out.strip() == "An answer."
+
+
+def test_formatted_sources():
+    sources = engine_of(Model()).query(QUESTION).get_formatted_sources()
+    assert part_numbers(sources) == [0, 1, 2, 3]
+
+
+@every_way
+@every_method
+async def test_nothing_retrieved_costs_no_call(method: str, way: str):
+    model = Model()
+    text, response = await run(full_engine(model, method, retriever=ListRetriever([])), way)
+    assert (text, response.source_nodes, model.calls) == (EMPTY, [], [])
+    text, _ = await run(full_engine(model, method, retriever=ListRetriever([]), empty_answer="Nope."), way)
+    assert (text, model.calls) == ("Nope.", [])
+
+
+@every_way
+async def test_nodes_of_white_space_are_nothing_to_read(way: str):
+    model = Model()
+    blank = ListRetriever(ranked([TextNode(text=" \n", metadata={"file_name": "a"})]))
+    assert (await run(engine_of(model, retriever=blank), way))[0] == EMPTY
+    assert model.calls == []
+
+
+@both_sides
+@both_models
+async def test_a_structured_model_gives_an_object(is_async: bool, chats: bool):
+    inner = Model(chats=chats, reply=lambda prompt: '{"verdict": "yes", "why": "Part 2 says so."}')
+    engine = engine_of(inner.as_structured_llm(Reply), prompts={})
+    response: Any = await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
+    assert type(response) is PydanticResponse
+    assert response.response == Reply(verdict="yes", why="Part 2 says so.")
+    assert response.verdict == "yes"
+    assert numbers(response.source_nodes) == [0, 1, 2, 3]
+    assert part_numbers(inner.prompts[0]) == [0, 1, 2, 3]
+
+
+@both_sides
+@pytest.mark.parametrize("method", ["refine", "map_reduce", "long_context"])
+async def test_the_last_call_of_other_methods_gives_the_object(method: str, is_async: bool):
+    inner = Model(reply=lambda prompt: '{"verdict": "yes", "why": "Why?"}')
+    engine = full_engine(inner.as_structured_llm(Reply), method)
+    response: Any = await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
+    assert response.response == Reply(verdict="yes", why="Why?")
+
+
+@pytest.mark.parametrize("method", ["map_rerank", "step_down", "reciprocal", "self_route"])
+def test_a_method_that_reads_replies_refuses_objects_before_anything_is_spent(method: str):
+    inner = Model(reply=lambda prompt: '{"verdict": "yes", "why": "Why?"}')
+    with pytest.raises(ValueError, match="gives objects"):
+        full_engine(inner.as_structured_llm(Reply), method)
+    engine: Any = full_engine(inner.as_structured_llm(Reply), "stuff")
+    with pytest.raises(ValueError, match="gives objects"):
+        engine.compare(QUESTION, ["stuff", method])
+    assert inner.prompts == []
+
+
+def test_the_answer_has_the_object_and_its_text():
+    inner = Model(reply=lambda prompt: '{"verdict": "no", "why": "{braces}"}')
+    answer = engine_of(inner.as_structured_llm(Reply)).answer("Is {it} so?")
+    assert answer.parsed == Reply(verdict="no", why="{braces}")
+    assert Reply.model_validate_json(answer.text) == answer.parsed
+    assert "Is {it} so?" in inner.prompts[0]
+
+
+@both_sides
+async def test_an_object_that_cannot_be_read_is_a_failed_call(is_async: bool):
+    engine = engine_of(Model(reply=lambda prompt: "no JSON").as_structured_llm(Reply))
+    with pytest.raises(ModelError, match="'answer' failed"):
+        await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
+
+
+@both_sides
+@both_models
+async def test_a_structured_model_cannot_be_made_to_stream_nonsense(is_async: bool, chats: bool):
+    """Few structured models stream; where one does not, the object comes whole."""
+    inner = Model(chats=chats, reply=lambda prompt: '{"verdict": "yes", "why": "Part 2 says so."}')
+    engine = engine_of(inner.as_structured_llm(Reply), streaming=True)
+    response: Any = await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
+    pieces = [piece async for piece in response.response_gen] if is_async else list(response.response_gen)
+    assert Reply.model_validate_json("".join(pieces)) == Reply(verdict="yes", why="Part 2 says so.")
+
+
+def test_the_model_of_the_settings_is_the_default(monkeypatch: pytest.MonkeyPatch):
+    model = Model()
+    monkeypatch.setattr(Settings, "_llm", model)
+    assert OrderPreservingQueryEngine(retriever=ListRetriever(parts(2))).llm is model
+    engine = OrderPreservingQueryEngine(llm=None, retriever=ListRetriever(parts(2)), node_postprocessors=None)
+    assert str(engine.query(QUESTION)) == "An answer."
+    assert len(model.calls) == 1
+
+
+@every_way
+async def test_a_query_with_a_vector_is_searched_for_with_it(way: str):
+    engine: Any = engine_of(Model())
+    bundle = QueryBundle(QUESTION, custom_embedding_strs=["a", "b"], embedding=[0.5, 0.5])
+    await run(engine, way, bundle)
+    assert engine.retriever.questions == [bundle]
+    assert engine.retriever.questions[0].embedding == [0.5, 0.5]
+
+
+@every_way
+async def test_nodes_can_be_given_back_as_whole_passages(way: str):
+    text = "one two three four five six"
+    nodes = [
+        TextNode(text=text[start:end], start_char_idx=start, end_char_idx=end, metadata={"file_name": "a"})
+        for start, end in ((8, 19), (0, 8), (19, 27))
+    ]
+    model = Model()
+    engine = engine_of(model, retriever=ListRetriever(ranked(nodes)), stitch=True, passage_tokens=1_024)
+    _, response = await run(engine, way)
+    assert [node.text for node in response.source_nodes] == [text]
+    assert text in model.prompts[0]
+
+
+@every_way
+async def test_copies_say_how_they_were_placed(way: str):
+    engine: Any = engine_of(Model(), annotate=True)
+    _, response = await run(engine, way)
+    given = {id(node.node) for node in engine.retriever.nodes}
+    assert all(id(node.node) not in given for node in response.source_nodes)
+    assert [node.node.metadata["oprag"]["rank"] for node in response.source_nodes] == [3, 2, 1, 0]
+
+
+@every_way
+async def test_source_nodes_of_all_questions_each_once(way: str):
+    model = Model(reply=lambda prompt: "Who was it?\nWhere was it?" if prompt.startswith("VARIANTS") else "He.")
+    _, response = await run(full_engine(model, "step_down"), way)
+    assert numbers(response.source_nodes) == [0, 1, 2, 3]
+
+
+async def test_passages_of_an_answer_lead_to_the_nodes():
+    nodes = ranked(stamped_node(f"Part {number} of voyage.", number, source="voyage") for number in (8, 4, 0))
+    engine = engine_of(Model(reply=lambda prompt: "So it is [2]."), retriever=ListRetriever(nodes), cite=True)
+    answer = engine.answer(QUESTION)
+    (citation,) = answer.citations
+    assert isinstance(citation.passage, Passage)
+    assert citation.passage.chunks[0].origin is nodes[1]
+    assert citation.source == "voyage"
+
+
+@every_way
+@both_models
+async def test_the_metadata_of_a_response_say_what_is_cited(way: str, chats: bool):
+    engine = engine_of(Model(chats=chats, reply=lambda prompt: "He sailed [3], twice [1, 3]. [9]"), cite=True)
+    text, response = await run(engine, way)
+    cited = response.metadata["oprag"]["citations"]
+    assert [one["number"] for one in cited] == [3, 1, 3]
+    assert [text[one["start"] : one["end"]] for one in cited] == ["[3]", "[1, 3]", "[1, 3]"]
+    assert [one["text"] for one in cited] == [f"Part {number} of voyage." for number in (2, 0, 2)]
+    assert [one["source"] for one in cited] == ["voyage"] * 3
+    by_id = {scored.node.node_id: scored for scored in response.source_nodes}
+    assert [numbers([by_id[node_id] for node_id in one["ids"]]) for one in cited] == [[2], [0], [2]]
+    assert json.loads(json.dumps(cited)) == cited
+    assert cited == engine.answer(QUESTION).to_dict()["citations"]
+
+
+@every_way
+async def test_without_numbers_nothing_is_cited(way: str):
+    _, response = await run(engine_of(Model(reply=lambda prompt: "He sailed [3].")), way)
+    assert "citations" not in response.metadata["oprag"]

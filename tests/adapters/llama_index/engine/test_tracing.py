@@ -1,0 +1,297 @@
+"""Events, spans and the older callbacks, as LlamaIndex's own engine fires them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from llama_index.core.callbacks import CallbackManager, CBEventType
+from llama_index.core.callbacks.schema import EventPayload
+from llama_index.core.instrumentation.events.llm import (
+    LLMChatEndEvent,
+    LLMChatStartEvent,
+    LLMCompletionStartEvent,
+)
+from llama_index.core.instrumentation.events.query import QueryEndEvent, QueryStartEvent
+from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
+from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.schema import QueryBundle
+
+from oprag import ModelError
+from tests.adapters.llama_index.conftest import Events, ListRetriever, Spans
+from tests.adapters.llama_index.engine.conftest import (
+    METHODS,
+    QUESTION,
+    Handler,
+    Model,
+    answered,
+    both_models,
+    both_sides,
+    by_step,
+    engine_of,
+    every_way,
+    full_engine,
+    parts,
+    respond,
+    run,
+)
+from tests.meeting import Meeting
+
+ENGINE = "OrderPreservingQueryEngine"
+# How often the model is called for four passages.
+CALLS = dict(zip(METHODS, [1, 4, 5, 4, 4, 4, 1, 2], strict=True))
+
+
+def ancestors(spans: Spans, name: str) -> list[str]:
+    """The spans around this one, the nearest first."""
+    parents = dict(spans.seen)
+    found: list[str] = []
+    while (parent := parents[name]) is not None:
+        found.append(parent)
+        name = parent
+    return found
+
+
+def kinds(events: Events) -> list[type[Any]]:
+    """The types of the events but for the pieces of streams."""
+    return [type(event) for event in events.seen if "InProgress" not in type(event).__name__]
+
+
+async def consumed(response: Any, way: str) -> None:
+    if way == "stream":
+        list(response.response_gen)
+    elif way == "astream":
+        _ = [piece async for piece in response.response_gen]
+
+
+@every_way
+@both_models
+async def test_the_events_are_those_of_the_built_in_engine(way: str, chats: bool, events: Events):
+    streaming = way in {"stream", "astream"}
+    built_in = RetrieverQueryEngine.from_args(ListRetriever(parts()), llm=Model(chats=chats), streaming=streaming)
+    theirs = await built_in.aquery(QUESTION) if way in {"aquery", "astream"} else built_in.query(QUESTION)
+    await consumed(theirs, way)
+    # The built-in engine has a synthesizer, and predicts by way of a template, of which it tells too.
+    expected = [kind for kind in kinds(events) if not kind.__name__.startswith(("LLMPredict", "GetResponse"))]
+    events.seen.clear()
+    await consumed(await respond(engine_of(Model(chats=chats)), way), way)
+    assert Counter(kinds(events)) == Counter(expected)
+    if streaming:
+        # The built-in engine makes the call when the first piece is asked for, ours when the query is made.
+        assert [kind for kind in kinds(events) if "LLM" not in kind.__name__] == [
+            kind for kind in expected if "LLM" not in kind.__name__
+        ]
+    else:
+        assert kinds(events) == expected
+
+
+@every_way
+async def test_what_the_events_hold(way: str, events: Events):
+    engine = engine_of(Model())
+    response = await respond(engine, way, QueryBundle(QUESTION, embedding=[1.0]))
+    await consumed(response, way)
+    found = {type(event): event for event in events.seen}
+    for kind in (
+        QueryStartEvent,
+        QueryEndEvent,
+        RetrievalStartEvent,
+        RetrievalEndEvent,
+        SynthesizeStartEvent,
+        SynthesizeEndEvent,
+    ):
+        query: Any = getattr(found[kind], "query", None) or getattr(found[kind], "str_or_query_bundle", None)
+        assert query.query_str == QUESTION, kind
+    ended: Any = found[SynthesizeEndEvent]
+    assert ended.response is response
+    last: Any = found[QueryEndEvent]
+    assert last.response is response
+    assert len(found[RetrievalEndEvent].nodes) == 4  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@every_way
+async def test_every_call_is_told_of(method: str, way: str, events: Events):
+    model = Model(reply=by_step)
+    await run(full_engine(model, method), way)
+    count = Counter(kinds(events))
+    assert count[LLMChatStartEvent] == count[LLMChatEndEvent] == CALLS[method] == len(model.calls)
+    for kind in (QueryStartEvent, QueryEndEvent, SynthesizeStartEvent, SynthesizeEndEvent):
+        assert count[kind] == 1
+    assert count[RetrievalStartEvent] == (3 if method in {"step_down", "reciprocal"} else 1)
+
+
+@both_sides
+async def test_retrieval_ends_before_synthesis_begins(is_async: bool, events: Events):
+    await run(engine_of(Model()), "aquery" if is_async else "query")
+    assert kinds(events) == [
+        QueryStartEvent,
+        RetrievalStartEvent,
+        RetrievalEndEvent,
+        SynthesizeStartEvent,
+        LLMChatStartEvent,
+        LLMChatEndEvent,
+        SynthesizeEndEvent,
+        QueryEndEvent,
+    ]
+
+
+@both_sides
+async def test_calls_at_the_same_time_have_the_query_as_their_parent(is_async: bool, spans: Spans, events: Events):
+    model = Model(meeting=Meeting(8))
+    engine = engine_of(model, 8, method="map_reduce", max_concurrency=8)
+    await run(engine, "aquery" if is_async else "query")
+    assert model.peak == 8
+    prefix = "a" if is_async else ""
+    calls = [parent for name, parent in spans.seen if name == f"Model.{prefix}chat"]
+    assert len(calls) == 9
+    assert len(set(calls)) == 1
+    assert ancestors(spans, f"Model.{prefix}chat")[-2:] == [f"{ENGINE}._{prefix}query", f"{ENGINE}.{prefix}query"]
+    assert spans.open_spans == {}
+    starts = [event.span_id for event in events.seen if isinstance(event, LLMChatStartEvent)]
+    assert len(set(starts)) == 9
+    assert all(str(span_id).startswith(f"Model.{prefix}chat") for span_id in starts)
+
+
+@both_sides
+async def test_retrievals_at_the_same_time_have_the_query_as_their_parent(is_async: bool, spans: Spans):
+    await run(full_engine(Model(reply=by_step), "step_down"), "aquery" if is_async else "query")
+    prefix = "a" if is_async else ""
+    parents = [parent for name, parent in spans.seen if name.endswith(f".{prefix}retrieve")]
+    assert parents == [f"{ENGINE}._{prefix}query"] * 3
+
+
+@every_way
+async def test_a_call_of_a_stream_is_a_child_of_the_query(way: str, spans: Spans):
+    await run(engine_of(Model(), method="refine"), way)
+    calls = [name for name, _ in spans.seen if name.startswith("Model.")]
+    prefix = "a" if way in {"aquery", "astream"} else ""
+    assert len(calls) == 4
+    assert calls[-1] == f"Model.{prefix}{'stream_' if 'stream' in way else ''}chat"
+    for name in calls:
+        assert ancestors(spans, name)[-2:] == [f"{ENGINE}._{prefix}query", f"{ENGINE}.{prefix}query"]
+    assert spans.open_spans == {}
+
+
+@both_sides
+async def test_the_parts_have_spans_too(is_async: bool, spans: Spans):
+    """As the synthesizer of the built-in engine has one."""
+    engine = engine_of(Model())
+    bundle = QueryBundle(QUESTION)
+    if is_async:
+        await engine.asynthesize(bundle, parts())
+    else:
+        engine.synthesize(bundle, parts())
+    assert ancestors(spans, "Model.achat" if is_async else "Model.chat")
+
+
+@pytest.mark.parametrize("name", ["answer", "compare"])
+@both_sides
+async def test_calls_of_a_rich_answer_have_it_as_their_parent(name: str, is_async: bool, spans: Spans):
+    engine = engine_of(Model(), method="map_reduce")
+    if name == "answer":
+        await answered(engine, is_async)
+    elif is_async:
+        await engine.acompare(QUESTION, ["map_reduce"])
+    else:
+        engine.compare(QUESTION, ["map_reduce"])
+    prefix = "a" if is_async else ""
+    assert {parent for child, parent in spans.seen if child.startswith("Model.")} == {f"{ENGINE}.{prefix}{name}"}
+    assert spans.open_spans == {}
+
+
+@both_sides
+async def test_a_failure_leaves_no_span_open(is_async: bool, spans: Spans):
+    engine = engine_of(Model(error=lambda number: ValueError("no")), method="map_reduce")
+    with pytest.raises(ModelError):
+        await run(engine, "aquery" if is_async else "query")
+    assert spans.open_spans == {}
+
+
+def managed(**options: Any) -> tuple[Any, Handler]:
+    """An engine whose model and retriever tell the same handler."""
+    handler = Handler()
+    manager = CallbackManager([handler])
+    model = Model(reply=by_step, callback_manager=manager)
+    retriever = ListRetriever(parts(), callback_manager=manager)
+    return full_engine(model, retriever=retriever, callback_manager=manager, **options), handler
+
+
+@every_way
+@both_models
+async def test_callbacks_are_those_of_the_built_in_engine(way: str, chats: bool):
+    streaming = way in {"stream", "astream"}
+    handler = Handler()
+    manager = CallbackManager([handler])
+    model = Model(callback_manager=manager, chats=chats)
+    retriever = ListRetriever(parts(), callback_manager=manager)
+    synthesizer = get_response_synthesizer(llm=model, callback_manager=manager, streaming=streaming)
+    built_in = RetrieverQueryEngine(retriever, response_synthesizer=synthesizer, callback_manager=manager)
+    theirs = await built_in.aquery(QUESTION) if way in {"aquery", "astream"} else built_in.query(QUESTION)
+    await consumed(theirs, way)
+    engine, ours = managed(method="stuff")
+    engine.llm.chats = chats
+    await run(engine, way)
+    repacking = {CBEventType.TEMPLATING, CBEventType.CHUNKING}
+    assert [kind for kind, _ in ours.started] == [kind for kind, _ in handler.started if kind not in repacking]
+    assert sorted(ours.ended) == sorted(kind for kind in handler.ended if kind not in repacking)
+    assert ours.started == [
+        (CBEventType.QUERY, None),
+        (CBEventType.RETRIEVE, CBEventType.QUERY),
+        (CBEventType.SYNTHESIZE, CBEventType.QUERY),
+        (CBEventType.LLM, CBEventType.SYNTHESIZE),
+    ]
+    assert ours.traces[0] == handler.traces[0] == "query"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@both_sides
+async def test_callbacks_of_every_call(method: str, is_async: bool):
+    engine, handler = managed(method=method, max_concurrency=8)
+    await run(engine, "aquery" if is_async else "query")
+    count = Counter(handler.started)
+    assert count[CBEventType.LLM, CBEventType.SYNTHESIZE] == CALLS[method]
+    assert sorted(handler.ended) == sorted(kind for kind, _ in handler.started)
+
+
+@every_way
+async def test_callbacks_get_the_response(way: str):
+    engine, handler = managed(method="stuff")
+    response = await respond(engine, way)
+    payloads = dict(handler.payloads)
+    assert payloads[CBEventType.QUERY][EventPayload.RESPONSE] is response
+    assert payloads[CBEventType.SYNTHESIZE][EventPayload.RESPONSE] is response
+    await consumed(response, way)
+
+
+@both_sides
+async def test_callbacks_are_told_of_a_failure(is_async: bool):
+    engine, handler = managed(method="stuff")
+    engine.llm.error = lambda number: TimeoutError("too slow")
+    with pytest.raises(ModelError):
+        await run(engine, "aquery" if is_async else "query")
+    payloads = dict(handler.payloads)
+    assert isinstance(payloads[CBEventType.LLM][EventPayload.EXCEPTION], TimeoutError)
+    assert isinstance(payloads[CBEventType.SYNTHESIZE][EventPayload.EXCEPTION], ModelError)
+    begun = [kind for kind, _ in handler.started if kind is not CBEventType.EXCEPTION]
+    assert sorted(handler.ended) == sorted(begun)
+
+
+def test_postprocessors_get_the_callbacks_of_the_engine():
+    first, second = SimilarityPostprocessor(), SimilarityPostprocessor()
+    manager = CallbackManager([])
+    built_in = RetrieverQueryEngine.from_args(
+        ListRetriever(parts()), llm=Model(), node_postprocessors=[first], callback_manager=manager
+    )
+    assert first.callback_manager is built_in.callback_manager
+    engine_of(Model(), node_postprocessors=[second], callback_manager=manager)
+    assert second.callback_manager is manager
+
+
+def test_completion_models_tell_of_completions(events: Events):
+    engine_of(Model(chats=False)).query(QUESTION)
+    (start,) = [event for event in events.seen if isinstance(event, LLMCompletionStartEvent)]
+    assert start.prompt.endswith(f"Q: {QUESTION}")

@@ -1,0 +1,221 @@
+"""The context window of a model: a ceiling for every prompt, with room for the reply and what the model adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from llama_index.core.base.llms.types import LLMMetadata
+from llama_index.core.prompts import PromptTemplate
+from llama_index.core.schema import NodeWithScore
+from pydantic import BaseModel
+
+from oprag import BudgetError, ModelError, SourceTooLongError
+from tests.adapters.llama_index.conftest import ListRetriever, ranked, stamped_node
+from tests.adapters.llama_index.engine.conftest import (
+    QUESTION,
+    SOURCE,
+    Model,
+    answered,
+    both_models,
+    both_sides,
+    by_step,
+    every_method,
+    every_way,
+    full_engine,
+    part_numbers,
+    run,
+)
+
+COUNT = 40
+
+
+class Windowed(Model):
+    """Says how much it can read and write."""
+
+    window: int = 200
+    replies: int = 30
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(is_chat_model=self.chats, context_window=self.window, num_output=self.replies)
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def found(size: int = 20) -> list[NodeWithScore]:
+    """Parts of one source of so many words each, with gaps between them, the last one ranked best."""
+    texts = [f"Part {number} of {SOURCE} " + "word " * (size - 4) for number in range(COUNT)]
+    return ranked(reversed([stamped_node(text, 2 * number, source=SOURCE) for number, text in enumerate(texts)]))
+
+
+def engine_with(model: Any, method: str = "stuff", size: int = 20, **options: Any) -> Any:
+    given = {"retriever": ListRetriever(found(size)), "passage_tokens": 50, "count_tokens": words} | options
+    return full_engine(model, method, **given)
+
+
+def longest(model: Model) -> int:
+    return max(words(text) for text in model.prompts)
+
+
+@every_method
+@every_way
+@both_models
+async def test_no_prompt_and_reply_is_longer_than_the_window(method: str, way: str, chats: bool):
+    """All of the context is 800 words; the system prompt, 25, and the reply, 30, take a part of the window."""
+    model = Windowed(chats=chats, reply=lambda prompt: by_step(prompt[prompt.index("/s>") + 3 :].strip()))
+    model.system_prompt = "Be brief. " * 12 + "</s>"
+    text, _ = await run(engine_with(model, method), way)
+    assert text
+    assert longest(model) <= 200 - 30
+    assert all(prompt.startswith("Be brief.") for prompt in model.prompts)
+
+
+@every_way
+@both_models
+async def test_the_nodes_are_those_that_were_read(way: str, chats: bool):
+    model = Windowed(chats=chats)
+    _, response = await run(engine_with(model), way)
+    kept = [number for scored in response.source_nodes for number in part_numbers(scored.text)]
+    assert kept == part_numbers(model.prompts[0]) == list(range(COUNT - len(kept), COUNT))
+    assert 3 < len(kept) < 10
+    (note,) = response.metadata["oprag"]["notes"]
+    assert note.startswith(f"{COUNT - len(kept)} retrieved chunks were left out, since they do not fit the model's")
+
+
+@both_sides
+async def test_the_reason_is_in_the_context(is_async: bool):
+    context = (await answered(engine_with(Windowed()), is_async)).context
+    assert {drop.reason for drop in context.dropped} == {"token_budget"}
+    assert all("the model's context window is 200 tokens" in drop.detail for drop in context.dropped)
+    assert "context window" in context.explain()
+
+
+def kept(**about: Any) -> int:
+    return len(engine_with(Windowed(**about)).answer(QUESTION).context.kept)
+
+
+def test_what_is_kept_for_the_reply_and_what_the_model_adds_count():
+    most = kept()
+    assert kept(replies=90) == most - 3
+    assert kept(system_prompt="word " * 60) == most - 3
+    assert kept(system_prompt="word " * 60, chats=False) == most - 3
+    assert kept(query_wrapper_prompt=PromptTemplate("word " * 60 + "{query_str}"), chats=False) == most - 3
+    assert kept(completion_to_prompt=lambda text: "word " * 60 + text, chats=False) == most - 3
+
+
+@pytest.mark.parametrize("replies", [-1, 0])
+def test_a_reply_without_a_limit_takes_what_llama_index_keeps_for_it(replies: int):
+    assert kept(window=500, replies=replies) == kept(window=500, replies=256)
+
+
+class Verdict(BaseModel):
+    name: str
+
+
+def test_the_schema_of_objects_counts():
+    about: dict[str, Any] = {"reply": lambda prompt: '{"name": "Ahab"}', "window": 400}
+    plain = engine_with(Windowed(**about)).answer(QUESTION)
+    engine = engine_with(Windowed(**about, system_prompt="word " * 60).as_structured_llm(Verdict))
+    structured = engine.answer(QUESTION)
+    assert structured.parsed == Verdict(name="Ahab")
+    assert len(structured.context.kept) < len(plain.context.kept) - 3
+
+
+@every_method
+def test_what_llama_index_says_of_a_model_that_says_nothing_is_no_window(method: str):
+    class Silent(Model):
+        @property
+        def metadata(self) -> LLMMetadata:
+            return LLMMetadata(is_chat_model=True)
+
+    models = Silent(reply=by_step), *(Windowed(reply=by_step, window=window) for window in (3_900, 0, -1))
+    for model in models:
+        answer = engine_with(model, method, size=200, max_concurrency=1, passage_tokens=1_024).answer(QUESTION)
+        assert len(answer.context.kept) == COUNT
+        assert model.prompts == models[0].prompts
+
+
+@pytest.mark.parametrize("replies", [200, 4_096])
+def test_a_reply_that_takes_the_whole_window_is_what_the_error_is_about(replies: int):
+    model = Windowed(replies=replies)
+    with pytest.raises(BudgetError, match="lower the model's maximum number of output tokens"):
+        engine_with(model).query(QUESTION)
+    assert model.calls == []
+
+
+@every_way
+async def test_a_model_that_does_not_know_itself_says_so_when_it_is_called(way: str):
+    class Unknown(Model):
+        @property
+        def metadata(self) -> LLMMetadata:
+            raise ValueError("unknown model 'x-1'")
+
+    with pytest.raises(ModelError, match="unknown model 'x-1'"):
+        await run(engine_with(Unknown()), way)
+
+
+@every_method
+@every_way
+async def test_what_cannot_fit_is_refused_before_the_call(method: str, way: str):
+    model = Windowed()
+    with pytest.raises(
+        BudgetError,
+        match=r"needs 4\d\d tokens, too many for the model's context window of 200 tokens \(30 kept for the reply\)",
+    ):
+        await run(engine_with(model, method), way, "Why? " * 400)
+    assert model.calls == []
+
+
+@every_way
+async def test_chunks_that_are_all_too_long_are_refused(way: str):
+    model = Windowed(window=100)
+    with pytest.raises(
+        BudgetError,
+        match=r"none of the 40 retrieved chunks fits: the model's context window of 100 tokens \(30 kept for the "
+        r"reply\) leaves \d\d beside the rest of the prompt, and the smallest chunk needs 100",
+    ):
+        await run(engine_with(model, size=100), way)
+    assert model.calls == []
+
+
+@both_sides
+async def test_nodes_that_were_retrieved_by_the_engine_fit(is_async: bool):
+    model = Windowed()
+    engine = engine_with(model)
+    nodes = await engine.aretrieve(QUESTION) if is_async else engine.retrieve(QUESTION)
+    response = await engine.asynthesize(QUESTION, nodes) if is_async else engine.synthesize(QUESTION, nodes)
+    assert part_numbers(model.prompts[0]) == [part_numbers(scored.text)[0] for scored in nodes]
+    assert [scored.node_id for scored in nodes] == [scored.node_id for scored in response.source_nodes]
+
+
+@both_sides
+async def test_given_nodes_are_never_cut(is_async: bool):
+    """A list in order does not say which of them are best."""
+    model = Windowed()
+    engine = engine_with(model)
+    with pytest.raises(BudgetError, match=r"needs 8\d\d tokens, too many for the model's context window of 200"):
+        await engine.asynthesize(QUESTION, found()) if is_async else engine.synthesize(QUESTION, found())
+    assert model.calls == []
+
+
+@pytest.mark.parametrize("method", ["long_context", "self_route"])
+@every_way
+async def test_whole_sources_have_the_window_as_their_budget(method: str, way: str):
+    source: dict[str, Any] = {"read_source": {SOURCE: "whole " * 500}}
+    with pytest.raises(SourceTooLongError, match="has 500 tokens, and the model's context window of 200 tokens"):
+        await run(engine_with(Windowed(reply=by_step), method, **source), way)
+    model = Windowed(reply=by_step)
+    await run(engine_with(model, method, overflow="truncate_middle", **source), way)
+    assert 120 < model.prompts[-1].count("whole") < 170
+
+
+@both_sides
+async def test_methods_that_are_compared_have_each_their_own_room(is_async: bool):
+    engine = engine_with(Windowed(reply=by_step))
+    methods = ["stuff", "map_reduce"]
+    stuff, mapped = await engine.acompare(QUESTION, methods) if is_async else engine.compare(QUESTION, methods)
+    assert len(stuff.context.kept) < 10
+    assert len(mapped.context.kept) == COUNT

@@ -1,0 +1,147 @@
+"""Async: the same answers as sync, with spans of its own, and without a thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from oprag import BudgetError, Context, QueryError
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
+from tests.adapters.llama_index.conftest import ListRetriever, Spans, numbered, numbers
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"k": 2},
+    {"token_budget": 70, "count_tokens": len},
+    {"stitch": True},
+    {"annotate": True},
+    {"order": "random", "seed": 4},
+]
+
+
+class AsyncRetriever(BaseRetriever):
+    """Has no sync side at all."""
+
+    def __init__(self, nodes: list[NodeWithScore]) -> None:
+        self.nodes = nodes
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        raise AssertionError("sync call inside of an async one")
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return list(self.nodes)
+
+
+def _plain(nodes: list[NodeWithScore]) -> list[dict[str, Any]]:
+    return [scored.to_dict() for scored in nodes]
+
+
+def _plain_context(context: Context) -> dict[str, Any]:
+    return context.to_dict()
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+async def test_postprocessor_parity(options: dict[str, Any]):
+    postprocessor, given = OrderPreservingPostprocessor(**options), numbered([7, 2, 9, 0])
+    for question in ({}, {"query_str": "why?"}, {"query_bundle": QueryBundle("why?")}):
+        waited_for = await postprocessor.apostprocess_nodes(given, **question)
+        assert _plain(waited_for) == _plain(postprocessor.postprocess_nodes(given, **question))
+
+
+async def test_postprocessor_gives_the_same_objects():
+    given = numbered([7, 2])
+    assert [id(scored) for scored in await OrderPreservingPostprocessor().apostprocess_nodes(given)] == [
+        id(given[1]),
+        id(given[0]),
+    ]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+async def test_retriever_parity(options: dict[str, Any]):
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2, 9, 0])), **options)
+    assert _plain(await retriever.aretrieve("why?")) == _plain(retriever.retrieve("why?"))
+    assert _plain_context(await retriever.aget_context("why?")) == _plain_context(retriever.get_context("why?"))
+
+
+def test_every_public_method_of_ours_has_its_sibling():
+    for component in (OrderPreservingPostprocessor, OrderPreservingRetriever):
+        names = {name for name in dir(component) if not name.startswith("_")}
+        waiting = {name[1:] for name in names if name.startswith("a") and name[1:] in names}
+        calls = {"postprocess_nodes"} if component is OrderPreservingPostprocessor else {"retrieve", "get_context"}
+        assert calls <= waiting
+
+
+async def test_async_calls_no_sync_retriever():
+    retriever = OrderPreservingRetriever(retriever=AsyncRetriever(numbered([7, 2])))
+    assert numbers(await retriever.aretrieve("why?")) == [2, 7]
+    assert len((await retriever.aget_context("why?")).kept) == 2
+
+
+@pytest.mark.parametrize("error", [BudgetError, QueryError])
+async def test_errors_are_the_same(error: type[Exception]):
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2])), token_budget=1)
+    question = " " if error is QueryError else "why?"
+    messages = set()
+    for call in (retriever.retrieve, retriever.get_context):
+        with pytest.raises(error) as caught:
+            call(question)
+        messages.add(str(caught.value))
+    for waiting in (retriever.aretrieve, retriever.aget_context):
+        with pytest.raises(error) as caught:
+            await waiting(question)
+        messages.add(str(caught.value))
+    assert len(messages) <= 2  # The text alone, and the text with what is shown of a node.
+
+
+async def test_there_is_no_thread():
+    threads: set[int] = set()
+
+    def counter(text: str) -> int:
+        threads.add(threading.get_ident())
+        return len(text)
+
+    options: dict[str, Any] = {"token_budget": 1000, "count_tokens": counter}
+    await OrderPreservingPostprocessor(**options).apostprocess_nodes(numbered([7, 2]))
+    await OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2])), **options).aretrieve("why?")
+    assert threads == {threading.get_ident()}
+
+
+async def test_postprocessor_has_a_span_sync_and_async(spans: Spans):
+    OrderPreservingPostprocessor().postprocess_nodes(numbered([1]))
+    assert spans.seen == [("OrderPreservingPostprocessor._postprocess_nodes", None)]
+    spans.seen.clear()
+    await OrderPreservingPostprocessor().apostprocess_nodes(numbered([1]))
+    assert spans.seen[0] == ("OrderPreservingPostprocessor._apostprocess_nodes", None)
+
+
+async def test_retriever_has_the_same_spans_sync_and_async(spans: Spans):
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([1])))
+    retriever.retrieve("why?")
+    assert ("OrderPreservingRetriever._retrieve", "OrderPreservingRetriever.retrieve") in spans.seen
+    assert ("ListRetriever.retrieve", "OrderPreservingRetriever._retrieve") in spans.seen
+    spans.seen.clear()
+    await retriever.aretrieve("why?")
+    assert ("OrderPreservingRetriever._aretrieve", "OrderPreservingRetriever.aretrieve") in spans.seen
+    assert ("ListRetriever.aretrieve", "OrderPreservingRetriever._aretrieve") in spans.seen
+
+
+async def test_a_failing_call_closes_its_span(spans: Spans):
+    postprocessor = OrderPreservingPostprocessor(token_budget=1)
+    with pytest.raises(BudgetError):
+        postprocessor.postprocess_nodes(numbered([1]))
+    with pytest.raises(BudgetError):
+        await postprocessor.apostprocess_nodes(numbered([1]))
+    assert len(spans.seen) >= 2
+    assert not spans.open_spans
+
+
+async def test_stamping_parity():
+    nodes = [scored.node for scored in numbered([4, 5], chunk_index=None)]
+    stamp: Callable[..., Any] = StampPositions()
+    assert [node.to_dict() for node in await StampPositions().acall(nodes)] == [node.to_dict() for node in stamp(nodes)]

@@ -1,0 +1,124 @@
+"""The embedding model where none is given: that of the index, else that of `Settings`, never a default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from llama_index.core import Settings, VectorStoreIndex
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import NodeWithScore, TextNode
+from pydantic import ValidationError
+
+from oprag import EmbeddingError
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from tests.adapters.llama_index.conftest import ListRetriever
+from tests.adapters.llama_index.test_thresholds import CountingModel
+
+QUESTION = "Where did the captain sail?"
+NODES = [
+    TextNode(text=text, metadata={"source": "book", "chunk_index": at})
+    for at, text in enumerate(("The captain did sail north.", "Cats purr when they sleep."))
+]
+FOUND = [NodeWithScore(node=node) for node in NODES]
+THRESHOLD = {"similarity_threshold": 0.1}
+
+
+def postprocessor(**options: Any) -> Callable[[], Any]:
+    ours = OrderPreservingPostprocessor(**options)
+    return lambda: ours.postprocess_nodes(FOUND, query_str=QUESTION)
+
+
+def retriever(**options: Any) -> Callable[[], Any]:
+    ours = OrderPreservingRetriever(**{"retriever": ListRetriever(FOUND), **options})
+    return lambda: ours.retrieve(QUESTION)
+
+
+def engine(**options: Any) -> Callable[[], Any]:
+    ours = OrderPreservingQueryEngine(**{"llm": MockLLM(), "retriever": ListRetriever(FOUND), **options})
+    return lambda: ours.query(QUESTION)
+
+
+COSINE = {"method": "map_rerank", "rank_by": "cosine"}
+MAKERS = [
+    pytest.param(postprocessor, THRESHOLD, id="postprocessor"),
+    pytest.param(retriever, THRESHOLD, id="retriever"),
+    pytest.param(engine, THRESHOLD, id="engine"),
+    pytest.param(engine, {"method": "reciprocal"}, id="reciprocal"),
+    pytest.param(engine, COSINE, id="cosine"),
+]
+every_maker = pytest.mark.parametrize(("make", "options"), MAKERS)
+
+
+@pytest.fixture
+def model():
+    return CountingModel(model_name="of the index")
+
+
+@pytest.fixture
+def index(model):
+    made = VectorStoreIndex(NODES, embed_model=model)
+    model._inner.questions.clear()
+    return made
+
+
+@pytest.fixture
+def of_settings(monkeypatch):
+    model = CountingModel(model_name="of Settings")
+    monkeypatch.setattr(Settings, "_embed_model", model)
+    return model
+
+
+@every_maker
+def test_where_nothing_is_known_the_option_is_named_and_no_default_is_loaded(make, options, monkeypatch):
+    monkeypatch.setattr(Settings, "_embed_model", None)
+    with pytest.raises(ValidationError, match=r"(give|needs) embed_model="):
+        make(**options)
+    assert Settings._embed_model is None
+
+
+@every_maker
+def test_the_model_of_settings_is_used_where_no_index_is_known(make, options, of_settings):
+    make(**options)()
+    assert of_settings._inner.questions
+
+
+@every_maker
+def test_the_model_of_the_index_comes_before_that_of_settings(make, options, index, model, of_settings):
+    make(index=index, **options)()
+    assert model._inner.questions
+    assert of_settings._inner.questions == []
+
+
+@pytest.mark.parametrize(("make", "options"), MAKERS[1:])
+def test_the_index_of_a_wrapped_retriever_is_known(make, options, index, model, of_settings):
+    make(retriever=index.as_retriever(), **options)()
+    assert model._inner.questions
+    assert of_settings._inner.questions == []
+
+
+@every_maker
+def test_the_given_model_comes_first(make, options, index, model, of_settings):
+    given = CountingModel(model_name="given")
+    make(index=index, embed_model=given, **options)()
+    assert given._inner.questions
+    assert model._inner.questions == of_settings._inner.questions == []
+
+
+@pytest.mark.parametrize("options", [{"method": "reciprocal"}, COSINE], ids=["reciprocal", "cosine"])
+def test_methods_use_the_model_of_the_retriever_before_others(options, index, model, of_settings):
+    given = CountingModel(model_name="of the retriever")
+    engine(retriever=OrderPreservingRetriever(retriever=ListRetriever(FOUND), embed_model=given), **options)()
+    assert given._inner.questions
+    engine(retriever=OrderPreservingRetriever(retriever=index.as_retriever()), **options)()
+    assert model._inner.questions
+    assert of_settings._inner.questions == []
+
+
+@pytest.mark.parametrize("option", ["similarity_threshold", "redundancy_threshold"])
+def test_a_model_that_is_gone_at_the_question_is_an_error_that_names_the_option(option, of_settings, monkeypatch):
+    ask = retriever(**{option: 0.5})
+    monkeypatch.setattr(Settings, "_embed_model", None)
+    with pytest.raises(EmbeddingError, match="give embed_model="):
+        ask()

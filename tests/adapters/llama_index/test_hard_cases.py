@@ -1,0 +1,496 @@
+"""Positions as LlamaIndex's readers and parsers really leave them.
+
+What is measured is the order: 0 inverted pairs where the metadata can tell, and never a wrong order without a word.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.ingestion import IngestionPipeline, run_transformations
+from llama_index.core.node_parser import (
+    HierarchicalNodeParser,
+    LangchainNodeParser,
+    MarkdownNodeParser,
+    NodeParser,
+    SemanticSplitterNodeParser,
+    SentenceSplitter,
+    SentenceWindowNodeParser,
+    TokenTextSplitter,
+    get_leaf_nodes,
+)
+from llama_index.core.node_parser.node_utils import build_nodes_from_splits
+from llama_index.core.postprocessor import MetadataReplacementPostProcessor
+from llama_index.core.retrievers import AutoMergingRetriever, VectorIndexRetriever
+from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, NodeWithScore, TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
+
+from oprag import Chunk, PositionKind, PositionWarning, locate_positions
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
+from oprag.warn import forget
+from tests.adapters.llama_index.conftest import HashedWords, inversions, pdf_pages, places, prose, ranked
+
+DRAWS = 200
+
+
+class Outcome(NamedTuple):
+    """Of many random retrievals.
+
+    Attributes:
+        inverted: Inverted pairs in all of them.
+        kinds: How the positions were known.
+        silent: How often the order was wrong, and no warning was given.
+    """
+
+    inverted: int
+    kinds: set[PositionKind]
+    silent: int
+
+
+def _outcome(nodes: Sequence[BaseNode], k: int, *, draws: int = DRAWS) -> Outcome:
+    """The nodes come in the sequence of the source."""
+    rng = random.Random(k)
+    inverted = silent = 0
+    kinds: set[PositionKind] = set()
+    for _ in range(draws):
+        given = ranked(rng.sample(nodes, k))
+        # Each draw is a process of its own, which is warned once.
+        forget()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            context = OrderPreservingPostprocessor().get_context(given)
+        warned = any(issubclass(warning.category, PositionWarning) for warning in caught)
+        inverted += inversions(places(nodes, [chunk.origin for chunk in context.kept]))
+        silent += not warned and inversions(places(nodes, [chunk.origin for chunk in context.kept])) > 0
+        assert len(context.kept) == k
+        kinds |= {report.kind for report in context.sources}
+    return Outcome(inverted, kinds, silent)
+
+
+def _text(seed: int, sentences: int = 300) -> Document:
+    return Document(text=prose(random.Random(seed), sentences), metadata={"file_name": "book.txt"})
+
+
+# One document a page
+
+
+LABELS = ["i", "ii", "iii", "iv", *map(str, range(1, 19)), "A-1", "A-2"]
+
+
+@pytest.mark.parametrize("labels", [[str(page) for page in range(1, 25)], LABELS], ids=["numbers", "iv and A-1"])
+@pytest.mark.parametrize("split", [False, True], ids=["pages", "parts of pages"])
+def test_one_document_a_page_with_random_ids(labels: list[str], split: bool):
+    pages = pdf_pages(random.Random(1), labels)
+    nodes: list[BaseNode] = list(pages)
+    if split:
+        nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0, include_prev_next_rel=True)(pages)
+        assert len(nodes) > 24
+    outcome = _outcome(nodes, 16)
+    assert outcome == (0, {PositionKind.PAGE_OFFSET if split else PositionKind.PAGE}, 0)
+
+
+def _start(node: BaseNode) -> int:
+    assert isinstance(node, TextNode)
+    assert node.start_char_idx is not None
+    return node.start_char_idx
+
+
+def test_peers_keys_fail_on_such_pages():
+    """Why neither an offset nor (ref_doc_id, offset) nor the label as text will do."""
+    nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pdf_pages(random.Random(1), LABELS))
+    keys: list[Callable[[BaseNode], tuple[object, ...]]] = [
+        lambda node: (node.ref_doc_id, _start(node)),
+        lambda node: (node.metadata["page_label"], _start(node)),
+    ]
+    for key in keys:
+        ordered = sorted(nodes, key=key)
+        assert inversions(places(nodes, ranked(ordered))) > 0
+
+
+def test_pages_of_two_files_stay_apart():
+    pages = [*pdf_pages(random.Random(2), LABELS), *pdf_pages(random.Random(3), LABELS)]
+    for page in pages[len(LABELS) :]:
+        page.metadata["file_name"] = "other.pdf"
+    nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pages)
+    rng = random.Random(4)
+    for _ in range(50):
+        kept = OrderPreservingPostprocessor(source_ranking="name").postprocess_nodes(ranked(rng.sample(nodes, 30)))
+        names = [scored.node.metadata["file_name"] for scored in kept]
+        assert names == sorted(names)
+        files: dict[str, list[NodeWithScore]] = {}
+        for name, scored in zip(names, kept, strict=True):
+            files.setdefault(name, []).append(scored)
+        assert all(inversions(places(nodes, file)) == 0 for file in files.values())
+        assert len(files) == 2
+
+
+@pytest.mark.parametrize("k", [2, 4, 6, 16])
+def test_pages_stamped_one_by_one_are_never_wrong_silently(k: int):
+    """`index.insert(page)` and several workers run the transformations on a part of the file: each part begins at 0."""
+    pages = pdf_pages(random.Random(10), [str(page) for page in range(1, 25)], sentences=60)
+    split = SentenceSplitter(chunk_size=80, chunk_overlap=0)
+    nodes = [node for page in pages for node in StampPositions()(split([page]))]
+    assert _outcome(nodes, k).silent == 0
+
+
+@pytest.mark.parametrize("k", [2, 3, 8])
+@pytest.mark.parametrize("batch", [1, 8], ids=["insert", "batches"])
+@pytest.mark.parametrize("name", ["page_label", "page"])
+def test_pages_inserted_in_several_calls_are_in_the_order_of_the_pages(k: int, batch: int, name: str):
+    pages = pdf_pages(random.Random(10), [str(page) for page in range(1, 25)])
+    for page in pages:
+        page.metadata = {"file_name": "report.pdf", name: page.metadata["page_label"]}
+    index = VectorStoreIndex(
+        [],
+        embed_model=HashedWords(),
+        transformations=[SentenceSplitter(chunk_size=80, chunk_overlap=0), StampPositions()],
+    )
+    for first in range(0, len(pages), batch):
+        if batch == 1:
+            index.insert(pages[first])
+        else:
+            index.insert_nodes(run_transformations(pages[first : first + batch], index._transformations))
+    nodes = list(index.docstore.docs.values())
+    assert len(nodes) > 24
+    outcome = _outcome(nodes, k)
+    assert (outcome.inverted, outcome.silent) == (0, 0)
+    assert k < 8 or PositionKind.STAMPED not in outcome.kinds
+
+
+def test_labels_of_merged_files_are_never_wrong_silently():
+    """The labels restart, so they say nothing, with offsets or without."""
+    labels = [str(page) for _ in range(3) for page in range(1, 9)]
+    pages = pdf_pages(random.Random(11), labels)
+    nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pages)
+    outcome = _outcome(nodes, 30)
+    assert outcome.silent == 0
+    assert outcome.kinds <= {PositionKind.LINKS, PositionKind.NONE}
+    # A stamp of one call tells, whatever the labels are.
+    for k in (2, 8, 30):
+        assert _outcome(StampPositions()(nodes), k) == (0, {PositionKind.STAMPED}, 0)
+
+
+# Two stages
+
+
+def _sections(seed: int) -> Document:
+    rng = random.Random(seed)
+    sections = (
+        f"{'#' * rng.randint(1, 3)} Heading {number}\n\n{prose(rng, 8, first=8 * number)}" for number in range(20)
+    )
+    return Document(text="\n\n".join(sections), metadata={"file_name": "guide.md"})
+
+
+def _two_stages(document: Document) -> list[BaseNode]:
+    return SentenceSplitter(chunk_size=64, chunk_overlap=0)(MarkdownNodeParser()([document]))
+
+
+def test_two_stages_lose_most_offsets_and_next_links():
+    """What the cases below start from; if LlamaIndex mends this, they prove less."""
+    nodes = _two_stages(_sections(1))
+    lost = [node for node in nodes if isinstance(node, TextNode) and node.start_char_idx is None]
+    assert len(lost) > 0.7 * len(nodes)
+    assert all(NodeRelationship.NEXT not in node.relationships for node in nodes)
+
+
+@pytest.mark.parametrize("k", [4, 10, 16, 24, 30])
+def test_markdown_then_sentences_unstamped_is_never_wrong_silently(k: int):
+    outcome = _outcome(_two_stages(_sections(1)), k)
+    assert outcome.kinds <= {PositionKind.LINKS, PositionKind.OFFSET, PositionKind.NONE}
+    assert outcome.silent == 0
+
+
+@pytest.mark.parametrize("k", [4, 16, 30])
+def test_markdown_then_sentences_stamped(k: int):
+    assert _outcome(StampPositions()(_two_stages(_sections(1))), k) == (0, {PositionKind.STAMPED}, 0)
+
+
+@pytest.mark.parametrize("k", [2, 4, 8, 12])
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_sections_stamped_in_two_batches_are_never_wrong_silently(k: int, links: bool):
+    """A reader that makes one document a section, such as MarkdownReader, and a pipeline that runs in two batches."""
+    rng = random.Random(12)
+    sections = [
+        Document(text=f"Heading {number}\n\n{prose(rng, 8, first=8 * number)}", metadata={"file_path": "guide.md"})
+        for number in range(8)
+    ]
+    split = SentenceSplitter(chunk_size=64, chunk_overlap=0, include_prev_next_rel=links)
+    pipeline = IngestionPipeline(transformations=[split, StampPositions()], disable_cache=True)
+    nodes = [node for batch in (sections[:4], sections[4:]) for node in pipeline.run(documents=batch)]
+    assert len(nodes) == 16
+    outcome = _outcome(nodes, k)
+    assert outcome.silent == 0
+    assert k < 12 or PositionKind.STAMPED not in outcome.kinds
+    assert _outcome(pipeline.run(documents=sections), k) == (0, {PositionKind.STAMPED}, 0)
+
+
+def _located(nodes: Sequence[BaseNode], document: Document) -> list[BaseNode]:
+    """Nodes with the offsets that `locate_positions` finds in the original text."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PositionWarning)
+        chunks = OrderPreservingPostprocessor(order="rank").get_context(ranked(nodes)).kept
+    found = locate_positions(chunks, {document.metadata["file_name"]: document.text})
+    assert all(result.start is not None for result in found)
+    copies = [node.model_copy(update={"metadata": dict(node.metadata)}) for node in nodes]
+    by_id = {node.node_id: node for node in copies}
+    for result in found:
+        assert result.id is not None
+        by_id[result.id].metadata.update(result.metadata)
+    return copies
+
+
+@pytest.mark.parametrize("k", [4, 16, 30])
+def test_markdown_then_sentences_located(k: int):
+    document = _sections(1)
+    assert _outcome(_located(_two_stages(document), document), k) == (0, {PositionKind.OFFSET}, 0)
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+@pytest.mark.parametrize("k", [4, 16, 40])
+def test_nodes_split_again(k: int, links: bool):
+    document = _text(2)
+    twice = SentenceSplitter(chunk_size=64, chunk_overlap=0, include_prev_next_rel=links)
+    nodes = twice(SentenceSplitter(chunk_size=256, chunk_overlap=0, include_prev_next_rel=links)([document]))
+    assert _outcome(nodes, k).silent == 0
+    assert _outcome(StampPositions()(nodes), k, draws=50) == (0, {PositionKind.STAMPED}, 0)
+    assert _outcome(_located(nodes, document), k, draws=50) == (0, {PositionKind.OFFSET}, 0)
+
+
+# Levels
+
+
+def _levels() -> list[BaseNode]:
+    return HierarchicalNodeParser.from_defaults(chunk_sizes=[512, 128, 64], chunk_overlap=0)([_text(3)])
+
+
+@pytest.mark.parametrize("k", [4, 16, 30, 50])
+def test_hierarchical_leaves_unstamped_are_never_wrong_silently(k: int):
+    leaves = get_leaf_nodes(_levels())
+    outcome = _outcome(leaves, k)
+    assert outcome.kinds <= {PositionKind.LINKS, PositionKind.NONE}
+    assert outcome.silent == 0
+
+
+@pytest.mark.parametrize("k", [4, 16, 50])
+def test_hierarchical_leaves_stamped(k: int):
+    assert _outcome(get_leaf_nodes(StampPositions()(_levels())), k) == (0, {PositionKind.STAMPED}, 0)
+
+
+def test_parents_and_leaves_stand_in_one_order_when_stamped():
+    text = _text(3).text
+    nodes = StampPositions()(_levels())
+    rng = random.Random(5)
+    for _ in range(50):
+        kept = OrderPreservingPostprocessor().postprocess_nodes(ranked(rng.sample(nodes, 20)))
+        starts = [(text.index(scored.text), -len(scored.text)) for scored in kept]
+        assert starts == sorted(starts)
+
+
+def _merging(nodes: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> AutoMergingRetriever:
+    """The parents are in the document store, the leaves in the index too."""
+    docstore = SimpleDocumentStore()
+    docstore.add_documents(nodes)
+    context = StorageContext.from_defaults(docstore=docstore)
+    index = VectorStoreIndex(leaves, storage_context=context, embed_model=HashedWords())
+    return AutoMergingRetriever(VectorIndexRetriever(index, similarity_top_k=24), context)
+
+
+@pytest.mark.parametrize("stamped", ["all", "leaves", "none"])
+def test_merged_parents_are_never_wrong_silently(stamped: str):
+    document = _text(3)
+    nodes: list[BaseNode] = HierarchicalNodeParser.from_defaults(chunk_sizes=[512, 128, 64], chunk_overlap=0)(
+        [document]
+    )
+    if stamped == "all":
+        nodes = StampPositions()(nodes)
+    leaves = get_leaf_nodes(nodes)
+    retriever = _merging(nodes, StampPositions()(leaves) if stamped == "leaves" else leaves)
+    parents = placed = inverted = 0
+    for number in range(0, 300, 3):
+        forget()  # each question is a process of its own
+        found = retriever.retrieve(f"S{number} S{number + 9}")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            context = OrderPreservingPostprocessor().get_context(found)
+        starts = [(document.text.index(chunk.text), -len(chunk.text)) for chunk in context.kept]
+        merged = [chunk for chunk in context.kept if chunk.child_ids]
+        parents += len(merged)
+        placed += sum(chunk.position is not None and chunk.position.known for chunk in merged)
+        inverted += starts != sorted(starts)
+        assert starts == sorted(starts) or caught
+        # What has a place is at its place.
+        if stamped != "none":
+            known = [place for place, chunk in zip(starts, context.kept, strict=True) if _is_placed(chunk)]
+            assert known == sorted(known)
+    assert parents > 50
+    if stamped == "all":
+        assert (placed, inverted) == (parents, 0)
+    if stamped == "leaves":
+        # Where no leaf before or after a parent was retrieved, nothing tells.
+        assert parents / 3 < placed < parents
+
+
+def _is_placed(chunk: Chunk) -> bool:
+    return chunk.position is not None and chunk.position.known
+
+
+# Elements
+
+
+class _ByTag(NodeParser):
+    """As HTMLNodeParser, which needs beautifulsoup4: one node for tags of one name that follow each other.
+
+    Offsets and links are then made by LlamaIndex. A node of several tags is not in the text of its document, and has no
+    offset.
+    """
+
+    def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
+        made: list[BaseNode] = []
+        for node in nodes:
+            tags = re.findall(r"<(h2|p|li)>(.*?)</\1>", node.get_content(MetadataMode.NONE))
+            for name, same in groupby(tags, key=itemgetter(0)):
+                made += build_nodes_from_splits(["\n".join(text for _, text in same)], node, id_func=self.id_func)
+                made[-1].metadata = {"tag": name}
+        return made
+
+
+def _html(seed: int) -> Document:
+    rng = random.Random(seed)
+    parts: list[str] = []
+    for number in range(25):
+        parts.append(f"<h2>Heading {number}</h2>")
+        parts += [f"<p>{prose(rng, 2, first=100 * number + 2 * part)}</p>" for part in range(rng.randint(1, 3))]
+        parts += [f"<li>Item {number} {item}</li>" for item in range(rng.choice([0, 3]))]
+    return Document(text="\n".join(parts), metadata={"file_name": "page.html"})
+
+
+@pytest.mark.parametrize("k", [4, 8, 16, 30])
+def test_elements_of_which_some_have_no_offset_are_never_wrong_silently(k: int):
+    nodes = _ByTag()([_html(1)])
+    assert len(nodes) > 50
+    lost = sum(node.start_char_idx is None for node in nodes if isinstance(node, TextNode))
+    assert len(nodes) / 5 < lost < len(nodes) / 2
+    outcome = _outcome(nodes, k)
+    assert outcome.inverted > 0
+    assert outcome.silent == 0
+    assert _outcome(StampPositions()(nodes), k) == (0, {PositionKind.STAMPED}, 0)
+
+
+def test_an_element_without_an_offset_is_placed_beside_the_one_before_or_after_it():
+    nodes = _ByTag()([_html(1)])
+    rng = random.Random(2)
+    for _ in range(50):
+        kept = OrderPreservingPostprocessor().postprocess_nodes(ranked(rng.sample(nodes, len(nodes))))
+        assert inversions(places(nodes, kept)) == 0
+
+
+# Repetition
+
+
+def _periodic() -> Document:
+    return Document(text="\n".join(["2026-11-21,north,open,4"] * 400), metadata={"file_name": "rows.csv"})
+
+
+@pytest.mark.parametrize("overlap", [0, 12])
+def test_periodic_text_is_in_order_although_its_offsets_lie(overlap: int):
+    """Of LlamaIndex's offsets on repeating text hardly one is true, yet they increase."""
+    nodes = SentenceSplitter(chunk_size=48, chunk_overlap=overlap, separator="\n")([_periodic()])
+    assert len(nodes) > 12
+    assert _outcome(nodes, 12) == (0, {PositionKind.OFFSET}, 0)
+
+
+@pytest.mark.parametrize("overlap", [0, 12])
+@pytest.mark.parametrize("k", [6, None])
+def test_stitching_periodic_text_loses_nothing(overlap: int, k: int | None):
+    nodes = SentenceSplitter(chunk_size=48, chunk_overlap=overlap, separator="\n")([_periodic()])
+    given = ranked(random.Random(6).sample(nodes, k or len(nodes)))
+    kept = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(given)
+    rows = sum(passage.text.count("2026-11-21") for passage in kept)
+    if not overlap:
+        assert rows == sum(scored.text.count("2026-11-21") for scored in given)
+    if k is None:
+        assert rows >= 400
+
+
+# Parsers whose offsets can be trusted, without links too
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+@pytest.mark.parametrize("overlap", [0, 16])
+def test_one_stage(overlap: int, links: bool):
+    for splitter in (SentenceSplitter, TokenTextSplitter):
+        parse = splitter(chunk_size=64, chunk_overlap=overlap, include_prev_next_rel=links)
+        assert _outcome(parse([_text(4)]), 16, draws=50) == (0, {PositionKind.OFFSET}, 0)
+
+
+def test_langchain_splitter():
+    splitters = pytest.importorskip("langchain_text_splitters")
+    parse = LangchainNodeParser(splitters.RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=40))
+    assert _outcome(parse([_text(5)]), 16, draws=50) == (0, {PositionKind.OFFSET}, 0)
+
+
+def test_semantic_splitter():
+    parse = SemanticSplitterNodeParser(embed_model=HashedWords(), breakpoint_percentile_threshold=70)
+    outcome = _outcome(parse([_text(6)]), 16, draws=50)
+    assert (outcome.inverted, outcome.silent) == (0, 0)
+
+
+def test_sentence_windows_with_their_text_replaced():
+    """MetadataReplacementPostProcessor leaves offsets behind that no longer fit the text."""
+    document = _text(7)
+    parse = SentenceWindowNodeParser.from_defaults(window_size=2)
+    nodes = parse([document])
+    rng = random.Random(7)
+    for _ in range(50):
+        given = ranked(node.model_copy() for node in rng.sample(nodes, 16))
+        replaced = MetadataReplacementPostProcessor(target_metadata_key="window").postprocess_nodes(given)
+        kept = OrderPreservingPostprocessor().postprocess_nodes(replaced)
+        assert inversions(places(nodes, kept)) == 0
+        assert len(kept) == 16
+        stitched = "\n".join(
+            passage.text for passage in OrderPreservingPostprocessor(stitch=True).postprocess_nodes(replaced)
+        )
+        # Every sentence of every window is still there.
+        assert all(line.strip() in stitched for scored in replaced for line in scored.text.split(".") if line.strip())
+
+
+# Stores
+
+
+def test_round_trip_through_the_metadata_of_a_store():
+    """Stores that keep texts hold a node as JSON in its metadata."""
+    pages = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pdf_pages(random.Random(8), LABELS))
+    stamped = StampPositions()(_two_stages(_sections(8)))
+    for nodes in (pages, stamped):
+        back = [metadata_dict_to_node(node_to_metadata_dict(node, remove_text=False)) for node in nodes]
+        assert _outcome(back, 16, draws=50).inverted == 0
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+def test_round_trip_through_a_persisted_index(tmp_path: Path, stamped: bool):
+    nodes: Sequence[BaseNode] = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pdf_pages(random.Random(9), LABELS))
+    if stamped:
+        nodes = StampPositions()(_two_stages(_sections(9)))
+    index = VectorStoreIndex(nodes, embed_model=HashedWords())
+    index.storage_context.persist(str(tmp_path))
+    loaded = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)), embed_model=HashedWords())
+    rng = random.Random(9)
+    for node in rng.sample(list(nodes), 10):
+        question = " ".join(node.get_content().split()[1:9])
+        for one in (index, loaded):
+            plain = one.as_retriever(similarity_top_k=12)
+            kept = OrderPreservingRetriever(retriever=plain).retrieve(question)
+            assert inversions(places(nodes, kept)) == 0
+            assert {scored.node_id for scored in kept} == {scored.node_id for scored in plain.retrieve(question)}
+    assert isinstance(kept[0].node, TextNode)
+    assert ("chunk_index" in kept[0].node.metadata) is stamped

@@ -1,0 +1,359 @@
+"""The postprocessor: ranks from places in the list, the given objects in source order, nothing changed."""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from llama_index.core.node_parser import SentenceSplitter, TokenTextSplitter
+from llama_index.core.postprocessor import LongContextReorder, PrevNextNodePostprocessor, SimilarityPostprocessor
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import (
+    Document,
+    ImageNode,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    TextNode,
+)
+from llama_index.core.storage.docstore import SimpleDocumentStore
+
+from oprag import MissingPositionError, PositionWarning, RetrievalWarning, SourceWarning
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
+from tests.adapters.llama_index.conftest import (
+    ListRetriever,
+    inversions,
+    numbered,
+    numbers,
+    places,
+    prose,
+    ranked,
+    stamped_node,
+    texts,
+)
+
+
+class Reranker(BaseNodePostprocessor):
+    """Puts even numbers first and leaves the scores as they were."""
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return sorted(nodes, key=lambda scored: numbers([scored])[0] % 2)
+
+
+def _run(nodes: list[NodeWithScore], *steps: BaseNodePostprocessor) -> list[NodeWithScore]:
+    for step in steps:
+        nodes = step.postprocess_nodes(nodes, QueryBundle("question"))
+    return nodes
+
+
+def test_gives_the_given_objects_in_source_order():
+    given = numbered([7, 2, 9, 0])
+    kept = OrderPreservingPostprocessor().postprocess_nodes(given)
+    assert numbers(kept) == [0, 2, 7, 9]
+    assert all(any(node is scored for scored in given) for node in kept)
+    assert [scored.score for scored in kept] == [1 / 4, 1 / 2, 1, 1 / 3]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("source", [0, 2, 5, 7, 9]),
+        ("rank", [7, 2, 9, 0, 5]),
+        ("reverse_rank", [5, 0, 9, 2, 7]),
+        ("edges", [7, 9, 5, 0, 2]),
+    ],
+)
+def test_orders(order: Any, expected: list[int]):
+    assert numbers(OrderPreservingPostprocessor(order=order).postprocess_nodes(numbered([7, 2, 9, 0, 5]))) == expected
+
+
+def test_random_order_is_the_same_for_the_same_seed():
+    given = numbered(range(20))
+    orders = [
+        numbers(OrderPreservingPostprocessor(order="random", seed=seed).postprocess_nodes(given)) for seed in (1, 1, 2)
+    ]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0]) == list(range(20))
+
+
+def test_sources_follow_each_other_by_their_best_node():
+    given = ranked(
+        [stamped_node("x", 5, source="b"), stamped_node("y", 1, source="a"), stamped_node("z", 2, source="b")]
+    )
+    kept = OrderPreservingPostprocessor().postprocess_nodes(given)
+    assert [scored.node_id for scored in kept] == ["b-2", "b-5", "a-1"]
+    kept = OrderPreservingPostprocessor(source_ranking="name").postprocess_nodes(given)
+    assert [scored.node_id for scored in kept] == ["a-1", "b-2", "b-5"]
+
+
+def test_keys_named_by_the_caller():
+    given = ranked(
+        TextNode(text=text, metadata={"work": work, "scene": scene})
+        for text, work, scene in [("x", "b", "II"), ("y", "a", "2"), ("z", "a", "10"), ("u", "b", "I")]
+    )
+    kept = OrderPreservingPostprocessor(source_key="work", position_key="scene").postprocess_nodes(given)
+    assert texts(kept) == ["u", "x", "y", "z"]
+
+
+@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.parametrize(("policy", "expected"), [("last", "023x"), ("first", "x023"), ("drop", "023")])
+def test_nodes_without_a_position(policy: Any, expected: str):
+    lost = TextNode(text="x", metadata={"file_name": "book"})
+    given = ranked([stamped_node("3", 3), lost, stamped_node("0", 0), stamped_node("2", 2)])
+    kept = OrderPreservingPostprocessor(on_missing_position=policy).postprocess_nodes(given)
+    assert "".join(texts(kept)) == expected
+
+
+def test_a_missing_position_can_be_an_error():
+    with pytest.raises(MissingPositionError, match="rank 1"):
+        OrderPreservingPostprocessor(on_missing_position="error").postprocess_nodes(
+            ranked([stamped_node("3", 3), TextNode(text="x", metadata={"file_name": "book"})])
+        )
+
+
+def test_k_keeps_the_first_of_the_list_whatever_the_scores_say():
+    given = numbered([7, 2, 9, 0])
+    for place, scored in enumerate(given):
+        scored.score = float(place)  # The last one would be the best.
+    assert numbers(OrderPreservingPostprocessor(k=2).postprocess_nodes(given)) == [2, 7]
+
+
+def test_k_above_the_number_of_nodes_keeps_all_and_warns():
+    with pytest.warns(RetrievalWarning, match="k=50 has no effect: only 2 chunks were retrieved"):
+        assert numbers(OrderPreservingPostprocessor(k=50).postprocess_nodes(numbered([3, 1]))) == [1, 3]
+
+
+def test_stands_behind_a_cutoff_and_a_reranker():
+    given = numbered([7, 2, 9, 0, 4, 6])
+    kept = _run(given, SimilarityPostprocessor(similarity_cutoff=0.2), Reranker(), OrderPreservingPostprocessor(k=3))
+    # The cutoff leaves 7, 2, 9, 0, 4; the reranker makes it 2, 0, 4, 7, 9.
+    assert numbers(kept) == [0, 2, 4]
+
+
+def test_restores_the_order_behind_long_context_reorder():
+    """LlamaIndex's LongContextReorder scrambles nodes of equal score."""
+    given = numbered(range(1, 8))
+    for scored in given:
+        scored.score = 0.5
+    scrambled = LongContextReorder().postprocess_nodes(given)
+    assert numbers(scrambled) != [1, 2, 3, 4, 5, 6, 7]
+    assert numbers(OrderPreservingPostprocessor().postprocess_nodes(scrambled)) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_orders_what_prev_next_postprocessor_leaves_in_disorder():
+    """LlamaIndex's PrevNextNodePostprocessor, hits 9, 2, 5, 4 with their neighbours: 8 9 10 1 2 3 4 5 6."""
+    nodes = [stamped_node(f"text {number}", number) for number in range(12)]
+    for first, second in pairwise(nodes):
+        first.relationships[NodeRelationship.NEXT] = second.as_related_node_info()
+        second.relationships[NodeRelationship.PREVIOUS] = first.as_related_node_info()
+    docstore = SimpleDocumentStore()
+    docstore.add_documents(nodes)
+    neighbours = PrevNextNodePostprocessor(docstore=docstore, num_nodes=1, mode="both")
+    given = neighbours.postprocess_nodes(ranked([nodes[9], nodes[2], nodes[5], nodes[4]]))
+    assert inversions(numbers(given)) > 0
+    kept = OrderPreservingPostprocessor().postprocess_nodes(given)
+    assert numbers(kept) == [1, 2, 3, 4, 5, 6, 8, 9, 10]
+
+
+@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"k": 3},
+        {"token_budget": 60},
+        {"annotate": True},
+        {"stitch": True},
+        {"stitch": True, "annotate": True, "token_budget": 60, "header": "{source}"},
+        {"order": "random"},
+        {"on_missing_position": "drop"},
+    ],
+)
+def test_nothing_given_is_changed(options: dict[str, Any]):
+    document = Document(text=prose(random.Random(1), 30), metadata={"file_name": "book", "tags": ["a", {"b": 1}]})
+    nodes = SentenceSplitter(chunk_size=64, chunk_overlap=16)([document])
+    random.Random(2).shuffle(nodes)
+    given = [*ranked(nodes), NodeWithScore(node=ImageNode(image_path="a.png", metadata={"file_name": "book"}))]
+    sequence, before = list(given), copy.deepcopy(given)
+    OrderPreservingPostprocessor(**options).postprocess_nodes(given)
+    assert all(now is then for now, then in zip(given, sequence, strict=True))
+    assert [scored.to_dict() for scored in given] == [scored.to_dict() for scored in before]
+
+
+def test_annotated_copies_say_how_they_were_placed():
+    given = numbered([7, 2], start_char_idx=40, end_char_idx=47)
+    given[1].node.metadata |= {"start_char_idx": 10, "end_char_idx": 17}
+    first, second = OrderPreservingPostprocessor(annotate=True).postprocess_nodes(given)
+    assert first.node.metadata["oprag"] == {
+        "rank": 1,
+        "score": 0.5,
+        "similarity": None,
+        "id": "book-2",
+        "source": "book",
+        "position": 2,
+        "kind": "stamped",
+        "span": {"start": 10, "end": 17, "page": None},
+        "neighbor_of": None,
+    }
+    assert (second.node.metadata["oprag"]["rank"], second.score, second.text) == (0, 1.0, "text 7.")
+    assert "oprag" not in given[0].node.metadata
+
+
+@pytest.mark.parametrize("options", [{"annotate": True}, {"stitch": True}])
+@pytest.mark.parametrize("mode", [MetadataMode.LLM, MetadataMode.EMBED])
+def test_annotations_are_neither_embedded_nor_prompted(options: dict[str, Any], mode: MetadataMode):
+    given = numbered([7], title="The book")
+    given[0].node.excluded_llm_metadata_keys = ["chunk_index"]
+    (kept,) = OrderPreservingPostprocessor(**options).postprocess_nodes(given)
+    assert kept.node.get_content(mode) == given[0].node.get_content(mode)
+    assert "oprag" in kept.node.metadata
+
+
+def test_stitched_nodes_give_the_text_back():
+    text = prose(random.Random(3), 60)
+    document = Document(text=text, metadata={"file_name": "book"})
+    nodes = SentenceSplitter(chunk_size=64, chunk_overlap=20)([document])
+    given = ranked(nodes)
+    random.Random(4).shuffle(given)
+    assert len("".join(node.get_content() for node in nodes)) > len(text)
+    (passage,) = OrderPreservingPostprocessor(stitch=True, separator=" ").postprocess_nodes(given)
+    assert passage.text == text
+    assert passage.score == 1.0
+    assert passage.node.ref_doc_id == document.id_
+    assert [chunk["id"] for chunk in passage.metadata["oprag"]["chunks"]] == [node.node_id for node in nodes]
+    assert passage.metadata["oprag"]["spans"][0]["start"] == 0
+    assert passage.metadata["oprag"]["spans"][-1]["end"] == len(text)
+
+
+def test_stitched_nodes_have_true_offsets_and_stable_ids():
+    text = prose(random.Random(5), 60)
+    document = Document(text=text, metadata={"file_name": "book"})
+    nodes = TokenTextSplitter(chunk_size=64, chunk_overlap=20, include_metadata=False)([document])
+    given = ranked([nodes[1], nodes[0], nodes[4]])
+    first, second = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(given)
+    for passage in (first, second):
+        assert isinstance(passage.node, TextNode)
+        assert text[passage.node.start_char_idx : passage.node.end_char_idx] == passage.text
+    again = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(given)
+    assert [passage.node_id for passage in again] == [first.node_id, second.node_id]
+    assert len({first.node_id, second.node_id}) == 2
+
+
+def test_a_passage_claims_no_page_that_only_some_of_its_nodes_have():
+    given = ranked(
+        [stamped_node("Two. ", 2, page_label="9", title="T"), stamped_node("One. ", 1, page_label="8", title="T")]
+    )
+    (passage,) = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(given)
+    assert passage.metadata["title"] == "T"
+    assert "page_label" not in passage.metadata
+    assert "chunk_index" not in passage.metadata
+
+
+def test_stitching_keeps_scores_none_where_there_are_none():
+    nodes = [NodeWithScore(node=stamped_node("x", 3)), NodeWithScore(node=stamped_node("y", 1))]
+    assert [passage.score for passage in OrderPreservingPostprocessor(stitch=True).postprocess_nodes(nodes)] == [
+        None
+    ] * 2
+
+
+def test_stitching_keeps_an_image():
+    image = ImageNode(image_path="figure.png", metadata={"file_name": "book", "chunk_index": 1})
+    kept = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(ranked([stamped_node("Two.", 2), image]))
+    assert [getattr(scored.node, "image_path", None) for scored in kept] == ["figure.png", None]
+
+
+def test_stitched_nodes_are_shown_by_the_templates_of_their_nodes():
+    node = stamped_node("Text.", 1)
+    node.text_template, node.metadata_template = "<{metadata_str}>\n{content}", "{key}={value}"
+    (passage,) = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(ranked([node]))
+    assert passage.node.get_content(MetadataMode.LLM) == "<file_name=book\nchunk_index=1>\nText."
+
+
+def test_context_of_nodes_is_stitched_and_says_what_was_dropped():
+    given = ranked(
+        [stamped_node("Three. ", 3), stamped_node("One. ", 1), stamped_node("Two. ", 2), stamped_node("Zero.", 0)]
+    )
+    context = OrderPreservingPostprocessor(k=3).get_context(given)
+    assert context.text == "One. \n\nTwo. \n\nThree. "
+    assert len(context.passages) == 1
+    assert [(drop.chunk.origin, drop.reason) for drop in context.dropped] == [(given[3], "k")]
+
+
+@pytest.mark.parametrize(
+    "question", [{}, {"query_bundle": QueryBundle("why?")}, {"query_str": "why?"}, {"query_str": ""}]
+)
+def test_the_question_does_not_matter(question: dict[str, Any]):
+    assert numbers(OrderPreservingPostprocessor().postprocess_nodes(numbered([3, 1]), **question)) == [1, 3]
+
+
+def test_two_questions_are_refused():
+    with pytest.raises(ValueError, match="both"):
+        OrderPreservingPostprocessor().postprocess_nodes([], query_bundle=QueryBundle("a"), query_str="b")
+
+
+def test_no_nodes_give_no_nodes():
+    assert OrderPreservingPostprocessor(k=3, token_budget=1, stitch=True).postprocess_nodes([]) == []
+
+
+def test_the_given_list_is_not_the_answer():
+    given = numbered([0, 1])
+    kept = OrderPreservingPostprocessor().postprocess_nodes(given)
+    assert kept is not given
+    assert places([scored.node for scored in given], kept) == [0, 1]
+
+
+def test_warns_once_a_call_with_the_ways_out():
+    given = ranked(TextNode(text=text, metadata={"file_name": "book", "colour": "red"}) for text in "abc")
+    with pytest.warns(PositionWarning) as caught:
+        kept = OrderPreservingPostprocessor().postprocess_nodes(given)
+    (warning,) = caught
+    assert all(word in str(warning.message) for word in ("colour", "StampPositions", "locate_positions"))
+    assert texts(kept) == ["a", "b", "c"]
+
+
+def _pymupdf_nodes(file: str) -> list[TextNode]:
+    """Pages as `PyMuPDFReader` of llama-index-readers-file 0.7 makes them, split: the page number is in `source`."""
+    pages = [
+        Document(
+            text=prose(random.Random(f"{file} {page}"), 30),
+            metadata={"total_pages": 12, "file_path": file, "source": f"{page}"},
+        )
+        for page in range(1, 13)
+    ]
+    nodes = SentenceSplitter(chunk_size=100, chunk_overlap=0).get_nodes_from_documents(pages)
+    assert len(nodes) > 24
+    return [node for node in nodes if isinstance(node, TextNode)]
+
+
+@pytest.mark.parametrize("stamped", [False, True])
+def test_a_page_number_in_source_is_a_page_and_not_a_source(stamped: bool):
+    files = ["/data/a.pdf", "/data/b.pdf"]
+    nodes: list[Any] = [node for file in files for node in _pymupdf_nodes(file)]
+    if stamped:
+        nodes = StampPositions()(nodes)
+    given = ranked(random.Random(5).sample(nodes, len(nodes)))
+    kept = OrderPreservingPostprocessor(source_ranking="name").postprocess_nodes(given)
+    assert places(nodes, kept) == list(range(len(nodes)))
+
+
+def test_headers_show_the_page_number_in_source():
+    nodes = _pymupdf_nodes("/data/a.pdf")
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(ranked(nodes[::-1])), header="<<{source} {page}>>")
+    shown = re.findall("<<(.*)>>", retriever.get_context("question").text)
+    assert list(dict.fromkeys(shown)) == [f"/data/a.pdf {page}" for page in range(1, 13)]
+
+
+def test_the_misspelt_keys_are_warned_about():
+    given = numbered([7, 2, 9, 0])
+    with pytest.warns(SourceWarning, match="source_key='file_nam'.*did you mean 'file_name'"):
+        OrderPreservingPostprocessor(source_key="file_nam").postprocess_nodes(given)
+    with pytest.warns(PositionWarning, match="position_key='chunk_idx'.*did you mean 'chunk_index'") as caught:
+        OrderPreservingPostprocessor(position_key="chunk_idx").postprocess_nodes(given)
+    assert len(caught) == 1

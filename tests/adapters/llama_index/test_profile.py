@@ -1,0 +1,212 @@
+"""`from_profile` gives what the same keywords give, and loses nothing in silence."""
+
+from typing import Any
+
+import pytest
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from pydantic import ValidationError
+
+from oprag import OptionError, RetrievalWarning
+from oprag.fields import OPTIONS
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.method_fields import METHOD_OPTIONS
+from oprag.profile import Profile, read_profile, write_profile
+from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, RecordingLLM, numbered, stamped_node, texts
+
+ASSEMBLY: dict[str, Any] = {
+    "k": 5,
+    "max_candidates": 9,
+    "token_budget": 60,
+    "count_tokens": "words",
+    "order": "reverse_rank",
+    "redundancy_threshold": 0.99,
+    "neighbors": 1,
+    "separator": " / ",
+    "gap": "[...]",
+    "header": "{source}: ",
+}
+METHOD: dict[str, Any] = {"method": "map_reduce", "passage_tokens": 8, "prompts": {"map": "MAP {context} {question}"}}
+QUESTION = "Which text has number seven?"
+
+
+@pytest.fixture
+def index() -> Any:
+    nodes = [stamped_node(f"text of number {number}.", number) for number in range(12)]
+    storage = StorageContext.from_defaults()
+    storage.docstore.add_documents(nodes)
+    return VectorStoreIndex(nodes, embed_model=HashedWords(), storage_context=storage)
+
+
+@pytest.fixture
+def path(tmp_path) -> Any:
+    write_profile(Profile(context=ASSEMBLY), tmp_path / "oprag.toml")
+    return tmp_path / "oprag.toml"
+
+
+def keywords() -> dict[str, Any]:
+    return Profile(context=ASSEMBLY).context_keywords()
+
+
+def options_of(surface: Any, names: tuple[str, ...] = OPTIONS) -> dict[str, Any]:
+    return {name: getattr(surface, name) for name in names}
+
+
+async def test_a_postprocessor_is_that_of_the_same_keywords(path, index):
+    parts = {"index": index, "read_neighbors": index.docstore}
+    made = OrderPreservingPostprocessor.from_profile(path, **parts)
+    same = OrderPreservingPostprocessor(**parts, **keywords())
+    assert options_of(made) == options_of(same)
+    nodes = index.as_retriever(similarity_top_k=9).retrieve(QUESTION)
+    found = [
+        texts(made.postprocess_nodes(nodes, query_str=QUESTION)),
+        texts(same.postprocess_nodes(nodes, query_str=QUESTION)),
+        texts(await made.apostprocess_nodes(nodes, query_str=QUESTION)),
+    ]
+    assert found[0] == found[1] == found[2] != texts(OrderPreservingPostprocessor().postprocess_nodes(nodes))
+
+
+def test_a_retriever_is_that_of_the_same_keywords(path, index):
+    inner = index.as_retriever(similarity_top_k=9)
+    made = OrderPreservingRetriever.from_profile(path, retriever=inner)
+    same = OrderPreservingRetriever(retriever=inner, **keywords())
+    assert options_of(made) == options_of(same)
+    assert texts(made.retrieve(QUESTION)) == texts(same.retrieve(QUESTION))
+    assert made.get_context(QUESTION).text == same.get_context(QUESTION).text
+
+
+def test_an_engine_is_that_of_the_same_keywords(tmp_path, index):
+    write_profile(Profile(context=ASSEMBLY, method=METHOD), tmp_path / "oprag.toml")
+    models = [RecordingLLM(), RecordingLLM()]
+    inner = index.as_retriever(similarity_top_k=9)
+    made = OrderPreservingQueryEngine.from_profile(tmp_path / "oprag.toml", llm=models[0], retriever=inner)
+    same = OrderPreservingQueryEngine(llm=models[1], retriever=inner, **keywords(), **METHOD)
+    assert options_of(made, (*OPTIONS, *METHOD_OPTIONS)) == options_of(same, (*OPTIONS, *METHOD_OPTIONS))
+    assert str(made.query(QUESTION)) == str(same.query(QUESTION))
+    assert sorted(models[0].prompts) == sorted(models[1].prompts)
+    assert sum("MAP " in prompt for prompt in models[0].prompts) > 2
+
+
+def test_keywords_win_over_the_profile(path):
+    made = OrderPreservingPostprocessor.from_profile(
+        path, k=2, order="source", neighbors=0, redundancy_threshold=None, stitch=True
+    )
+    assert [options_of(made)[name] for name in ("k", "order", "separator", "stitch")] == [2, "source", " / ", True]
+    assert texts(made.postprocess_nodes(numbered([4, 1, 3]))) == ["text 1.", "text 4."]
+
+
+@pytest.mark.parametrize("method", [{"method": "refine"}, {"cite": True}])
+def test_a_method_is_not_lost_where_no_answers_are_made(method):
+    profile = Profile(context={"k": 3}, method=method)
+    retriever = ListRetriever(numbered([2, 1]))
+    with pytest.raises(OptionError, match="OrderPreservingPostprocessor makes no answers, so that would be lost"):
+        OrderPreservingPostprocessor.from_profile(profile)
+    with pytest.raises(OptionError, match="OrderPreservingRetriever makes no answers, so that would be lost"):
+        OrderPreservingRetriever.from_profile(profile, retriever=retriever)
+    assert OrderPreservingPostprocessor.from_profile(profile.without_method()).k == 3
+
+
+def test_a_retriever_with_options_of_its_own_must_have_those_of_the_profile(path, index):
+    profile = read_profile(path)
+    inner = index.as_retriever(similarity_top_k=9)
+    same = OrderPreservingRetriever.from_profile(path, retriever=inner)
+    engine = OrderPreservingQueryEngine.from_profile(path, llm=RecordingLLM(), retriever=same)
+    assert texts(engine.retrieve(QUESTION)) == texts(same.retrieve(QUESTION))
+    other = OrderPreservingRetriever.from_profile(profile, retriever=inner, gap=None)
+    with pytest.raises(
+        OptionError, match=r"options of its own, and .* says gap='\[\.\.\.\]'; make the retriever of the"
+    ):
+        OrderPreservingQueryEngine.from_profile(path, llm=RecordingLLM(), retriever=other)
+
+
+FEW = r"k=5 has no effect: only 2 chunks were retrieved; .*similarity_top_k"
+
+
+def ways_to_ask(given: Any, nodes: Any) -> dict[str, Any]:
+    """What can be called on a surface."""
+    if isinstance(given, OrderPreservingRetriever):
+        return {
+            "retrieve": lambda: given.retrieve(QUESTION),
+            "aretrieve": lambda: given.aretrieve(QUESTION),
+            "get_context": lambda: given.get_context(QUESTION),
+            "aget_context": lambda: given.aget_context(QUESTION),
+        }
+    if isinstance(given, OrderPreservingPostprocessor):
+        return {
+            "postprocess_nodes": lambda: given.postprocess_nodes(nodes),
+            "apostprocess_nodes": lambda: given.apostprocess_nodes(nodes),
+            "get_context": lambda: given.get_context(nodes),
+        }
+    return {
+        "query": lambda: given.query(QUESTION),
+        "aquery": lambda: given.aquery(QUESTION),
+        "retrieve": lambda: given.retrieve(QUESTION),
+        "answer": lambda: given.answer(QUESTION),
+    }
+
+
+@pytest.mark.parametrize("profiled", [True, False], ids=["profile", "option"])
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [
+        *[(OrderPreservingRetriever, call) for call in ("retrieve", "aretrieve", "get_context", "aget_context")],
+        *[(OrderPreservingPostprocessor, call) for call in ("postprocess_nodes", "apostprocess_nodes", "get_context")],
+        *[(OrderPreservingQueryEngine, call) for call in ("query", "aquery", "retrieve", "answer")],
+    ],
+)
+async def test_k_without_effect_warns(index, kind: Any, call: str, profiled: bool):
+    """As it is with a profile that was measured with many chunks, and LlamaIndex's default of two."""
+    inner = index.as_retriever()
+    parts: dict[str, Any] = {} if kind is OrderPreservingPostprocessor else {"retriever": inner}
+    parts |= {"llm": RecordingLLM()} if kind is OrderPreservingQueryEngine else {}
+    given = kind.from_profile(Profile(context={"k": 5}), **parts) if profiled else kind(k=5, **parts)
+    ask = ways_to_ask(given, inner.retrieve(QUESTION))[call]
+    with pytest.warns(RetrievalWarning, match=FEW):
+        _ = await ask() if call.startswith("a") and call != "answer" else ask()
+
+
+def test_an_engine_around_our_retriever_warns_once_for_a_question(index):
+    retriever = OrderPreservingRetriever(retriever=index.as_retriever(), k=5)
+    engine = OrderPreservingQueryEngine(retriever=retriever, llm=RecordingLLM())
+    with pytest.warns(RetrievalWarning, match=FEW) as caught:
+        engine.query(QUESTION)
+    assert len(caught) == 1
+
+
+def test_no_warning_where_k_has_an_effect_or_a_reranker_cuts(index):
+    """Warnings are errors here."""
+    inner = index.as_retriever(similarity_top_k=5)
+    assert len(OrderPreservingRetriever(retriever=inner, k=5).retrieve(QUESTION)) == 5
+    assert len(OrderPreservingRetriever(retriever=inner).retrieve(QUESTION)) == 5
+    assert OrderPreservingPostprocessor(k=5).postprocess_nodes([]) == []
+    two = FirstTwo()
+    engine = OrderPreservingQueryEngine(retriever=inner, k=5, llm=RecordingLLM(), node_postprocessors=[two])
+    assert len(engine.query(QUESTION).source_nodes) == 2
+
+
+class FirstTwo(BaseNodePostprocessor):
+    """As rerankers with `top_n=2` do."""
+
+    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        return nodes[:2]
+
+
+def test_text_that_was_not_stitched_is_not_stitched_in_silence(index):
+    profile = Profile(context={"stitch": False})
+    parts = {"llm": RecordingLLM(), "retriever": index.as_retriever()}
+    with pytest.raises(OptionError, match="OrderPreservingQueryEngine always stitches what the model reads"):
+        OrderPreservingQueryEngine.from_profile(profile, **parts)
+    assert OrderPreservingQueryEngine.from_profile(profile, **parts, stitch=False).stitch is False
+
+
+def test_what_the_constructor_refuses_is_refused_with_a_note_of_the_profile(path):
+    with pytest.raises(ValidationError, match=r"index=|embed_model=|vectors") as caught:
+        OrderPreservingPostprocessor.from_profile(path)
+    assert caught.value.__notes__[0].startswith(f"{path} gives k=5, max_candidates=9")
+    with pytest.raises(ValidationError, match="retriever"):
+        OrderPreservingQueryEngine.from_profile(Profile(), llm=RecordingLLM())
+
+
+def test_a_saved_postprocessor_names_a_counter_that_it_left_out(path, index):
+    made = OrderPreservingPostprocessor.from_profile(path, index=index, read_neighbors=index.docstore)
+    assert set(made.to_dict()["left_out"]) == {"count_tokens", "index", "read_neighbors"}

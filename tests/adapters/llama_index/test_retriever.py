@@ -1,0 +1,321 @@
+"""The retriever, around several of LlamaIndex's own and around one of somebody else."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
+from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, get_leaf_nodes
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever, VectorIndexRetriever
+from llama_index.core.schema import BaseNode, Document, IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from pydantic import ValidationError
+
+from oprag import BudgetError, QueryError
+from oprag.llama_index import OrderPreservingRetriever, StampPositions
+from tests.adapters.llama_index.conftest import (
+    Events,
+    HashedWords,
+    ListRetriever,
+    RecordingLLM,
+    inversions,
+    numbered,
+    numbers,
+    places,
+    prose,
+    ranked,
+    stamped_node,
+    texts,
+)
+
+
+class KeywordRetriever(BaseRetriever):
+    """The nodes with most words of the question first; sync only, as many community retrievers are."""
+
+    def __init__(self, nodes: list[BaseNode], k: int) -> None:
+        self.nodes, self.k = nodes, k
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        asked = set(query_bundle.query_str.lower().split())
+        found = [Counter(node.get_content().lower().split()) for node in self.nodes]
+        scores = [float(sum(count[word] for word in asked)) for count in found]
+        order = sorted(range(len(scores)), key=lambda index: -scores[index])[: self.k]
+        return [NodeWithScore(node=self.nodes[index], score=scores[index]) for index in order]
+
+
+DOCUMENT = Document(text=prose(random.Random(1), 160), metadata={"file_name": "book"})
+NODES = StampPositions()(SentenceSplitter(chunk_size=64, chunk_overlap=0, tokenizer=str.split)([DOCUMENT]))
+QUESTION = " ".join(NODES[7].get_content().split()[1:7] + NODES[3].get_content().split()[1:7])
+
+
+@pytest.fixture(scope="module")
+def index() -> VectorStoreIndex:
+    return VectorStoreIndex(NODES, embed_model=HashedWords())
+
+
+def _check(wrapped: BaseRetriever, **options: Any) -> list[NodeWithScore]:
+    """In source order, with the same scores, the same nodes that the wrapped retriever gives."""
+    plain = wrapped.retrieve(QUESTION)
+    kept = OrderPreservingRetriever(retriever=wrapped, **options).retrieve(QUESTION)
+    assert inversions(places(NODES, plain)) > 0
+    assert numbers(kept) == sorted(numbers(kept))
+    scores = {scored.node_id: scored.score for scored in plain}
+    assert {scored.node_id: scored.score for scored in kept}.items() <= scores.items()
+    return kept
+
+
+def test_around_a_vector_index_retriever(index: VectorStoreIndex):
+    wrapped = index.as_retriever(similarity_top_k=8)
+    assert isinstance(wrapped, VectorIndexRetriever)
+    assert len(_check(wrapped)) == 8
+    best = {scored.node_id for scored in wrapped.retrieve(QUESTION)[:3]}
+    assert {scored.node_id for scored in _check(wrapped, k=3)} == best
+
+
+def test_around_a_keyword_retriever():
+    assert len(_check(KeywordRetriever(NODES, 10))) == 10
+
+
+def test_around_fusion(index: VectorStoreIndex):
+    fusion = QueryFusionRetriever(
+        [index.as_retriever(similarity_top_k=6), KeywordRetriever(NODES, 6)],
+        llm=MockLLM(),
+        num_queries=1,
+        similarity_top_k=8,
+        use_async=False,
+        mode="reciprocal_rerank",  # type: ignore[arg-type]
+    )
+    assert len(_check(fusion)) == 8
+
+
+async def test_around_fusion_async(index: VectorStoreIndex):
+    fusion = QueryFusionRetriever(
+        [index.as_retriever(similarity_top_k=6), KeywordRetriever(NODES, 6)],
+        llm=MockLLM(),
+        num_queries=1,
+        similarity_top_k=8,
+    )
+    kept = await OrderPreservingRetriever(retriever=fusion).aretrieve(QUESTION)
+    assert len(kept) == 8
+    assert numbers(kept) == sorted(numbers(kept))
+
+
+def test_around_auto_merging():
+    """Merged parents and single leaves stand in one order."""
+    text = DOCUMENT.text
+    parser = HierarchicalNodeParser.from_defaults(chunk_sizes=[256, 64], chunk_overlap=0)
+    nodes = StampPositions()(parser([DOCUMENT]))
+    storage = StorageContext.from_defaults(docstore=SimpleDocumentStore())
+    storage.docstore.add_documents(nodes)
+    leaves = VectorStoreIndex(get_leaf_nodes(nodes), storage_context=storage, embed_model=HashedWords())
+    wrapped = AutoMergingRetriever(
+        leaves.as_retriever(similarity_top_k=10),  # type: ignore[arg-type]
+        storage,
+        simple_ratio_thresh=0.35,
+    )
+    kept = OrderPreservingRetriever(retriever=wrapped).retrieve(QUESTION)
+    sizes = {len(scored.text) > 600 for scored in kept}
+    assert sizes == {True, False}
+    starts = [text.index(scored.text) for scored in kept]
+    assert starts == sorted(starts)
+
+
+def test_inside_a_query_engine(index: VectorStoreIndex):
+    llm = RecordingLLM()
+    retriever = OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=8))
+    response = RetrieverQueryEngine.from_args(retriever, llm=llm).query(QUESTION)
+    assert numbers(response.source_nodes) == sorted(numbers(response.source_nodes))
+    at = [llm.prompts[0].index(scored.text) for scored in response.source_nodes]
+    assert at == sorted(at)
+    assert len(at) == 8
+
+
+@pytest.mark.parametrize("question", ["why?", QueryBundle("why?", custom_embedding_strs=["because"])])
+def test_the_question_reaches_the_wrapped_retriever_unchanged(question: str | QueryBundle):
+    wrapped = ListRetriever(numbered([1]))
+    retriever = OrderPreservingRetriever(retriever=wrapped)
+    retriever.retrieve(question)
+    retriever.get_context(question)
+    bundle = question if isinstance(question, QueryBundle) else QueryBundle(question)
+    assert wrapped.questions == [bundle, bundle]
+
+
+def test_options_hold():
+    wrapped = ListRetriever(numbered([7, 2, 9, 0]))
+    assert numbers(OrderPreservingRetriever(retriever=wrapped, k=2).retrieve("why?")) == [2, 7]
+    assert numbers(OrderPreservingRetriever(retriever=wrapped, order="rank").retrieve("why?")) == [7, 2, 9, 0]
+    (annotated, _) = OrderPreservingRetriever(retriever=wrapped, k=2, annotate=True).retrieve("why?")
+    assert annotated.node.metadata["oprag"]["rank"] == 1
+    shown = len("file_name: book\nchunk_index: 7\n\ntext 7.")
+    budget = OrderPreservingRetriever(retriever=wrapped, token_budget=shown, count_tokens=len)
+    assert numbers(budget.retrieve("why?")) == [7]
+
+
+def test_the_given_objects_come_back():
+    given = numbered([7, 2])
+    kept = OrderPreservingRetriever(retriever=ListRetriever(given)).retrieve("why?")
+    assert kept[0] is given[1]
+    assert kept[1] is given[0]
+
+
+def test_context():
+    context = OrderPreservingRetriever(
+        retriever=ListRetriever(numbered([3, 1, 2, 9])), k=3, gap="[...]", token_budget=500
+    ).get_context("why?")
+    assert context.text == "text 1.\n\ntext 2.\n\ntext 3."
+    assert [drop.reason for drop in context.dropped] == ["k"]
+    assert context.tokens <= 500
+
+
+def test_nothing_found():
+    retriever = OrderPreservingRetriever(retriever=ListRetriever([]), token_budget=5)
+    assert retriever.retrieve("why?") == []
+    assert retriever.get_context("why?").text == ""
+
+
+def test_nothing_fits():
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([3, 1])), token_budget=1)
+    with pytest.raises(BudgetError):
+        retriever.retrieve("why?")
+
+
+@pytest.mark.parametrize("question", ["", " \n\t", QueryBundle(""), QueryBundle("  ")])
+def test_a_blank_question_is_refused_before_anything_is_searched(question: str | QueryBundle):
+    wrapped = ListRetriever(numbered([1]))
+    retriever = OrderPreservingRetriever(retriever=wrapped)
+    with pytest.raises(QueryError, match="empty"):
+        retriever.retrieve(question)
+    with pytest.raises(QueryError, match="empty"):
+        retriever.get_context(question)
+    assert wrapped.questions == []
+
+
+@pytest.mark.parametrize("question", [None, 5, ["why?"], b"why?"])
+def test_a_question_of_another_type_is_refused(question: Any):
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([1])))
+    with pytest.raises(QueryError, match=type(question).__name__):
+        retriever.get_context(question)
+
+
+@pytest.mark.parametrize("question", [QueryBundle("", embedding=[0.5, 0.5]), QueryBundle("", image_path="photo.png")])
+def test_a_question_without_words_can_be_a_vector_or_an_image(question: QueryBundle):
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([3, 1])))
+    assert numbers(retriever.retrieve(question)) == [1, 3]
+
+
+@pytest.mark.parametrize("wrapped", [None, "retriever", 5, numbered([1])])
+def test_only_retrievers_are_wrapped(wrapped: Any):
+    with pytest.raises(ValidationError, match="retriever"):
+        OrderPreservingRetriever(retriever=wrapped)
+
+
+def test_our_own_retriever_is_not_wrapped():
+    inner = OrderPreservingRetriever(retriever=ListRetriever([]))
+    with pytest.raises(ValidationError, match="already is an OrderPreservingRetriever"):
+        OrderPreservingRetriever(retriever=inner)
+
+
+def test_prompts_can_be_read_and_updated():
+    retriever = OrderPreservingRetriever(retriever=ListRetriever([]))
+    assert retriever.get_prompts() == {}
+    retriever.update_prompts({})
+
+
+def test_events_tell_the_order(events: Events):
+    OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2]))).retrieve("why?")
+    found = [event for event in events.seen if isinstance(event, RetrievalStartEvent | RetrievalEndEvent)]
+    assert [type(event) for event in found] == [RetrievalStartEvent] * 2 + [RetrievalEndEvent] * 2
+    inner, outer = found[2:]
+    assert isinstance(inner, RetrievalEndEvent)
+    assert isinstance(outer, RetrievalEndEvent)
+    assert numbers(inner.nodes) == [7, 2]
+    assert numbers(outer.nodes) == [2, 7]
+
+
+def test_callbacks_of_the_older_kind():
+    handler = LlamaDebugHandler(print_trace_on_end=False)
+    retriever = OrderPreservingRetriever(
+        retriever=ListRetriever(numbered([7, 2])), callback_manager=CallbackManager([handler])
+    )
+    retriever.retrieve("why?")
+    ((start, end),) = handler.get_event_pairs(CBEventType.RETRIEVE)
+    assert start.payload is not None
+    assert end.payload is not None
+    assert start.payload["query_str"] == "why?"
+    assert numbers(end.payload["nodes"]) == [2, 7]
+
+
+def test_no_callbacks_can_be_given_as_none():
+    retriever = OrderPreservingRetriever(
+        retriever=ListRetriever(numbered([7, 2])),
+        callback_manager=None,
+    )
+    assert numbers(retriever.retrieve("why?")) == [2, 7]
+
+
+def _references() -> list[NodeWithScore]:
+    """Summaries that stand for whole texts, as recursive retrieval has them."""
+    return ranked(
+        IndexNode(
+            id_=f"summary-{number}",
+            index_id=f"whole-{number}",
+            text=f"summary {number}",
+            metadata={"file_name": "book", "chunk_index": number},
+        )
+        for number in (7, 2)
+    )
+
+
+def _wholes() -> dict[str, BaseNode]:
+    """Their texts stand in another order than the summaries."""
+    return {"whole-7": stamped_node("whole 7", 1), "whole-2": stamped_node("whole 2", 4)}
+
+
+def test_index_nodes_resolved_by_the_wrapped_retriever():
+    wrapped = ListRetriever(_references(), object_map=_wholes())
+    kept = OrderPreservingRetriever(retriever=wrapped).retrieve("why?")
+    assert texts(kept) == ["whole 7", "whole 2"]
+    assert [scored.score for scored in kept] == [1.0, 0.5]
+
+
+def test_index_nodes_that_lead_nowhere_are_nodes():
+    kept = OrderPreservingRetriever(retriever=ListRetriever(_references())).retrieve("why?")
+    assert texts(kept) == ["summary 2", "summary 7"]
+    assert all(isinstance(scored.node, IndexNode) for scored in kept)
+
+
+def test_nothing_is_resolved_after_the_ordering():
+    """LlamaIndex resolves index nodes after `_retrieve`, which would put their texts where the summaries stood."""
+    given = _references()
+    for scored in given:
+        assert isinstance(scored.node, IndexNode)
+        whole = _wholes()[scored.node.index_id]
+        further = IndexNode(id_=f"to-{whole.node_id}", index_id="x", text="", metadata=whole.metadata, obj=whole)
+        scored.node.obj = further
+    wrapped = ListRetriever(given)
+    kept = OrderPreservingRetriever(retriever=wrapped).retrieve("why?")
+    assert {scored.node_id for scored in kept} == {scored.node_id for scored in wrapped.retrieve("why?")}
+    assert numbers(kept) == [1, 4]
+
+
+def test_an_object_map_belongs_to_the_wrapped_retriever():
+    with pytest.raises(ValidationError, match="object_map"):
+        OrderPreservingRetriever(retriever=ListRetriever(_references()), object_map=_wholes())  # type: ignore[call-arg]
+
+
+def test_copies_work():
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2])), k=1)
+    for copied in (copy.copy(retriever), copy.deepcopy(retriever), retriever.model_copy()):
+        assert numbers(copied.retrieve("why?")) == [7]
+    copied.k = 2
+    assert retriever.k == 1

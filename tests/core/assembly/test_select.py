@@ -1,0 +1,104 @@
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from oprag import Chunk, ContextOptions, MissingPositionError, PositionKind
+from oprag.assembly.select import select
+from oprag.positions.placing import place
+from tests.helpers import hit, ranks
+
+
+def chosen(chunks: Sequence[Chunk], **options: Any) -> tuple[list[int], list[tuple[int, str, float | None]]]:
+    kept, dropped = select(place(chunks, None, None).chunks, ContextOptions(**options))
+    return ranks(kept), [(drop.chunk.rank, drop.reason, drop.figure) for drop in dropped]
+
+
+FIVE = [hit(f"text {rank}", rank, chunk_index=rank) for rank in range(5)]
+
+
+def test_everything_is_kept_by_default():
+    assert chosen(FIVE) == ([0, 1, 2, 3, 4], [])
+
+
+def test_the_first_k_are_kept():
+    assert chosen(FIVE, k=3) == ([0, 1, 2], [(3, "k", 3), (4, "k", 3)])
+    assert chosen(FIVE, k=9) == ([0, 1, 2, 3, 4], [])
+
+
+def test_candidates_beyond_fetch_k_are_not_looked_at():
+    assert chosen(FIVE, k=2, max_candidates=3) == (
+        [0, 1],
+        [(3, "max_candidates", 3), (4, "max_candidates", 3), (2, "k", 2)],
+    )
+
+
+def test_a_duplicate_makes_room_for_the_next_candidate():
+    chunks = [hit("same", 0, chunk_index=1), hit("same", 1, chunk_index=1), hit("other", 2, chunk_index=2)]
+    assert chosen(chunks, k=2) == ([0, 2], [(1, "duplicate", 0)])
+    # With `max_candidates` the room stays empty.
+    assert chosen(chunks, k=2, max_candidates=2) == ([0], [(2, "max_candidates", 2), (1, "duplicate", 0)])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param({"chunk_index": 1}, {"chunk_index": 2}, id="another position"),
+        pytest.param({"chunk_index": 1}, {"chunk_index": 1, "source": "other"}, id="another source"),
+        pytest.param({"page": 1, "start_index": 0}, {"page": 2, "start_index": 0}, id="another page"),
+        pytest.param({}, {}, id="positions unknown"),
+    ],
+)
+def test_equal_text_elsewhere_is_no_duplicate(first, second):
+    assert chosen([hit("same", 0, **first), hit("same", 1, **second)]) == ([0, 1], [])
+
+
+def test_without_a_position_an_equal_id_makes_a_duplicate():
+    def chunk(rank: int, name: str | None) -> Chunk:
+        return Chunk("same", rank, source="book", id=name)
+
+    assert chosen([chunk(0, "x"), chunk(1, "y"), chunk(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
+
+
+def test_on_a_page_that_chunks_share_another_id_is_another_chunk():
+    def chunk(rank: int, name: str | None) -> Chunk:
+        return Chunk("same", rank, source="book", metadata={"page": 1}, id=name)
+
+    assert chosen([chunk(0, "x"), chunk(1, "y"), chunk(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
+    assert chosen([chunk(0, None), chunk(1, None)]) == ([0], [(1, "duplicate", 0)])
+
+
+def test_without_a_source_an_equal_id_makes_a_duplicate():
+    def chunk(rank: int, name: str | None) -> Chunk:
+        return Chunk("same", rank, metadata={"page": 1}, id=name)
+
+    assert chosen([chunk(0, "x"), chunk(1, "y"), chunk(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
+    assert chosen([chunk(0, None), chunk(1, None)]) == ([0, 1], [])
+
+
+def test_the_best_of_many_duplicates_is_kept():
+    chunks = [hit("same", rank, chunk_index=1) for rank in (4, 2, 7)]
+    kept, dropped = select(sorted(place(chunks, None, None).chunks, key=lambda chunk: chunk.rank), ContextOptions())
+    assert ranks(kept) == [2]
+    assert [(drop.chunk.rank, drop.figure) for drop in dropped] == [(4, 2), (7, 2)]
+    assert "rank 2" in dropped[0].detail
+
+
+@pytest.mark.parametrize("policy", ["last", "first"])
+def test_a_chunk_without_a_position_is_kept(policy):
+    assert chosen([*FIVE[:3], hit("lost", 5)], on_missing_position=policy) == ([0, 1, 2, 5], [])
+
+
+def test_a_chunk_without_a_position_can_be_dropped():
+    chunks = [hit("lost", 9), *FIVE[:3]]
+    chunks.sort(key=lambda chunk: chunk.rank)
+    assert chosen(chunks, on_missing_position="drop", k=2) == ([0, 1], [(9, "on_missing_position", None), (2, "k", 2)])
+
+
+def test_missing_positions_beyond_fetch_k_are_no_error():
+    chunks = [*FIVE[:3], hit("lost", 5)]
+    assert chosen(chunks, on_missing_position="error", max_candidates=3) == ([0, 1, 2], [(5, "max_candidates", 3)])
+    with pytest.raises(MissingPositionError) as caught:
+        chosen(chunks, on_missing_position="error", k=3)
+    assert caught.value.value.position.kind is PositionKind.NONE
+    assert "source" in str(caught.value)

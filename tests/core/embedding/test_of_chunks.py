@@ -1,0 +1,141 @@
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oprag import Chunk, ContextOptions, EmbeddingError, VectorCache
+from oprag.context import ContextInputs
+from oprag.embedding.vectors import (
+    Record,
+    StoreReader,
+    VectorSources,
+    chunks_with_vectors,
+    given_with_vectors,
+    question_vector,
+)
+from oprag.steps import Steps, run_async, run_sync
+from tests.helpers import WordEmbedder, hit
+
+Run = Callable[[Steps[Any]], Any]
+
+
+@pytest.fixture(params=["sync", "async"])
+def run(request: pytest.FixtureRequest) -> Run:
+    return run_sync if request.param == "sync" else lambda steps: asyncio.run(run_async(steps))
+
+
+class Store:
+    """Holds vectors, and remembers what it was asked for."""
+
+    def __init__(self, records: Mapping[str, Record]) -> None:
+        self.records = records
+        self.asked: list[list[str]] = []
+
+    def read(self, keys: Sequence[str]) -> Mapping[str, Record]:
+        self.asked.append(list(keys))
+        return {key: self.records[key] for key in keys if key in self.records}
+
+    @property
+    def reader(self) -> StoreReader:
+        return StoreReader("Shelf", self.read)
+
+
+def chunk(rank: int, **fields: Any) -> Chunk:
+    return Chunk(**{**vars(hit(f"text {rank}", rank, chunk_index=rank)), "id": f"id {rank}", **fields})
+
+
+def test_the_first_source_that_has_a_vector_is_taken(run):
+    embedder, cache = WordEmbedder(dimension=2, name="words"), VectorCache()
+    store = Store({f"id {rank}": Record([2.0, 2.0]) for rank in range(2)})
+    cache.put("words", [f"text {rank}" for rank in range(3)], [[3, 3]] * 3)
+    given = [chunk(0, vector=np.array([1, 1], dtype=np.float32)), chunk(1), chunk(2), chunk(3)]
+    found = run(chunks_with_vectors(given, VectorSources(embedder, cache, store.reader)))
+    assert [one.vector.tolist() for one in found[:3]] == [[1, 1], [2, 2], [3, 3]]
+    assert store.asked == [["id 1", "id 2", "id 3"]]
+    assert embedder.embedded == ["text 3"]
+    (kept,) = cache.get("words", ["text 3"])
+    assert kept is not None
+    assert kept.tolist() == found[3].vector.tolist()
+    assert found == given
+
+
+def test_equal_texts_and_equal_keys_are_asked_for_once(run):
+    embedder, store = WordEmbedder(), Store({})
+    given = [chunk(0), chunk(1, text="text 0", id="id 0"), chunk(2, text="text 0")]
+    found = run(chunks_with_vectors(given, VectorSources(embedder, None, store.reader)))
+    assert store.asked == [["id 0", "id 2"]]
+    assert embedder.embedded == ["text 0"]
+    assert all(np.array_equal(one.vector, found[0].vector) for one in found)
+
+
+def test_a_store_that_fails_is_named_and_its_message_kept_short(run):
+    def read(keys: Sequence[str]) -> Mapping[str, Record]:
+        raise ConnectionError(f"no answer for {', '.join(keys)} of {'a very long address ' * 100}")
+
+    embedder = WordEmbedder()
+    sources = VectorSources(embedder, VectorCache(), StoreReader("Shelf", read))
+    with pytest.raises(EmbeddingError) as caught:
+        run(chunks_with_vectors([chunk(0), chunk(1)], sources))
+    message = str(caught.value)
+    assert message.startswith("the store Shelf failed to give the vectors of 2 chunks, the first of them rank 0")
+    assert "ConnectionError: no answer for id 0, id 1 of a very long address" in message
+    assert len(message) < 500
+    assert isinstance(caught.value.__cause__, ConnectionError)
+    # Nothing is embedded in place of what was not read.
+    assert embedder.embedded == []
+
+
+def test_a_store_is_not_asked_for_chunks_without_a_key(run):
+    store = Store({})
+    run(chunks_with_vectors([chunk(0, id=None)], VectorSources(WordEmbedder(), None, store.reader)))
+    assert store.asked == []
+
+
+def test_what_is_embedded_may_be_more_than_the_text(run):
+    embedder = WordEmbedder()
+    sources = VectorSources(embedder, VectorCache(), text_of=lambda one: f"title: {one.text}")
+    run(chunks_with_vectors([chunk(0)], sources))
+    assert embedder.embedded == ["title: text 0"]
+
+
+def test_without_an_embedder_the_chunk_and_the_store_are_named(run):
+    with pytest.raises(EmbeddingError, match=r"2 of the retrieved chunks have no vector in the store Shelf, the first"):
+        run(chunks_with_vectors([chunk(0), chunk(1)], VectorSources(store=Store({}).reader)))
+    with pytest.raises(EmbeddingError, match="needs the vector of the question; give embeddings="):
+        run(question_vector("What?", VectorSources()))
+
+
+def test_a_question_is_kept_apart_from_a_document_of_the_same_words(run):
+    embedder, cache = WordEmbedder(), VectorCache()
+    sources = VectorSources(embedder, cache)
+    vector = run(question_vector("text 0", sources))
+    assert len(cache) == 1
+    run(chunks_with_vectors([chunk(0)], sources))
+    assert embedder.embedded == ["text 0"]
+    assert np.array_equal(run(question_vector("text 0", sources)), vector)
+
+
+def test_vectors_of_different_dimensions_name_where_they_come_from(run):
+    store = Store({"id 0": Record([1.0, 2.0])})
+    with pytest.raises(EmbeddingError, match=r"embedder words has dimension 32, that of another .* from the store"):
+        run(chunks_with_vectors([chunk(0), chunk(1)], VectorSources(WordEmbedder(), None, store.reader)))
+
+
+def test_only_candidates_get_vectors(run):
+    embedder = WordEmbedder()
+    given = ContextInputs([chunk(0), chunk(1), chunk(2)])
+    context_options = ContextOptions(max_candidates=2, redundancy_threshold=0.9)
+    found = run(given_with_vectors(given, "What?", context_options, VectorSources(embedder)))
+    assert [one.vector is None for one in found.chunks] == [False, False, True]
+    assert found.question_vector is None
+    assert embedder.embedded == ["text 0", "text 1"]
+
+
+def test_no_chunks_need_nothing(run):
+    given = run(
+        given_with_vectors(ContextInputs([]), "What?", ContextOptions(similarity_threshold=0.5), VectorSources())
+    )
+    assert given.chunks == []
+    assert given.question_vector is None

@@ -1,0 +1,26 @@
+"""Text files, read as they are."""
+
+import pytest
+
+from oprag import InputFileError
+from oprag.files.text import file_text
+
+
+def test_line_ends_stay_and_a_byte_order_mark_goes():
+    assert file_text("a.txt", b"\xef\xbb\xbfone\r\ntwo\n") == "one\r\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"ab\xe9 c", ("byte 2 is 0xe9", "iconv")),
+        (b"a\0b", ("zero bytes",)),
+        (b" \n", ("no text in it",)),
+        (b"", ("no text in it",)),
+    ],
+)
+def test_what_is_no_text_is_refused_with_the_name(data, words):
+    with pytest.raises(InputFileError) as caught:
+        file_text("a.txt", data)
+    assert str(caught.value).startswith("a.txt ")
+    assert all(word in str(caught.value) for word in words)

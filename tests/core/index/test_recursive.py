@@ -1,0 +1,167 @@
+"""Recursive splitting, held against LangChain's own."""
+
+import functools
+import re
+import string
+from itertools import pairwise
+from pydoc_data.topics import topics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from oprag import ChunkError, OptionError, TokenizerError, TokenWindow, split_recursive
+from oprag.embedding.static import LocalEmbedder
+from tests.helpers import prose, run_python, word_offsets
+
+REFERENCE = "\n\n".join(text for _, text in sorted(topics.items()))[:120_000]
+
+
+@functools.cache
+def tokenizer():
+    return LocalEmbedder().tokenizer
+
+
+def letters(text):
+    """One token a character that is no white space."""
+    return [(place, place + 1) for place, letter in enumerate(text) if not letter.isspace()]
+
+
+def pairs(text):
+    """One token for two characters, so that tokens of pieces do not add up to those of the whole."""
+    return [(start, min(start + 2, len(text))) for start in range(0, len(text), 2)]
+
+
+def langchains(text, count, size, overlap):
+    """The chunks of the real splitter, but for those that are nothing but white space, which it keeps now and then."""
+    splitter = RecursiveCharacterTextSplitter(
+        chunk_size=size, chunk_overlap=overlap, length_function=lambda piece: len(list(count(piece)))
+    )
+    return [chunk.strip() for chunk in splitter.split_text(text) if chunk.strip()]
+
+
+def check(text: str, windows: list[TokenWindow], overlap: int) -> None:
+    """Offsets are exact, and the windows hold the whole text in its order."""
+    assert all(text[window.start : window.end] == window.text for window in windows)
+    if not windows:
+        assert not text.strip()
+        return
+    assert windows[0].start == 0
+    assert windows[-1].end == len(text)
+    for before, after in pairwise(windows):
+        assert before.start < after.start <= before.end < after.end
+        assert overlap or after.start == before.end
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(1000, 100), (1000, 0), (200, 50), (128, 0), (25, 24), (3, 1), (1, 0)])
+def test_windows_are_those_of_langchain_and_know_their_place(size, overlap):
+    text = REFERENCE if size > 100 else REFERENCE[:8_000]
+    windows = split_recursive(text, tokenizer(), size, overlap)
+
+    def count(piece):
+        return tokenizer().encode(piece, add_special_tokens=False).ids
+
+    assert [window.text.strip() for window in windows] == langchains(text, count, size, overlap)
+    check(text, windows, overlap)
+    assert all(window.tokens == len(count(window.text)) for window in windows)
+
+
+# Few letters, so that nearly everything repeats; the others are white space that is no separator.
+repetitive = st.text(alphabet="ab \n\n\t\xa0", max_size=120)
+any_text = st.one_of(st.text(max_size=80), repetitive, st.sampled_from(["\ud83d half", "e\u0301" * 9, "\U0010ffff a"]))
+counters = st.sampled_from([word_offsets, letters, pairs])
+sizes = st.integers(1, 12).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1)))
+
+
+@given(any_text, counters, sizes)
+def test_any_text_is_split_as_langchain_splits_it(text, count, how):
+    windows = split_recursive(text, count, *how)
+    assert [window.text.strip() for window in windows] == langchains(text, count, *how)
+    check(text, windows, how[1])
+
+
+@given(st.lists(st.sampled_from(["a", "aa", "a a", " ", "\n", "\n\n"]), max_size=60).map("".join), sizes)
+def test_repeated_text_lies_where_the_same_layout_of_distinct_letters_lies(text, how):
+    distinct = iter(string.ascii_letters * 2)
+    unique = re.sub("a", lambda _: next(distinct), text)
+    places = [(window.start, window.end) for window in split_recursive(text, letters, *how)]
+    assert places == [(window.start, window.end) for window in split_recursive(unique, letters, *how)]
+
+
+@given(repetitive, sizes)
+def test_a_text_with_more_characters_than_codes(text, how):
+    expected = split_recursive(text, pairs, *how)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("oprag.index.splitting._PERIOD", 32)
+        assert split_recursive(text, pairs, *how) == expected
+
+
+def test_a_window_has_at_most_the_asked_number_of_tokens():
+    windows = split_recursive(prose(3000), word_offsets, 40, 10)
+    assert max(window.tokens for window in windows) <= 40
+
+
+def test_white_space_between_windows_goes_to_the_second_one():
+    text = "\n one two\n\n\n\nthree four  \n"
+    assert [window.text for window in split_recursive(text, word_offsets, 2, 0)] == [
+        "\n one two",
+        "\n\n\n\nthree four  \n",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n \t"])
+def test_nothing_but_white_space_has_no_windows(text):
+    assert split_recursive(text, word_offsets) == []
+
+
+def test_a_long_text_is_split_in_seconds():
+    text = prose(150_000)
+    calls = []
+
+    def counted(piece):
+        calls.append(len(piece))
+        return word_offsets(piece)
+
+    windows = split_recursive(text, counted)
+    check(text, windows, 100)
+    # Each paragraph and each window once, and not again for every window that it may go into.
+    assert sum(calls) < 4 * len(text)
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.0, None, "5", True])
+def test_a_size_that_cannot_be_is_refused(size):
+    with pytest.raises(OptionError, match="size must be a whole number of tokens from 1"):
+        split_recursive("text", word_offsets, size)
+
+
+@pytest.mark.parametrize("overlap", [-1, 1000, 1.0, None, False])
+def test_an_overlap_that_cannot_be_is_refused(overlap):
+    with pytest.raises(OptionError, match="overlap must be a whole number from 0 and less than size=1000"):
+        split_recursive("text", word_offsets, 1000, overlap)
+
+
+@pytest.mark.parametrize("text", [None, 5, b"text", ["text"]])
+def test_something_else_than_a_text_is_refused(text):
+    with pytest.raises(ChunkError, match=f"got {type(text).__name__}"):
+        split_recursive(text, word_offsets)
+
+
+@pytest.mark.parametrize("count", [None, "words", object(), len])
+def test_a_tokenizer_of_another_kind_is_refused(count):
+    with pytest.raises(TokenizerError):
+        split_recursive("some text", count)
+
+
+def test_a_missing_splitter_is_one_sentence():
+    code = """
+import sys
+sys.modules["langchain_text_splitters"] = None
+from oprag import MissingExtraError, split_recursive
+try:
+    split_recursive("text", lambda text: [(0, len(text))])
+except MissingExtraError as error:
+    print(error)
+"""
+    printed = "The recursive splitter needs an optional dependency: pip install 'oprag[recursive]'\n"
+    assert run_python(code) == printed

@@ -1,0 +1,202 @@
+"""The kinds of search of a `DocumentIndex`."""
+
+import copy
+import pickle
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from oprag import DocumentIndex, DualEncoder, EmbeddingError, OptionError, build_context
+from oprag.index.bm25 import BM25Search
+from oprag.index.document_index import SearchKind
+from oprag.index.fusion import rrf
+from tests.core.index.test_index import index_of, numbers, scores
+from tests.helpers import WordEmbedder, prose, ranks, texts, word_offsets
+
+BOOK = {"book": prose(3000, seed=5), "sequel": prose(500, seed=6)}
+WORDS = BOOK["book"].split()
+QUESTIONS = [
+    f"{WORDS[9]} and {WORDS[2500]}",
+    WORDS[5],
+    f"Where is {WORDS[700]}?",
+    f"{WORDS[3]} {WORDS[3]} {WORDS[4]}",
+    "zzz",
+]
+SEARCHES: list[SearchKind] = ["dense", "bm25", "hybrid"]
+
+
+@pytest.fixture(scope="module")
+def index():
+    return DocumentIndex.from_texts(BOOK, WordEmbedder(), word_offsets, size=12)
+
+
+def places(hits):
+    return [(hit.metadata["source"], hit.metadata["chunk_index"]) for hit in hits]
+
+
+def test_dense_is_the_default(index):
+    assert index.search("ocean5 pearl400", 9) == index.search("ocean5 pearl400", 9, search="dense")
+
+
+def test_bm25_finds_the_chunk_with_the_word_and_nothing_without_one(index):
+    (hit,) = index.search(f"{WORDS[31].upper()} zzz", 50, search="bm25")
+    assert WORDS[31] in hit.text
+    assert index.search("zzz", 50, search="bm25") == []
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_bm25_hits_are_all_chunks_with_a_score_best_first_and_of_equals_the_first_added(index, question):
+    expected = BM25Search(texts(index.chunks)).scores(question)
+    order = [number for number in np.argsort(-expected, kind="stable") if expected[number] > 0]
+    hits = index.search(question, len(index), search="bm25")
+    assert places(hits) == [places(index.chunks)[number] for number in order]
+    assert scores(hits) == expected[order].tolist()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_hybrid_fuses_both_whole_rankings(index, question):
+    everything = len(index)
+    number = {place: n for n, place in enumerate(places(index.chunks))}
+    rankings = [
+        [number[place] for place in places(index.search(question, everything, search=search))]
+        for search in ("dense", "bm25")
+    ]
+    fused = rrf(rankings, everything)
+    hits = index.search(question, everything, search="hybrid")
+    assert [number[place] for place in places(hits)] == np.argsort(-fused, kind="stable").tolist()
+    assert scores(hits) == np.sort(fused)[::-1].tolist()
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_larger_k_adds_hits_behind_those_of_a_smaller_one(index, question, search):
+    found = [index.search(question, k, search=search) for k in (1, 8, 16, 128, len(index) + 5)]
+    for fewer, more in pairwise(found):
+        assert fewer == more[: len(fewer)]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_many_questions_at_once_find_what_each_finds_alone(index, search):
+    together = index.search_all(QUESTIONS, 20, search=search)
+    assert [places(hits) for hits in together] == [places(index.search(q, 20, search=search)) for q in QUESTIONS]
+    assert index.search_all([], 3, search=search) == []
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_hits_have_rank_score_vector_and_place(index, search):
+    hits = index.search(QUESTIONS[0], 2, search=search)
+    assert ranks(hits) == list(range(len(hits)))
+    for hit in hits:
+        assert isinstance(hit.score, float)
+        assert hit.vector is not None
+        np.testing.assert_allclose(np.linalg.norm(hit.vector), 1, rtol=1e-5)
+    assert build_context(hits).kept
+
+
+def test_of_equal_chunks_the_first_added_comes_first():
+    embedder = WordEmbedder()
+    equal = DocumentIndex.from_texts({"a": "one two " * 9}, embedder, word_offsets, size=2)
+    for search in SEARCHES:
+        found = equal.search("two", 4, search=search)
+        # The last chunk lacks a space at its end, so it is the only other one.
+        assert numbers(found) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("search", ["sparse", "", None, 5, ["dense"]])
+def test_an_unknown_search_is_refused(index, search):
+    with pytest.raises(OptionError, match="search must be one of dense, bm25, hybrid"):
+        index.search("ocean5", 3, search=search)
+    with pytest.raises(OptionError, match="search must be one of dense, bm25, hybrid"):
+        index.search_all([], 3, search=search)
+
+
+# --- without an embedder ---
+
+
+@pytest.fixture
+def plain():
+    return DocumentIndex.from_texts(BOOK, None, word_offsets, size=12)
+
+
+def test_without_an_embedder_words_can_be_searched_for(index, plain):
+    for question in QUESTIONS:
+        found = plain.search(question, 30, search="bm25")
+        assert found == index.search(question, 30, search="bm25")
+        assert all(hit.vector is None for hit in found)
+    assert plain.vectors.shape == (len(plain), 0)
+
+
+@pytest.mark.parametrize("search", ["dense", "hybrid"])
+def test_without_an_embedder_the_others_are_refused(plain, search):
+    with pytest.raises(OptionError, match=rf'search="{search}" needs vectors.*use search="bm25"'):
+        plain.search("ocean5", 3, search=search)
+    with pytest.raises(OptionError, match="needs vectors"):
+        DocumentIndex([], []).search("ocean5", 3)
+
+
+def test_without_an_embedder_a_question_has_no_vector(plain):
+    with pytest.raises(EmbeddingError, match="made without an embedder"):
+        plain.question_vector("ocean5")
+
+
+@pytest.mark.parametrize(("vectors", "embedder"), [(None, WordEmbedder()), ([[1.0]], None)])
+def test_vectors_and_an_embedder_belong_together(vectors, embedder):
+    with pytest.raises(EmbeddingError):
+        DocumentIndex(["a"], [{}], vectors, embedder)
+
+
+def test_bm25_embeds_no_question():
+    def refuse(texts):
+        raise AssertionError("embedded")
+
+    index = DocumentIndex(["one", "two"], [{}, {}], np.eye(2), DualEncoder("refusing", refuse))
+    assert texts(index.search("two", 5, search="bm25")) == ["two"]
+
+
+def test_nothing_of_bm25_is_loaded_for_a_dense_search(index, monkeypatch):
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    fresh = index_of(np.eye(3), np.eye(3))
+    assert numbers(fresh.search("1", 1)) == [1]
+
+
+@pytest.mark.parametrize("by_words", [False, True])
+def test_an_index_can_be_copied_and_sent_to_another_process(by_words):
+    index = DocumentIndex.from_texts(BOOK, None if by_words else WordEmbedder(), word_offsets, size=12)
+    hits = index.search(QUESTIONS[0], 9, "bm25")
+    for other in (copy.copy(index), copy.deepcopy(index), pickle.loads(pickle.dumps(index))):
+        assert other.search(QUESTIONS[0], 9, "bm25") == hits
+        if not by_words:
+            assert other.search(QUESTIONS[0], 9) == index.search(QUESTIONS[0], 9)
+
+
+# --- question vectors ---
+
+
+def test_the_vector_of_a_question_is_that_of_the_search(index):
+    vector = index.question_vector("ocean5 grove6")
+    assert vector.shape == (32,)
+    np.testing.assert_allclose(np.linalg.norm(vector), 1, rtol=1e-6)
+    (hit,) = index.search("ocean5 grove6", 1)
+    assert hit.score == pytest.approx(float(vector @ hit.vector), abs=1e-6)
+
+
+def test_a_question_is_embedded_once_for_search_and_thresholds():
+    asked = []
+
+    def encode(questions):
+        asked.extend(questions)
+        return np.ones((len(questions), 3))
+
+    index = DocumentIndex(["a", "b"], [{}, {}], np.eye(3)[:2], DualEncoder("noting", encode, lambda t: np.eye(3)[:2]))
+    index.search("what?", 1)
+    index.question_vector("what?")
+    index.search("what?", 2, search="hybrid")
+    index.search_all(["what?", "who?"], 2)
+    assert asked == ["what?", "who?"]
+
+
+def test_the_vector_of_a_question_needs_a_question(index):
+    with pytest.raises(ValueError, match="the question is empty"):
+        index.question_vector(" ")

@@ -1,0 +1,78 @@
+"""What splits and stamps the sources of an index."""
+
+import pytest
+
+from oprag import ChunkError, DocumentIndex, OptionError, build_context, split_tokens
+from oprag.index.splitting import Split, split_sources
+from tests.helpers import WordEmbedder, prose, word_offsets
+
+PAGES = [prose(40, seed=seed) for seed in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("given", "complete"),
+    [
+        (Split(), Split("tokens", 128, 0)),
+        (Split("tokens", 50), Split("tokens", 50, 0)),
+        (Split("words"), Split("words", 300, 0)),
+        (Split("words", 30, 5), Split("words", 30, 5)),
+        (Split("recursive"), Split("recursive", 1000, 100)),
+        (Split("recursive", 200), Split("recursive", 200, 20)),
+        (Split("recursive", None, 0), Split("recursive", 1000, 0)),
+        (Split("recursive", 5), Split("recursive", 5, 0)),
+    ],
+)
+def test_defaults_depend_on_the_splitter(given, complete):
+    assert given.complete() == complete
+
+
+@pytest.mark.parametrize("splitter", ["sentences", None, 3])
+def test_an_unknown_splitter_is_refused(splitter):
+    with pytest.raises(OptionError, match="splitter must be one of tokens, words, recursive"):
+        split_sources({}, word_offsets, Split(splitter))
+
+
+def test_words_stand_between_white_space_whatever_the_tokenizer_says():
+    text = " Don't\tcount\n\ncommas, but   words.  "
+    found, metadata = split_sources({"a": text}, lambda text: [], Split("words", 2))
+    assert found == [" Don't\tcount\n\n", "commas, but   ", "words.  "]
+    assert [text[data["start_index"] : data["end_index"]] for data in metadata] == found
+    shared, _ = split_sources({"a": text}, None, Split("words", 2, 1))
+    assert [chunk.split() for chunk in shared] == [
+        ["Don't", "count"],
+        ["count", "commas,"],
+        ["commas,", "but"],
+        ["but", "words."],
+    ]
+
+
+@pytest.mark.parametrize("splitter", ["tokens", "words", "recursive"])
+def test_pages_are_split_each_by_itself(splitter):
+    found, metadata = split_sources({"a.pdf": PAGES, "b.txt": "one"}, word_offsets, Split(splitter, 9))
+    assert [data["chunk_index"] for data in metadata] == [*range(len(found) - 1), 0]
+    assert {data["page"] for data in metadata[:-1]} == {1, 2, 3, 4}
+    assert metadata[-1] == {"source": "b.txt", "chunk_index": 0, "start_index": 0, "end_index": 3}
+    for text, data in zip(found[:-1], metadata[:-1], strict=True):
+        assert PAGES[data["page"] - 1][data["start_index"] : data["end_index"]] == text
+
+
+def test_a_page_without_text_has_no_chunks_and_keeps_its_number():
+    _, metadata = split_sources({"a.pdf": ["", "one two", "", "three"]}, word_offsets, Split())
+    assert [(data["chunk_index"], data["page"]) for data in metadata] == [(0, 2), (1, 4)]
+
+
+def test_chunks_of_pages_stand_in_order_and_say_their_page():
+    index = DocumentIndex.from_texts({"a.pdf": PAGES}, WordEmbedder(), word_offsets, size=7)
+    context = build_context(index.search(PAGES[2].split()[5], k=len(index)), header="[p. {page}]", separator="")
+    assert [chunk.text for chunk in context.kept] == [
+        w.text for page in PAGES for w in split_tokens(page, word_offsets, 7)
+    ]
+    assert [span.page for passage in context.passages for span in passage.spans] == [1, 2, 3, 4]
+    alone = build_context(context.kept, header="[p. {page}]", stitch=False)
+    assert [alone.text.count(f"[p. {page}]") for page in (1, 2, 3, 4)] == [6, 6, 6, 6]
+
+
+@pytest.mark.parametrize("pages", [[5], ["a", None], [b"bytes"], [["nested"]]])
+def test_a_page_must_be_a_text(pages):
+    with pytest.raises(ChunkError, match="the text to split must be a string"):
+        split_sources({"a.pdf": pages}, word_offsets, Split())

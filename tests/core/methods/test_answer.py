@@ -1,0 +1,137 @@
+import json
+import unicodedata
+
+import pytest
+
+from oprag import Chunk, ModelWarning
+from oprag.methods import Completion, Message, Usage
+from tests.core.methods.helpers import METHODS, World, parts
+
+HOSTILE = "a\x1b[2J\x00\r\x07\u202eb\u2028c\ud800\x9b<b>{x}\t[1]\nd"
+
+
+def hostile_world() -> World:
+    chunks = [
+        Chunk(
+            f"{HOSTILE} {number}",
+            3 - number,
+            metadata={"source": HOSTILE, "page": HOSTILE, "start_index": 1_000 * number},
+        )
+        for number in range(4)
+    ]
+    return World(
+        [*chunks, Chunk("one", 9, metadata={"source": "s\x1b", "start_index": 0})],
+        sources=lambda name: f"{HOSTILE} {name}",
+        answer=Completion(HOSTILE, finish_reason="length", usage=Usage(1, 2, 3)),
+        rerank=f"{HOSTILE}\nConfidence: 80",
+        variants=f"Who {HOSTILE}?\n{HOSTILE} when?",
+        route="unanswerable",
+        condense=HOSTILE,
+    )
+
+
+def ask(method: str):
+    return hostile_world().answer(f"Why {HOSTILE}?", method=method, cite=True)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_report_of_hostile_text_holds_no_control_characters(method):
+    report = ask(method).explain()
+    assert {letter for letter in report if unicodedata.category(letter) in {"Cc", "Cf", "Cs", "Zl", "Zp"}} == {"\n"}
+    for part in (f"method {method}", "calls", "context", "question: Why a"):
+        assert part in report
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_values_can_be_held_by_json(method):
+    answer = ask(method)
+    values = answer.to_dict()
+    assert json.loads(json.dumps(values, allow_nan=False)) == values
+    assert values["question"] == answer.question
+    assert values["text"] == answer.text
+    assert len(values["calls"]) == len(answer.calls)
+    assert len(values["contexts"]) == len(answer.contexts)
+    assert len(values["answers"]) == len(answer.answers)
+    assert [one["number"] for one in values["citations"]] == [one.number for one in answer.citations]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_report_of_an_empty_answer(method):
+    answer = World(sources={}).answer(method=method)
+    assert "note: nothing was retrieved" in answer.explain()
+    assert "0 calls, 0 tokens in, 0 out" in answer.explain()
+    assert json.dumps(answer.to_dict())
+
+
+def test_a_report():
+    world = World(parts(2), rerank=["It sank [1].\nConfidence: 85", "No.\nConfidence: high"])
+    report = world.answer(method="map_rerank", cite=True).explain()
+    lines = [" ".join(line.split()) for line in report.splitlines()]
+    assert lines[0] == "question: What happened on the voyage?"
+    assert lines[1] == "answer: It sank [1]."
+    assert lines[2].startswith("method map_rerank: 2 calls, ")
+    assert "(estimated)" in lines[2]
+    assert "* 85 - voyage It sank [1]." in lines
+    assert "- - voyage No." in lines
+    assert "[1] voyage - 0–17" in lines
+
+
+def test_a_failed_call_in_the_report():
+    world = World(parts(2), answer=[OSError("no\x1b\nroute"), "It sank."])
+    with pytest.warns(ModelWarning):
+        answer = world.answer(method="refine", on_error="skip", passage_tokens=8)
+    assert "failed: OSError: no??route" in answer.explain()
+    assert answer.to_dict()["calls"][0]["error"] == "OSError: no\x1b\nroute"
+
+
+def test_the_route_and_the_follow_up_in_the_report():
+    world = World(parts(1), sources={"voyage": "x"}, route="unanswerable", condense="Who sank?")
+    answer = world.answer("Who?", method="self_route", chat_history=(Message("user", "Hi"),))
+    assert "asked as: Who sank?" in answer.explain()
+    assert "route long_context" in answer.explain()
+    values = answer.to_dict()
+    assert (values["route"], values["standalone_question"]) == ("long_context", "Who sank?")
+
+
+def test_long_replies_are_short_in_the_report():
+    answer = World(parts(1), answer="word " * 10_000).answer()
+    call = next(line for line in answer.explain().splitlines() if line.split()[:1] == ["answer"])
+    assert call.endswith("…")
+    assert len(call) < 120
+
+
+def test_without_cite_there_are_no_citations():
+    assert World(parts(1), answer="It sank [1].").answer().citations == ()
+    assert len(World(parts(1), answer="It sank [1].").answer(cite=True).citations) == 1
+
+
+def test_answers_are_equal_by_what_they_say():
+    def answer(parsed: object, text: str = "{}") -> object:
+        return World(parts(1), answer=Completion(text, parsed=parsed)).answer()
+
+    assert answer({"a": 1}) == answer({"a": 2})
+    assert answer(None, "x") != answer(None, "y")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_repr_is_one_line_and_a_notebook_shows_escaped_text(method):
+    answer = ask(method)
+    for shown in (repr(answer), *map(repr, answer.calls), *(repr(call.prompt) for call in answer.calls)):
+        assert len(shown) < 400
+        assert not {letter for letter in shown if unicodedata.category(letter) in {"Cc", "Cf", "Cs", "Zl", "Zp"}}
+    calls = "1 call," if len(answer.calls) == 1 else f"{len(answer.calls)} calls,"
+    assert f"method={method!r}, {calls} " in repr(answer)
+    page = answer._repr_html_()
+    page.encode()
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert not {"\x1b", "\0", "\u202e"} & set(page)
+
+
+def test_a_notebook_shows_question_answer_and_context():
+    world = World(parts(4), answer=Completion("x" * 20_000))
+    page = world.answer("<Where?>", method="stuff")._repr_html_()
+    assert "question: &lt;Where?&gt;" in page
+    assert "Context(" in page
+    assert len(page) < 10_000
+    assert "note: " in World(sources={}).answer(method="stuff")._repr_html_()

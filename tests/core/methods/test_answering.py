@@ -1,0 +1,274 @@
+import asyncio
+
+import pytest
+
+from oprag import BudgetError, ModelError, ModelWarning, OptionError, QueryError, build_context
+from oprag.methods import (
+    Completion,
+    Generate,
+    Message,
+    MethodOptions,
+    Result,
+    Retrieve,
+    Task,
+    Usage,
+    answering,
+)
+from tests.core.methods.helpers import APART, METHODS, QUESTION, Reply, World, parts
+
+HISTORY = (Message("user", "Who was captain?"), Message("assistant", "Ahab {x}."))
+SOURCES = {"voyage": "The whole of the voyage."}
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("empty", [None, "Nichts gefunden.", ""])
+def test_where_nothing_is_retrieved_no_call_is_made(method, empty):
+    world = World(sources=SOURCES)
+    options = {} if empty is None else {"empty_answer": empty}
+    answer = world.answer(method=method, **options)
+    assert answer.text == ("No passages were found for this question." if empty is None else empty)
+    assert answer.notes == ("nothing was retrieved",)
+    assert answer.calls == ()
+    assert answer.usage == Usage()
+    assert world.requests == [Retrieve((QUESTION,))]
+    assert answer.context is not None
+    assert answer.context.kept == ()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_call_is_on_record_in_sequence(method):
+    world = World(parts(3), sources=SOURCES, route="unanswerable", variants="Who?\nWhen?")
+    answer = world.answer(method=method)
+    assert [call.prompt for call in answer.calls] == world.prompts
+    assert all(call.reply for call in answer.calls)
+    assert answer.question == QUESTION
+    assert answer.method == method
+    assert answer.failed_calls == ()
+    assert answer.seconds > 0
+    assert str(answer) == answer.text
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_failed_call_is_an_error_that_names_it(method):
+    world = World(parts(1), sources=SOURCES)
+    error = TimeoutError("after 60 s")
+    world.generate = lambda prompt: Completion(error=error)  # type: ignore[method-assign]
+    with pytest.raises(ModelError, match=r"the model call '.*' failed: TimeoutError: after 60 s") as caught:
+        world.answer(method=method)
+    assert caught.value.__cause__ is error
+    assert caught.value.value.error is error
+    assert repr(caught.value.value.step) in str(caught.value)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("empty_answer", ["Nothing there.", ""])
+def test_when_all_calls_fail_and_are_skipped_there_is_no_answer(method, empty_answer):
+    """`empty_answer` is for questions for which nothing was retrieved."""
+    world = World(parts(2), sources=SOURCES)
+    error = OSError("down")
+    world.generate = lambda prompt: Completion(error=error)  # type: ignore[method-assign]
+    with pytest.raises(
+        ModelError, match=r"(\d) of \1 calls failed, so there is no answer; .*: OSError: down"
+    ) as caught:
+        world.answer(method=method, on_error="skip", empty_answer=empty_answer)
+    assert caught.value.__cause__ is error
+    assert caught.value.value.error is error
+
+
+@pytest.mark.parametrize("method", ["stuff", "refine", "map_reduce", "map_rerank"])
+def test_failed_calls_beside_empty_replies_leave_no_answer_either(method):
+    replies: list[Reply] = [OSError("down"), " ", ""]
+    world = World(parts(3), answer=replies, map=replies, rerank=replies)
+    with pytest.raises(ModelError, match=r"\d of \d calls failed, so there is no answer"):
+        world.answer(method=method, on_error="skip", passage_tokens=8)
+
+
+def test_an_object_is_an_answer_however_its_text_looks():
+    world = World(parts(1), condense=OSError("down"), answer=Completion("", parsed={"name": None}))
+    with pytest.warns(ModelWarning, match="1 of 2"):
+        answer = world.answer(chat_history=HISTORY, on_error="skip")
+    assert answer.parsed == {"name": None}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_failed_call_before_a_search_that_finds_nothing_is_skipped(method):
+    world = World(sources=SOURCES, condense=OSError("down"))
+    with pytest.warns(ModelWarning, match="1 of 1"):
+        answer = world.answer(method=method, chat_history=HISTORY, on_error="skip", empty_answer="")
+    assert (answer.text, answer.notes[0]) == ("", "nothing was retrieved")
+
+
+def test_the_failed_one_of_many_is_named():
+    world = World(parts(16), map=[*["x"] * 6, ConnectionError("reset"), *["x"] * 9])
+    with pytest.raises(ModelError, match=r"'map' \(7 of 16\) failed: ConnectionError: reset") as caught:
+        world.answer(method="map_reduce")
+    assert "Part 6 of" in caught.value.value.prompt.text
+
+
+def test_prompts_that_were_not_sent_any_more_are_not_on_record():
+    requests = answering(Task(QUESTION, MethodOptions(method="map_reduce", passage_tokens=APART)))
+    assert isinstance(next(requests), Retrieve)
+    asked = requests.send((build_context(parts(3)),))
+    assert isinstance(asked, Generate)
+    failed = Completion(error=OSError("third"))
+    with pytest.raises(ModelError, match=r"'map' \(3 of 3\) failed: OSError: third"):
+        requests.send((None, None, failed))
+
+
+def test_a_call_that_the_user_has_seen_a_part_of_cannot_be_skipped():
+    world = World(parts(1), answer=Completion(error=OSError("cut"), shown=True))
+    with pytest.raises(ModelError):
+        world.answer(on_error="skip")
+
+
+def test_too_few_replies_are_an_error():
+    requests = answering(Task(QUESTION))
+    next(requests)
+    requests.send((build_context(parts(1)),))
+    with pytest.raises(ValueError, match="zip"):
+        requests.send(())
+
+
+def test_errors_of_the_search_come_through():
+    with pytest.raises(BudgetError):
+        World(parts(1)).answer(context_options=build_context([], token_budget=1).options)
+
+
+def test_an_unknown_method():
+    with pytest.raises(OptionError, match="unknown method 'stuf'; there are stuff"):
+        World(parts(1)).answer(method="stuf")
+
+
+def test_usage_is_the_models_own():
+    own = Completion("It sank.", usage=Usage(100, 20, 50))
+    answer = World(parts(2), answer=own, refine=Completion("x", usage=Usage(7, 3))).answer(method="refine")
+    assert answer.usage == Usage(107, 23, 50, estimated=False)
+
+
+def test_usage_is_estimated_and_marked_where_the_model_gives_none():
+    world = World(parts(2), answer="It sank.", refine=Completion("x", usage=Usage(7, 3)))
+    answer = world.answer(method="refine", context_options=build_context([], count_tokens=words).options)
+    first, second = answer.calls
+    assert first.usage == Usage(words(world.prompts[0].text), 2, estimated=True)
+    assert second.usage == Usage(7, 3)
+    assert answer.usage == Usage(7 + first.usage.input_tokens, 5, estimated=True)
+
+
+def test_a_failed_call_costs_nothing_unless_the_model_says_so():
+    own = Completion("x", usage=Usage(7, 3))
+    replies = [Completion(error=OSError("a")), Completion(error=OSError("b"), usage=Usage(9, 0)), own]
+    world = World(parts(3), map=replies, reduce=own)
+    with pytest.warns(ModelWarning):
+        answer = world.answer(method="map_reduce", on_error="skip", passage_tokens=8)
+    assert answer.usage == Usage(9 + 7 + 7, 3 + 3)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["length", "model_length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_context_window_exceeded"],
+)
+def test_a_reply_that_was_cut_short_is_noted(reason):
+    answer = World(parts(1), answer=Completion("It sa", finish_reason=reason)).answer()
+    assert answer.notes == ("a reply was cut short at the model's limit of output tokens",)
+
+
+@pytest.mark.parametrize("reason", [None, "stop", "end_turn", "STOP"])
+def test_a_reply_that_came_to_its_end_is_not(reason):
+    assert World(parts(1), answer=Completion("It sank.", finish_reason=reason)).answer().notes == ()
+
+
+def test_an_empty_reply_is_noted():
+    assert World(parts(1), answer=" \n").answer().notes == ("the model's reply was empty",)
+
+
+def test_a_follow_up_is_made_to_stand_by_itself_before_it_is_searched_for():
+    world = World({"Where did Ahab sail?": parts(2)}, condense=" Where did Ahab sail?\n")
+    answer = world.answer("Where did he sail?", chat_history=HISTORY)
+    assert world.steps == ["condense", "answer"]
+    assert "Human: Who was captain?\nAssistant: Ahab {x}." in world.texts("condense")[0]
+    assert "Where did he sail?" in world.texts("condense")[0]
+    assert world.of(Retrieve) == [Retrieve(("Where did Ahab sail?",))]
+    assert "Where did Ahab sail?" in world.texts("answer")[0]
+    assert answer.question == "Where did he sail?"
+    assert answer.standalone_question == "Where did Ahab sail?"
+    assert len(answer.calls) == 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_follow_up_costs_one_more_call_in_every_method(method):
+    def world() -> World:
+        return World(parts(3), sources=SOURCES, variants="Who?\nWhen?", condense=QUESTION)
+
+    alone = world().answer(method=method)
+    assert len(world().answer(method=method, chat_history=HISTORY).calls) == len(alone.calls) + 1
+
+
+@pytest.mark.parametrize(("history", "condense"), [((), True), (HISTORY, False)])
+def test_without_a_conversation_or_the_wish_nothing_is_condensed(history, condense):
+    world = World(parts(1))
+    answer = world.answer(chat_history=history, condense=condense)
+    assert world.steps == ["answer"]
+    assert answer.standalone_question is None
+
+
+@pytest.mark.parametrize("reply", ["", " \n"])
+def test_a_follow_up_that_cannot_be_condensed_is_searched_for_as_it_is(reply):
+    world = World(parts(1), condense=reply)
+    answer = world.answer(chat_history=HISTORY)
+    assert world.of(Retrieve) == [Retrieve((QUESTION,))]
+    assert answer.standalone_question is None
+    assert any("searched for as it is" in note for note in answer.notes)
+
+
+def test_a_failed_condensation_is_skipped_or_named():
+    with pytest.warns(ModelWarning, match="'condense'"):
+        answer = World(parts(1), condense=OSError("x")).answer(chat_history=HISTORY, on_error="skip")
+    assert answer.text == "Answer of answer."
+    with pytest.raises(ModelError, match="'condense' failed"):
+        World(parts(1), condense=OSError("x")).answer(chat_history=HISTORY)
+
+
+def test_a_conversation_may_stand_in_the_prompts():
+    world = World(parts(1), condense="Where?")
+    world.answer(chat_history=HISTORY, prompts={"answer": "{chat_history}\n{context} {question}"})
+    assert world.texts("answer")[0].startswith("Human: Who was captain?\nAssistant: Ahab {x}.\n")
+
+
+def test_choices_stay_with_a_follow_up():
+    world = World(parts(1), condense="Who?")
+    world.answer(chat_history=HISTORY, choices=("Ahab", "Ishmael"))
+    assert "Who?\nA. Ahab\nB. Ishmael" in world.texts("answer")[0]
+
+
+def test_a_body_is_closed_when_the_driver_stops(registered):
+    closed = []
+
+    def waiting(task):
+        try:
+            yield Retrieve((task.question,))
+        finally:
+            closed.append(True)
+        return Result("", ())
+
+    registered("waiting", waiting)
+    requests = answering(Task(QUESTION, MethodOptions(method="waiting")))
+    next(requests)
+    requests.close()
+    assert closed == [True]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), asyncio.CancelledError(), OSError("x")])
+def test_what_a_driver_throws_comes_through(error):
+    requests = answering(Task(QUESTION))
+    next(requests)
+    with pytest.raises(type(error)):
+        requests.throw(error)
+
+
+def test_a_question_is_checked():
+    with pytest.raises(QueryError):
+        World(parts(1)).answer("  ")

@@ -1,0 +1,113 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oprag import Chunk, Span
+from oprag.assembly.stitch import Passage
+from oprag.methods.answer import citations_in, renumbered
+
+
+def passages(count: int) -> list[Passage]:
+    return [
+        Passage(f"p{number}", (Chunk(f"p{number}", number, source="book"),), (Span(number * 10, number * 10 + 2),))
+        for number in range(count)
+    ]
+
+
+def cited(text: str, count: int = 9) -> list[int]:
+    return [citation.number for citation in citations_in(text, passages(count))]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        ("It sank.", []),
+        ("It sank [1].", [1]),
+        ("It [2] sank [1] [2].", [2, 1, 2]),
+        ("[1][2]", [1, 2]),
+        ("[1, 3]", [1, 3]),
+        ("[1,3; 4 ,5]", [1, 3, 4, 5]),
+        ("[01]", [1]),
+        ("[0]", []),
+        ("[9] [10]", [9]),
+        ("[2, 10, 0]", [2]),
+        ("[1999]", []),
+        ("[12345]", []),
+        ("[-1] [1.] [a1] [] [,] [1,] (1) [ 1 ]", []),
+        ("[[1]]", [1]),
+        ("[1", []),
+    ],
+)
+def test_markers(text, found):
+    assert cited(text) == found
+
+
+def test_a_citation_leads_to_its_passage_and_its_marker():
+    text = "It sank [2, 1]."
+    second, first = citations_in(text, passages(2))
+    assert text[second.start : second.end] == text[first.start : first.end] == "[2, 1]"
+    assert (second.number, second.passage.text, second.source, second.span) == (2, "p1", "book", (10, 12, None))
+    assert (first.number, first.passage.text) == (1, "p0")
+
+
+def test_without_passages_nothing_is_cited():
+    assert cited("[1]", 0) == []
+
+
+def chunk(**fields) -> Chunk:
+    return Chunk("x", 0, **fields)
+
+
+@pytest.mark.parametrize(
+    ("spans", "page", "span"),
+    [
+        ((), None, None),
+        ((Span(3, 9),), None, Span(3, 9)),
+        ((Span(3, 9, "iv"),), "iv", Span(3, 9, "iv")),
+        ((Span(3, 9, 1), Span(10, 20, 1)), 1, Span(3, 20, 1)),
+        ((Span(3, 9, 1), Span(0, 5, 2)), None, None),
+    ],
+)
+def test_page_and_span(spans, page, span):
+    (citation,) = citations_in("[1]", [Passage("x", (chunk(),), spans)])
+    assert (citation.source, citation.page, citation.span) == (None, page, span)
+
+
+def test_the_page_is_the_one_that_is_printed():
+    chunks = tuple(chunk(metadata={"page": 4, "page_label": label}) for label in ("5", "5"))
+    (citation,) = citations_in("[1]", [Passage("x", chunks, (Span(3, 9, 4),))])
+    assert (citation.page, citation.span) == (5, Span(3, 9, 4))
+
+
+def test_renumbering():
+    assert renumbered("a [1] b [2, 3]; [x] (1) 1", 10, 3) == "a [11] b [12, 13]; [x] (1) 1"
+    assert renumbered("a [1]", 0, 1) == "a [1]"
+
+
+def test_a_number_that_leads_nowhere_is_kept_but_leads_nowhere_in_the_other_text_either():
+    assert renumbered("in [1999], [0] and [2, 9] [1]", 5, 2) == "in (1999), (0) and (2, 9) [6]"
+
+
+@given(st.lists(st.integers(1, 5), max_size=5), st.lists(st.integers(1, 7), max_size=5))
+def test_texts_can_stand_side_by_side(first, second):
+    together = passages(12)
+    text = "".join(f"a[{number}]" for number in first)
+    behind = renumbered("".join(f"b[{number}]" for number in second), 5, 7)
+    found = citations_in(text + behind, together)
+    assert [citation.passage for citation in found] == [together[number - 1] for number in first] + [
+        together[number + 4] for number in second
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "[1" + " " * 100_000, "[1," * 50_000, "[" + "1," * 50_000, "[1 " * 50_000], ids=range(5)
+)
+def test_a_model_that_runs_wild_takes_no_time(text):
+    started = time.process_time()
+    assert citations_in(text, passages(3)) == ()
+    assert renumbered(text, 1, 3) == text
+    # Milliseconds; a pattern that is quadratic takes minutes.
+    assert time.process_time() - started < 20

@@ -1,0 +1,109 @@
+import unicodedata
+from html.parser import HTMLParser
+
+import pytest
+
+from oprag.methods import Comparison
+from tests.core.methods.helpers import QUESTION, World, parts
+
+HOSTILE = "<script>alert('x')</script> & \"quoted\" \x1b[2J\x00\u202e{x}\n\n| a |"
+
+
+def compare(*methods: str, question: str = QUESTION, answer: str = "It sank.") -> Comparison:
+    answers = tuple(
+        World(parts(3), answer=answer, refine=answer, reduce=answer).answer(question, method=method)
+        for method in methods
+    )
+    return Comparison(question, answers)
+
+
+class Reader(HTMLParser):
+    """The texts of the cells of a table, and the tags around them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.cells: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        assert not attrs
+        if tag in ("td", "caption"):
+            self.cells.append("")
+
+    def handle_data(self, data):
+        if self.cells:
+            self.cells[-1] += data
+
+
+def test_rows():
+    first, second = compare("stuff", "map_reduce").rows()
+    assert (first["method"], first["calls"], first["passages"], first["answer"]) == ("stuff", 1, 3, "It sank.")
+    assert (second["method"], second["calls"], second["passages"]) == ("map_reduce", 4, 3)
+    assert second["tokens_in"] > first["tokens_in"]
+    assert first["estimated"]
+    assert first["notes"] == []
+    assert set(first) == {
+        "method",
+        "calls",
+        "tokens_in",
+        "tokens_out",
+        "estimated",
+        "seconds",
+        "passages",
+        "answer",
+        "notes",
+    }
+
+
+def test_it_is_the_sequence_of_its_answers():
+    compared = compare("stuff", "refine")
+    assert len(compared) == 2
+    assert [answer.method for answer in compared] == ["stuff", "refine"]
+    assert compared[-1] is compared.answers[1]
+    assert compared[:1] == compared.answers[:1]
+    assert compared.answers[0] in compared
+
+
+def test_it_prints_as_a_table():
+    lines = str(compare("stuff", "refine")).splitlines()
+    assert lines[0] == f"question: {QUESTION}"
+    assert lines[1].split() == ["method", "calls", "tokens", "in", "tokens", "out", "seconds", "passages", "answer"]
+    assert lines[2].split()[:2] == ["stuff", "1"]
+    assert lines[2].split()[2].startswith("~")
+    assert lines[3].split()[:2] == ["refine", "3"]
+    assert lines[2].endswith("It sank.")
+    assert len({line.index("answer" if "answer" in line else "It sank.") for line in lines[1:]}) == 1
+    assert repr(compare()) == str(compare())
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "a\r\nb", "\x1b]0;title\x07", "\ud800"])
+def test_hostile_text_stays_on_its_line(text):
+    printed = str(compare("stuff", question=f"Why {text}?", answer=text))
+    assert {letter for letter in printed if unicodedata.category(letter) in {"Cc", "Cf", "Cs"}} == {"\n"}
+    assert len(printed.splitlines()) == 3
+
+
+def test_html_is_a_table_of_escaped_text():
+    html = compare("stuff", "refine", question=f"Why {HOSTILE}?", answer=HOSTILE)._repr_html_()
+    assert "<script" not in html
+    assert "alert('x')" not in html
+    reader = Reader(html)
+    assert reader.tags == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+    assert len(reader.cells) == 1 + 2 * 7
+    assert "<script>alert('x')</script>" in reader.cells[0]
+    assert "<script>alert('x')</script>" in reader.cells[7]
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "\x1b]0;title\x07", "\ud800", "word " * 100_000])
+def test_html_is_bounded_and_can_be_sent(text):
+    html = compare("stuff", question=text, answer=text)._repr_html_()
+    assert len(html.encode()) < 10_000
+    assert {letter for letter in html if unicodedata.category(letter) in {"Cc", "Cs"}} <= {"\n"}
+
+
+def test_nothing_compared():
+    assert len(str(compare()).splitlines()) == 2
+    assert "<tbody></tbody>" in compare()._repr_html_()

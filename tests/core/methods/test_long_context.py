@@ -1,0 +1,58 @@
+import pytest
+
+from oprag import ModelError, SourceReadError, SourceTooLongError
+from oprag.methods import Generate, ReadSources, Retrieve
+from tests.core.methods.helpers import World, parts
+
+WHOLE = {"voyage": "The whole of the voyage.", "other": "The other whole.", "unread": "Never read."}
+
+
+@pytest.mark.parametrize("count", [1, 3, 16])
+def test_one_call_over_the_whole_source(count):
+    world = World(parts(count), sources=WHOLE)
+    answer = world.answer(method="long_context")
+    assert world.steps == ["answer"]
+    assert WHOLE["voyage"] in world.texts("answer")[0]
+    assert "Part 0" not in world.texts("answer")[0]
+    assert [type(request) for request in world.requests] == [Retrieve, ReadSources, Generate]
+    assert world.of(Generate)[0].final
+    assert [passage.text for passage in answer.passages] == [WHOLE["voyage"]]
+
+
+def test_only_retrieved_sources_are_read_in_the_order_of_the_context():
+    read: list[str] = []
+
+    def reader(name: str) -> str:
+        read.append(name)
+        return WHOLE[name]
+
+    found = [*parts(2, "other"), *[chunk for chunk in parts(4) if chunk.rank > 1]]
+    world = World(found, sources=reader)
+    answer = world.answer(method="long_context")
+    assert read == ["other", "voyage"]
+    assert "The other whole.\n\nThe whole of the voyage." in world.texts("answer")[0]
+    assert [passage.source for passage in answer.passages] == ["other", "voyage"]
+
+
+def test_a_source_that_is_not_there():
+    with pytest.raises(SourceReadError, match="'lost'"):
+        World(parts(1, "lost"), sources=WHOLE).answer(method="long_context")
+
+
+def test_a_source_that_does_not_fit():
+    with pytest.raises(SourceTooLongError, match="source 'voyage' has 6 tokens, source_token_budget=5"):
+        World(parts(1), sources=WHOLE).answer(method="long_context", source_token_budget=5)
+
+
+def test_without_its_one_call_there_is_no_answer():
+    with pytest.raises(ModelError, match="1 of 1 calls failed"):
+        World(parts(1), sources=WHOLE, answer=OSError("no")).answer(method="long_context", on_error="skip")
+
+
+def test_numbers_lead_to_sources():
+    found = [*parts(2, "other"), *[chunk for chunk in parts(4) if chunk.rank > 1]]
+    world = World(found, sources=WHOLE, answer="Here [2].")
+    answer = world.answer(method="long_context", cite=True)
+    assert "[1]\nThe other whole.\n\n[2]\nThe whole of the voyage." in world.texts("answer")[0]
+    (citation,) = answer.citations
+    assert (citation.source, citation.span) == ("voyage", (0, len(WHOLE["voyage"]), None))

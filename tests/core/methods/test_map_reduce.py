@@ -1,0 +1,153 @@
+import re
+from typing import Any
+
+import pytest
+
+from oprag import ContextOptions, ModelWarning
+from oprag.methods import Generate, Prompt
+from tests.core.methods.helpers import World, numbers, parts
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+WORDS = ContextOptions(count_tokens=words)
+
+
+def found_in(prompt: Prompt) -> str:
+    """Says which part was read, in ten words."""
+    (number,) = numbers(prompt.text)
+    return f"Part {number} of ten words one two three four five six"
+
+
+def merge(prompt: Prompt) -> str:
+    """Says which parts were read, in few words."""
+    return " ".join(f"Part {number} of" for number in numbers(prompt.text))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 16])
+def test_one_call_a_passage_at_once_and_one_more(count):
+    world = World(parts(count), map=found_in)
+    answer = world.answer(method="map_reduce")
+    assert world.steps == ["map"] * count + ["reduce"]
+    assert [numbers(text) for text in world.texts("map")] == [[number] for number in range(count)]
+    assert numbers(world.texts("reduce")[0]) == list(range(count))
+    assert [len(request.prompts) for request in world.of(Generate)] == [count, 1]
+    assert [request.final for request in world.of(Generate)] == [False, True]
+    assert len(answer.calls) == count + 1
+    assert len(answer.passages) == count
+
+
+@pytest.mark.parametrize(("count", "budget"), [(2, 10), (5, 24), (16, 24), (17, 50), (16, 1)])
+def test_partial_answers_collapse_in_rounds_of_neighbours(count, budget):
+    world = World(parts(count), map=found_in, collapse=merge)
+    answer = world.answer(method="map_reduce", collapse_tokens=budget, context_options=WORDS)
+    first, *rounds, last = world.of(Generate)
+    assert [prompt.step for prompt in first.prompts] == ["map"] * count
+    assert [prompt.step for prompt in last.prompts] == ["reduce"]
+    assert rounds
+    for request in rounds:
+        assert {prompt.step for prompt in request.prompts} == {"collapse"}
+        read = [number for prompt in request.prompts for number in numbers(prompt.text)]
+        assert read == sorted(set(read))
+    assert numbers(world.texts("reduce")[0]) == list(range(count))
+    assert len(answer.calls) == count + 1 + sum(len(request.prompts) for request in rounds)
+
+
+def test_no_group_is_longer_than_the_budget_where_two_fit():
+    world = World(parts(12), map=found_in, collapse="short")
+    world.answer(method="map_reduce", collapse_tokens=33, context_options=WORDS)
+    for text in world.texts("collapse"):
+        partial = re.findall(r"Part \d+ of ten words one two three four five six", text)
+        assert 2 <= len(partial) <= 3
+
+
+def test_a_model_that_never_shortens_comes_to_an_end():
+    world = World(parts(9), map=found_in, collapse=lambda prompt: prompt.text, reduce="Done.")
+    assert world.answer(method="map_reduce", collapse_tokens=5, context_options=WORDS).text == "Done."
+    assert [len(request.prompts) for request in world.of(Generate)] == [9, 4, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("reply", ["", " \n", ConnectionError("gone")])
+def test_what_cannot_be_merged_goes_on_as_it_is(reply):
+    world = World(parts(4), map=found_in, collapse=reply, reduce="Done.")
+    options: dict[str, Any] = {
+        "method": "map_reduce",
+        "collapse_tokens": 20,
+        "context_options": WORDS,
+        "on_error": "skip",
+    }
+    if isinstance(reply, Exception):
+        with pytest.warns(ModelWarning):
+            answer = world.answer(**options)
+    else:
+        answer = world.answer(**options)
+    assert answer.text == "Done."
+    assert world.steps == ["map"] * 4 + ["collapse"] * 2 + ["reduce"]
+    assert numbers(world.texts("reduce")[0]) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("context_options", "options"),
+    [
+        pytest.param(ContextOptions(token_budget=30, count_tokens=words), {}, id="token budget"),
+        pytest.param(WORDS, {"collapse_tokens": 30}, id="option"),
+        pytest.param(ContextOptions(token_budget=9_999, count_tokens=words), {"collapse_tokens": 30}, id="option wins"),
+    ],
+)
+def test_where_the_collapse_budget_comes_from(context_options, options):
+    world = World(parts(4), map=found_in)
+    world.answer(method="map_reduce", context_options=context_options, **options)
+    assert "collapse" in world.steps
+
+
+def test_empty_and_failed_partial_answers_are_left_out():
+    world = World(parts(4), map=["Zero.", "", OSError("no"), "Three."])
+    with pytest.warns(ModelWarning, match="'map'.*OSError: no"):
+        world.answer(method="map_reduce", on_error="skip")
+    assert "Zero.\n\nThree." in world.texts("reduce")[0]
+
+
+def test_without_partial_answers_nothing_is_reduced():
+    world = World(parts(3), map="  ")
+    answer = world.answer(method="map_reduce")
+    assert world.steps == ["map"] * 3
+    assert answer.text == ""
+    assert "no passage gave a partial answer" in answer.notes
+
+
+def test_markers_of_partial_answers_lead_to_their_passages():
+    world = World(parts(3), map=lambda prompt: f"Said [{numbers(prompt.text)[0] + 1}].", reduce="Both [1] and [3].")
+    answer = world.answer(method="map_reduce", cite=True)
+    assert all(f"[{number}]\nPart {number - 1} of" in text for number, text in enumerate(world.texts("map"), 1))
+    assert [numbers(citation.passage.text) for citation in answer.citations] == [[0], [2]]
+
+
+def test_merging_is_asked_to_keep_the_markers():
+    prompts = []
+    for cite in (False, True):
+        world = World(parts(4), map=found_in)
+        world.answer(method="map_reduce", cite=cite, collapse_tokens=20, context_options=WORDS)
+        prompts.append(world.texts("collapse")[0])
+    assert prompts[0] != prompts[1]
+
+
+def test_collapsing_takes_linear_time():
+    def work(count: int) -> float:
+        counted: list[int] = []
+
+        def counter(text: str) -> int:
+            counted.append(len(text))
+            return words(text)
+
+        world = World(parts(count), map="word " * 50, collapse="short")
+        world.answer(
+            method="map_reduce",
+            collapse_tokens=25 * count,
+            context_options=ContextOptions(count_tokens=counter),
+            prompts={"map": "{context}{question}", "collapse": "{answers}{question}"},
+        )
+        return sum(counted) / count
+
+    assert work(320) < 2 * work(40)

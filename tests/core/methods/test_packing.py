@@ -1,0 +1,208 @@
+"""Passages that are shorter than `passage_tokens` are read together, as a context has them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oprag import Chunk, ContextOptions, build_context
+from oprag.methods import MethodOptions, Task, packed, units
+from tests.core.methods.helpers import QUESTION, World, numbers, parts
+from tests.helpers import cut, prose
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+WORDS = ContextOptions(count_tokens=words)
+ALONE = {
+    "map": "{context}|{question}",
+    "refine": "{existing_answer}|{context}|{question}",
+    "answer": "{context}|{question}",
+}
+
+
+def read(world: World) -> list[str]:
+    """What stood in the field of the context in each call that read passages."""
+    places = {"map": 0, "answer": 0, "refine": 1}
+    return [prompt.text.split("|")[places[prompt.step]] for prompt in world.prompts if prompt.step in places]
+
+
+def test_128_small_passages_take_a_few_calls_of_map_reduce_and_the_tokens_of_their_context():
+    world = World(parts(128))
+    answer = world.answer(method="map_reduce", prompts=ALONE, passage_tokens=1_024)
+    assert world.steps == ["map", "reduce"]
+    (context,) = answer.contexts
+    assert len(context.passages) == 128
+    assert read(world) == [context.text]
+    world = World(parts(128))
+    world.answer(method="map_reduce", prompts=ALONE, passage_tokens=256)
+    assert world.steps == ["map"] * 3 + ["reduce"]
+
+
+def test_refine_reads_them_in_order_in_as_few_calls():
+    world = World(parts(128))
+    answer = world.answer(method="refine", prompts=ALONE, passage_tokens=256)
+    assert world.steps == ["answer", "refine", "refine"]
+    assert [number for text in read(world) for number in numbers(text)] == list(range(128))
+    assert len(answer.calls) == 3
+    assert [numbers(passage.text) for passage in answer.passages] == [[number] for number in range(128)]
+
+
+@pytest.mark.parametrize("method", ["map_reduce", "refine"])
+def test_a_call_has_no_more_than_it_may(method: str):
+    world = World(parts(30))
+    world.answer(method=method, prompts=ALONE, passage_tokens=13, context_options=WORDS)
+    # Four words each.
+    assert [words(text) for text in read(world)] == [12] * 10
+
+
+@pytest.mark.parametrize("method", ["map_reduce", "refine"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"separator": "\n---\n"},
+        {"gap": "[...]"},
+        {"header": "{number}: {source} at {start}"},
+        {"header": lambda passage: f"<{passage.source}>", "gap": "...", "separator": "\n"},
+        {"order": "rank", "gap": "[...]"},
+    ],
+    ids=["default", "separator", "gap", "header", "function as header", "rank order"],
+)
+def test_what_is_read_together_stands_as_in_the_context(method: str, options: dict[str, Any]):
+    chunks = [*parts(5), *[Chunk(f"Part {n} of log.", 5 + n, metadata={"source": "log", "page": n}) for n in range(3)]]
+    world = World(chunks)
+    (context,) = world.answer(
+        method=method, prompts=ALONE, context_options=ContextOptions(**options), passage_tokens=1_024
+    ).contexts
+    assert read(world) == [context.text]
+    small = World(chunks)
+    (context,) = small.answer(
+        method=method, prompts=ALONE, context_options=ContextOptions(**options, count_tokens=words), passage_tokens=12
+    ).contexts
+    assert len(read(small)) > 1
+    # What lies between two calls is left out; all else is the text of the context.
+    rest = context.text
+    for text in read(small):
+        assert text in rest
+        before, rest = rest.split(text, 1)
+        assert not re.search("Part", before)
+
+
+@pytest.mark.parametrize("method", ["map_reduce", "refine", "map_rerank"])
+def test_citations_and_map_rerank_keep_passages_apart(method: str):
+    cited = World(parts(6), rerank="An answer.\nConfidence: 50")
+    answer = cited.answer(method=method, cite=True, passage_tokens=1_024)
+    reading = [prompt for prompt in cited.prompts if prompt.step != "reduce"]
+    assert [numbers(prompt.text) for prompt in reading] == [[number] for number in range(6)]
+    assert len(answer.passages) == 6
+    ranked = World(parts(6), rerank="An answer.\nConfidence: 50")
+    assert len(ranked.answer(method="map_rerank", passage_tokens=1_024).calls) == 6
+
+
+def test_a_long_passage_is_cut_and_its_end_shares_a_call_with_the_next_one():
+    text = prose(20)
+    spans = [(match.start(), match.end()) for match in re.finditer(r"(?:\S+\s+){1,5}", text)][:3]
+    first = [(spans[0][0], spans[0][1]), (spans[1][0], spans[1][1]), (spans[2][0], spans[2][1])]
+    chunks = cut(text, first)
+    far = Chunk("One two.", 3, metadata={"source": chunks[0].metadata["source"], "start_index": 90_000})
+    world = World([*chunks, far])
+    (context,) = world.answer(
+        method="refine",
+        prompts=ALONE,
+        context_options=ContextOptions(count_tokens=words, gap="[...]"),
+        passage_tokens=11,
+    ).contexts
+    assert len(context.passages) == 2
+    assert [words(text) for text in read(world)] == [10, 5 + 1 + 2]
+    assert "[...]" in read(world)[1]
+    whole = text[: first[-1][1]]
+    assert "".join(read(world)) == f"{whole}\n\n[...]\n\nOne two."
+
+
+def test_inner_questions_read_them_together_too():
+    world = World(parts(20), variants="Who?\nWhere?")
+    world.answer(method="step_down", inner_method="map_reduce", variants=2, passage_tokens=1_024)
+    assert world.steps == ["variants", "map", "map", "reduce", "reduce", "aggregate"]
+
+
+def test_a_counter_that_does_not_add_up_never_gives_a_call_too_much():
+    """It counts pairs of passages as more than both alone."""
+
+    def pairs(text: str) -> int:
+        count = text.count("Part")
+        return count * count
+
+    world = World(parts(9))
+    world.answer(
+        method="map_reduce", prompts=ALONE, passage_tokens=5, context_options=ContextOptions(count_tokens=pairs)
+    )
+    assert all(pairs(text) <= 5 for text in read(world))
+    assert [number for text in read(world) for number in numbers(text)] == list(range(9))
+
+
+@settings(max_examples=100)
+@given(
+    seed=st.integers(0, 9),
+    size=st.integers(5, 80),
+    step=st.integers(5, 120),
+    left_out=st.sets(st.integers(0, 30)),
+    most=st.integers(1, 60),
+    counter=st.sampled_from([words, len]),
+    gap=st.sampled_from([None, "[...]"]),
+    header=st.sampled_from([None, "# {source}"]),
+)
+def test_what_holds_for_any_chunks(
+    seed: int, size: int, step: int, left_out: set[int], most: int, counter: Any, gap: Any, header: Any
+):
+    text = prose(80, seed)
+    spans = [(start, min(start + size, len(text))) for start in range(0, len(text), step)]
+    spans = [span for number, span in enumerate(spans) if number not in left_out]
+    context_options = ContextOptions(count_tokens=counter, gap=gap, header=header)
+    context = build_context(cut(text, spans), context_options)
+    task = Task(QUESTION, MethodOptions(passage_tokens=most), context_options)
+    passages = units(context, most)
+    texts = packed(task, passages)
+    # In order, each once, alone where it has no room beside a neighbour.
+    assert len(texts) <= len(passages)
+    rest = list(passages)
+    for one in texts:
+        first = rest.pop(0)
+        together = [first]
+        while rest and len(task_text(task, [*together, rest[0]])) <= len(one):
+            together.append(rest.pop(0))
+        assert one == task_text(task, together)
+        assert len(together) == 1 or counter(one) <= most
+        if rest:
+            assert counter(task_text(task, [*together, rest[0]])) > most or counter is len
+    assert not rest
+    assert packed(task, passages) == texts
+
+
+def task_text(task: Task, passages: list[Any]) -> str:
+    """The passages as the model reads them together."""
+    between = "\n\n[...]\n\n" if task.context_options.gap else "\n\n"
+    return between.join(task.shown(passage, 1) for passage in passages)
+
+
+def test_packing_takes_linear_time():
+    def work(count: int) -> float:
+        counted: list[int] = []
+
+        def counter(text: str) -> int:
+            counted.append(len(text))
+            return words(text)
+
+        context_options = ContextOptions(count_tokens=counter)
+        passages = units(build_context(parts(count), context_options), 40 * count)
+        counted.clear()
+        packed(Task(QUESTION, MethodOptions(passage_tokens=40 * count), context_options), passages)
+        return sum(counted) / count
+
+    assert work(640) < 2 * work(80)

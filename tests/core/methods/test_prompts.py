@@ -1,0 +1,137 @@
+import dataclasses
+
+import pytest
+
+from oprag import OptionError, PromptError
+from oprag.methods import Message, MethodOptions, Prompts, TextTemplate
+from oprag.methods.prompts import as_prompts
+from tests.core.methods.helpers import QUESTION, World, parts
+
+STEPS = {
+    "answer": ("context", "question"),
+    "refine": ("existing_answer", "context", "question"),
+    "map": ("context", "question"),
+    "collapse": ("answers", "question"),
+    "reduce": ("answers", "question"),
+    "rerank": ("context", "question"),
+    "variants": ("context", "question"),
+    "aggregate": ("answers", "question"),
+    "route": ("context", "question"),
+    "condense": ("chat_history", "question"),
+}
+TEXTS = {"instruction", "choice_instruction", "cite_instruction"}
+
+
+def test_there_is_a_prompt_for_every_step():
+    assert {field.name for field in dataclasses.fields(Prompts)} == {*STEPS, *TEXTS}
+    for step, needed in STEPS.items():
+        assert getattr(Prompts(), step).fields >= set(needed)
+
+
+@pytest.mark.parametrize(("step", "field"), [(step, field) for step, needed in STEPS.items() for field in needed])
+def test_a_prompt_without_a_field_that_its_step_needs_is_refused(step, field):
+    text = " ".join(f"{{{other}}}" for other in STEPS[step] if other != field)
+    with pytest.raises(PromptError, match=rf"the {step} prompt has no \{{{field}\}}; it has "):
+        as_prompts({step: text})
+
+
+def test_a_prompt_without_any_field_is_refused():
+    with pytest.raises(PromptError, match="it has no fields"):
+        Prompts(answer=TextTemplate("Answer!"))
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        pytest.param("answer", "{context}\n{input}", id="create_stuff_documents_chain"),
+        pytest.param("answer", "{context}\n{query}", id="retrieval QA"),
+        pytest.param("answer", "{context_str}\n{query_str}", id="LlamaIndex text_qa_template"),
+        pytest.param("refine", "{existing_answer}\n{context_msg}\n{query_str}", id="LlamaIndex refine_template"),
+        pytest.param("refine", "{existing_answer}\n{context_str}\n{question}", id="LangChain refine_prompt"),
+        pytest.param("map", "{text}\n{question}", id="LangChain map prompt"),
+        pytest.param("reduce", "{summaries}\n{question}", id="LangChain combine prompt"),
+        pytest.param("reduce", "{context_str}\n{query_str}", id="LlamaIndex summary_template"),
+    ],
+)
+def test_prompts_of_the_frameworks_work_unchanged(step, text):
+    method = {"refine": "refine", "map": "map_reduce", "reduce": "map_reduce"}.get(step, "stuff")
+    world = World(parts(2), answer="A draft.", map="A draft.")
+    world.answer(method=method, prompts={step: text})
+    (sent,) = world.texts(step)[:1]
+    lines = sent.splitlines()
+    assert lines[-1] == QUESTION
+    assert ("Part" in lines[-2]) == (step in ("answer", "refine", "map"))
+    assert ("A draft." in sent) == (step in ("refine", "reduce"))
+
+
+def test_one_prompt_is_replaced_and_the_others_are_ours():
+    world = World(parts(2))
+    world.answer(method="refine", prompts={"refine": "R {existing_answer} {context} {question}"})
+    assert world.prompts[0].messages == (
+        Message("system", str(getattr(Prompts().answer, "system", None))),
+        world.prompts[0].messages[1],
+    )
+    assert world.prompts[1].messages == (Message("user", f"R Answer of answer. Part 1 of voyage. {QUESTION}"),)
+
+
+def test_other_inputs_may_stand_in_a_prompt_but_do_not_hide_ours():
+    world = World(parts(1))
+    world.answer(
+        prompts={"answer": "{audience}: {context} {question}"},
+        inputs={"audience": "sailors {x}", "context": "hidden", "question": "hidden"},
+    )
+    assert world.texts("answer") == [f"sailors {{x}}: Part 0 of voyage. {QUESTION}"]
+
+
+def test_an_input_that_is_missing_is_named():
+    with pytest.raises(PromptError, match=r"wants \{audience\}"):
+        World(parts(1)).answer(prompts={"answer": "{audience} {context} {question}"})
+
+
+@pytest.mark.parametrize("name", ["anwser", "", "messages", "__class__"])
+def test_an_unknown_name_is_refused(name):
+    with pytest.raises(OptionError, match=f"there is no prompt {name!r}; there are answer, refine") as caught:
+        as_prompts({name: "x"})
+    assert caught.value.value == name
+
+
+@pytest.mark.parametrize("prompts", ["{context} {question}", 5, [("answer", "x")]])
+def test_prompts_are_a_mapping(prompts):
+    with pytest.raises(OptionError, match="mapping of names to prompts"):
+        MethodOptions(prompts=prompts)
+
+
+@pytest.mark.parametrize("value", [None, 5, b"x", object()])
+def test_what_is_no_prompt_is_refused(value):
+    with pytest.raises(PromptError, match="prompt"):
+        as_prompts({"answer": value})
+
+
+@pytest.mark.parametrize("value", [None, 5, TextTemplate("x")])
+def test_an_instruction_is_a_string(value):
+    with pytest.raises(PromptError, match="instruction must be a string"):
+        as_prompts({"instruction": value})
+
+
+def test_a_template_in_place_of_prompts_must_be_one():
+    wrong: dict[str, object] = {"answer": "{context} {question}"}
+    with pytest.raises(PromptError, match="the answer prompt must be a prompt template"):
+        Prompts(**wrong)  # type: ignore[arg-type]
+
+
+def test_other_prompts_are_converted():
+    converted = as_prompts({"map": 5}, lambda given: TextTemplate(f"{given} {{context}} {{question}}"))
+    assert converted.map == TextTemplate("5 {context} {question}")
+
+
+def test_all_prompts_at_once():
+    prompts = Prompts(instruction="Be brief.")
+    assert as_prompts(prompts) is prompts
+    assert as_prompts(None) == Prompts()
+    assert MethodOptions(prompts=prompts).prompts is prompts
+
+
+def test_an_instruction_is_text_without_fields():
+    world = World(parts(1))
+    world.answer(prompts={"instruction": "Say {context} in {braces}."})
+    assert "Say {context} in {braces}." in world.texts("answer")[0]

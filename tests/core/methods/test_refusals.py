@@ -1,0 +1,184 @@
+"""What is a refusal, also while it is being written, and what is an answer that has its words."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from oprag.methods.replies import is_refusal, may_be_refusal
+
+REFUSALS = [
+    "unanswerable",
+    "Unanswerable",
+    "UNANSWERABLE",
+    "unanswerable.",
+    "Unanswerable!",
+    "unanswerable…",
+    "unanswerable\n",
+    "  unanswerable  ",
+    "\n\nunanswerable\r\n",
+    '"unanswerable"',
+    '"Unanswerable."',
+    '"Unanswerable".',
+    "“unanswerable”",
+    "„unanswerable“",
+    "«unanswerable»",
+    "'unanswerable'",
+    "`unanswerable`",
+    "```\nunanswerable\n```",
+    "**unanswerable**",
+    "**Unanswerable.**",
+    "__unanswerable__",
+    "*unanswerable*",
+    "# Unanswerable",
+    "> unanswerable",
+    "> **Unanswerable**",
+    "[unanswerable]",
+    "(unanswerable)",
+    "Answer: unanswerable",
+    "**Answer:** Unanswerable.",
+    "ANSWER: 'unanswerable'",
+    "Unanswerable. The text does not tell.",
+    "Unanswerable\n\nThe text does not tell.",
+    "“Unanswerable.” The text is silent.",
+    "- unanswerable",
+    "— unanswerable —",
+    "<unanswerable>",
+    "{unanswerable}",
+    "~~unanswerable~~",
+    "「unanswerable」",
+    "unanswerable!?",
+    "unanswerable！",
+    "unanswerable;",
+    "unanswerable:",
+    "unanswerable,",
+    "\u00a0unanswerable\u00a0",
+    "\ufeffunanswerable",
+    "\u200bunanswerable\u200b",
+    "unanswerable\x0c",
+    "Unanswerable: the text does not mention it.",
+    "Unanswerable - the text is silent.",
+    "unanswerable, because nothing is said",
+    "Unanswerable (not in the text).",
+    "Unanswerable based on the provided text.",
+    "unanswerable from the given text",
+    "Unanswerable because he never says so",
+    "Unanswerable [1]",
+    "Unanswerable [1, 2]. The text does not tell.",
+    "The question is unanswerable.",
+    "This question is **unanswerable** from the given passages.",
+    "Final answer: unanswerable",
+    "The answer is: unanswerable",
+    "<think>\nDoes it say so? No.\n</think>\n\nunanswerable",
+    "<thinking>It may be unanswerable</thinking> Unanswerable.",
+]
+ANSWERS = [
+    "",
+    "It sank.",
+    "unanswer",
+    "Unanswerable questions were his trade.",
+    "Unanswerable questions. He loved them.",
+    "unanswerables",
+    "unanswerable's meaning is clear",
+    "unanswerably",
+    "Unanswerable-looking, but it is 42.",
+    '"Unanswerable" is the word that he used.',
+    "**Unanswerable** is what he called it.",
+    "The question is unanswerable, he said, and sank.",
+    "It sank. unanswerable",
+    "not unanswerable",
+    "answerable",
+    "Answer: It sank; the rest is unanswerable.",
+    "Answer: unanswerable questions",
+    "The answer is forty-two.",
+    "The answer is unanswerable questions",
+    "The question is unanswerable: that was his favourite sentence.",
+    "<think>unanswerable</think>It sank.",
+    "Unanswerable is what he called it [1].",
+    "Unanswerable bass lines",
+    "x" * 300 + " unanswerable",
+]
+
+
+@pytest.mark.parametrize("reply", REFUSALS)
+def test_refusals(reply):
+    assert is_refusal(reply)
+
+
+@pytest.mark.parametrize("reply", ANSWERS)
+def test_answers_are_no_refusals(reply):
+    assert not is_refusal(reply)
+
+
+@pytest.mark.parametrize("reply", REFUSALS)
+def test_every_beginning_of_a_refusal_may_become_one(reply):
+    assert [reply[:end] for end in range(len(reply) + 1) if not may_be_refusal(reply[:end])] == []
+
+
+@pytest.mark.parametrize("reply", ["It sank.", "Un voyage.", "Unable to swim, he sank.", "Ahab.", "Answer: It sank."])
+def test_an_answer_is_shown_within_a_few_letters(reply):
+    beginnings = [end for end in range(len(reply)) if not may_be_refusal(reply[:end])]
+    assert beginnings[0] <= max(4, len("Answer: I"))
+
+
+hostile = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [
+                "unanswerable",
+                "UNANSWERABLE",
+                "unans",
+                "werable",
+                "answer:",
+                "Answer",
+                "the question is ",
+                "<think>",
+                "</think>",
+                " [1]",
+                " based on",
+                " because",
+                ":",
+                "\n",
+                " ",
+                "**",
+                '"',
+                ".",
+                "#",
+            ]
+        ),
+        st.text(max_size=3),
+    ),
+    max_size=8,
+).map("".join)
+
+
+@given(hostile)
+@example("unanſwerable")
+@example("ﬁunanswerable")
+@example("unanswerablß")
+@example("İanswer: unanswerable")
+def test_once_excluded_a_refusal_never_comes_back(reply):
+    possible = [may_be_refusal(reply[:end]) for end in range(len(reply) + 1)]
+    assert possible == sorted(possible, reverse=True)
+    assert possible[0]
+    if is_refusal(reply):
+        assert all(possible)
+
+
+@given(
+    st.sampled_from(["", "\n", '"', "**", "> ", "Answer: ", "**Answer:** "]),
+    st.lists(st.booleans(), min_size=12, max_size=12),
+    st.sampled_from(["", ".", '"', "**", ".**", "!", "\n", ". The text does not tell.", "\n\nNothing is said."]),
+)
+def test_refusals_of_any_case(before, capitals, behind):
+    word = "".join(
+        letter.upper() if capital else letter for letter, capital in zip("unanswerable", capitals, strict=True)
+    )
+    reply = before + word + behind
+    assert is_refusal(reply)
+    assert all(may_be_refusal(reply[:end]) for end in range(len(reply) + 1))
+
+
+@given(st.text(), st.text(alphabet="abcXYZ0 ", min_size=1).filter(str.strip))
+def test_a_word_before_or_behind_makes_it_an_answer(text, word):
+    assert not is_refusal(f"{word} unanswerable {text}")
+    assert not is_refusal(f"unanswerable {word}")

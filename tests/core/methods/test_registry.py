@@ -1,0 +1,188 @@
+import pytest
+
+from oprag import OptionError, PromptError
+from oprag.methods import Generate, MethodOptions, Result, Retrieve, Task, method_names
+from oprag.methods.registry import check_needs, find_method
+from tests.core.methods.helpers import METHODS, QUESTION, World, parts
+
+
+def twice(task):
+    """Asks, then asks to improve the answer."""
+    (context,) = yield Retrieve((task.question,))
+    (draft,) = yield Generate((task.prompt("answer", context=context.text),))
+    (answer,) = yield Generate((task.prompt("refine", existing_answer=draft.text, context=context.text),), final=True)
+    return Result(answer.text, (context,))
+
+
+def test_ours_come_first():
+    assert method_names()[:8] == [
+        "stuff",
+        "map_reduce",
+        "refine",
+        "map_rerank",
+        "step_down",
+        "reciprocal",
+        "long_context",
+        "self_route",
+    ]
+    assert set(METHODS) == set(method_names()[:8])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_each_is_found_by_its_name(name):
+    method = find_method(name)
+    assert method.run.__name__ == name
+    assert method.run.__doc__
+    assert "Calls: " in method.run.__doc__
+    assert method.nests == (name in ("step_down", "reciprocal"))
+
+
+def test_a_method_of_the_user_in_one_line(registered):
+    registered("my_twice", twice)
+    world = World(parts(3), answer="Draft.", refine="Better.")
+    answer = world.answer(method="my_twice")
+    assert (answer.text, answer.method, len(answer.calls)) == ("Better.", "my_twice", 2)
+    assert "my_twice" in method_names()
+
+
+def test_it_can_stand_inside_another_one(registered):
+    registered("my_twice", twice)
+    world = World(parts(3), variants="Who?\nWhen?")
+    answer = world.answer(method="step_down", inner_method="my_twice")
+    assert len(answer.calls) == 2 + 2 * 2
+
+
+def test_it_may_have_inner_methods_and_needs(registered):
+    registered("mine", twice, needs=["embeddings"], nests=True)
+    with pytest.raises(OptionError, match="'mine' needs embeddings="):
+        check_needs(MethodOptions(method="mine"), embeddings=False, read_source=True)
+    with pytest.raises(OptionError, match="without end"):
+        check_needs(MethodOptions(method="step_down", inner_method="mine"), embeddings=True, read_source=True)
+    check_needs(MethodOptions(method="mine"), embeddings=True, read_source=False)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_our_names_are_taken(name, registered):
+    with pytest.raises(OptionError, match=f"there already is a method '{name}'"):
+        registered(name, twice)
+    assert find_method(name).run is not twice
+
+
+def test_a_name_is_taken_once(registered):
+    registered("mine", twice)
+    registered("mine", twice)
+    with pytest.raises(OptionError, match="already"):
+        registered("mine", find_method("stuff").run)
+    assert find_method("mine").run is twice
+
+
+@pytest.mark.parametrize("name", ["", None, 5, b"x", ["x"]])
+def test_a_name_is_a_string(name, registered):
+    with pytest.raises(OptionError):
+        registered(name, twice)
+
+
+@pytest.mark.parametrize("method", [None, "stuff", 5])
+def test_a_method_is_a_function(method, registered):
+    with pytest.raises(OptionError, match="generator function of a Task"):
+        registered("mine", method)
+    assert "mine" not in method_names()
+
+
+@pytest.mark.parametrize("needs", [["embedding"], "embeddings", ["read_source", "gpu"], [5]])
+def test_needs_are_known(needs, registered):
+    with pytest.raises(OptionError, match="a method can need embeddings and read_source"):
+        registered("mine", twice, needs=needs)
+
+
+@pytest.mark.parametrize("name", ["stuf", "", "__init__", "variants", "../stuff", None, 5, ["stuff"]])
+def test_an_unknown_method_is_refused(name):
+    with pytest.raises(OptionError, match=r"unknown method .*; there are stuff, map_reduce"):
+        find_method(name)
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [
+        ({"method": "reciprocal"}, "embeddings="),
+        ({"method": "map_rerank", "rank_by": "cosine"}, "embeddings="),
+        ({"method": "step_down", "inner_method": "map_rerank", "rank_by": "cosine"}, "embeddings="),
+        ({"method": "long_context"}, "read_source="),
+        ({"method": "self_route"}, "read_source="),
+        ({"method": "step_down", "inner_method": "self_route"}, "read_source="),
+        ({"method": "reciprocal", "inner_method": "long_context"}, "embeddings="),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_spent(options, missing):
+    with pytest.raises(OptionError, match=missing):
+        check_needs(MethodOptions(**options), embeddings=False, read_source=False)
+    check_needs(MethodOptions(**options), embeddings=True, read_source=True)
+
+
+@pytest.mark.parametrize("method", ["stuff", "refine", "map_reduce", "map_rerank", "step_down"])
+def test_what_needs_nothing(method):
+    check_needs(MethodOptions(method=method), embeddings=False, read_source=False)
+
+
+def test_an_inner_method_counts_only_where_it_is_used():
+    check_needs(MethodOptions(inner_method="long_context"), embeddings=False, read_source=False)
+    check_needs(MethodOptions(inner_method="step_down"), embeddings=False, read_source=False)
+
+
+@pytest.mark.parametrize("outer", ["step_down", "reciprocal"])
+@pytest.mark.parametrize("inner", ["step_down", "reciprocal"])
+def test_questions_without_end_are_refused(outer, inner):
+    with pytest.raises(OptionError, match=f"inner_method='{inner}'"):
+        check_needs(MethodOptions(method=outer, inner_method=inner), embeddings=True, read_source=True)
+
+
+def test_bodies_can_be_run_by_hand():
+    world = World(parts(1), answer="It sank.")
+    assert world.result(find_method("stuff").run(Task(QUESTION))).text == "It sank."
+
+
+def version(number):
+    """A function as a notebook's cell makes it anew each time that it is run."""
+    made = {"Retrieve": Retrieve, "Result": Result, "__name__": "__main__"}
+    source = (
+        f"def mine(task):\n    (context,) = yield Retrieve((task.question,))\n    return Result('{number}', (context,))"
+    )
+    exec(source, made)
+    return made["mine"]
+
+
+def test_a_cell_can_be_run_again(registered):
+    registered("mine", version(1))
+    registered("mine", version(2))
+    assert World(parts(1)).answer(method="mine").text == "2"
+    with pytest.raises(OptionError, match="already"):
+        registered("mine", twice)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (lambda task: Result("It sank.", ()), "must be a generator function"),
+        (lambda task: None, "must be a generator function"),
+        (lambda task: iter(()), "must be a generator function"),
+        (lambda task: (yield Retrieve((task.question,))), "must return a Result, got tuple"),
+        (lambda task: (yield Retrieve(task.question)), "questions must be a tuple of str"),
+        (lambda task: (yield Generate(task.prompt("answer", context="x"))), "prompts must be a tuple of Prompt"),
+        (lambda task: (yield Generate(("Say yes.",))), "prompts must be a tuple of Prompt"),  # type: ignore[arg-type]
+        (lambda task: (yield "answer"), "must yield effects"),
+    ],
+    ids=range(8),
+)
+def test_what_is_wrong_with_a_method_is_said(registered, method, message):
+    registered("wrong", method)
+    with pytest.raises(TypeError, match=message):
+        World(parts(1)).answer(method="wrong")
+
+
+def test_a_step_that_there_is_not(registered):
+    def body(task):
+        yield Generate((task.prompt("summarize", context="x"),))
+
+    registered("wrong", body)
+    with pytest.raises(PromptError, match="no prompt 'summarize'; there are answer, refine"):
+        World(parts(1)).answer(method="wrong")

@@ -1,0 +1,267 @@
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from oprag import OptionError
+from oprag.methods import Completion
+from oprag.methods.replies import is_refusal, may_be_refusal, questions_of, rated, text_of
+
+
+@pytest.mark.parametrize(
+    ("said", "confidence"),
+    [
+        ("85", 85),
+        ("0", 0),
+        ("100", 100),
+        ("85.5", 85.5),
+        ("85,5", 85.5),
+        ("85 %", 85),
+        ("85%", 85),
+        ("85 percent", 85),
+        ("8.5/10", 85),
+        ("8,5 / 10", 85),
+        ("4/5", 80),
+        ("17 out of 20", 85),
+        ("85/100", 85),
+        ("**85**", 85),
+        ("<85>", 85),
+        ("[85]", 85),
+        ("about 85.", 85),
+        ("high (85)", 85),
+        ("85 (on a scale from 0 to 100)", 85),
+        ("high", None),
+        ("", None),
+        ("150", None),
+        ("101 %", None),
+        ("-5", None),
+        ("−5", None),
+        ("11/10", None),
+        ("7/0", None),
+        ("9" * 400, None),
+        ("9" * 5_000, None),
+        ("1,000", None),
+        ("<number>", None),
+        ("nan", None),
+        ("inf", None),
+    ],
+)
+def test_confidences(said, confidence):
+    read = rated(f"It sank.\nConfidence: {said}")
+    assert read.text == "It sank."
+    assert read.confidence == pytest.approx(confidence, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Paris\nConfidence: 85",
+        "Paris\n\n**Confidence:** 85",
+        "Paris\n**Confidence: 85**",
+        "Paris\n- Confidence: 85%",
+        "Paris\nCONFIDENCE = 85",
+        "Paris\nconfidence 85",
+        "Paris\nConfidence - 85",
+        "Paris\nConfidence – 85",
+        "Paris\nConfidence level: 85",
+        "Paris\nConfidence (0-100): 85",
+        "Paris\nConfidence (from 0 to 100): 85",
+        "Paris\nScore: 85",
+        "Paris\r\nConfidence: 85\r\n",
+        "Answer: Paris\nConfidence: 85",
+        "**Answer:** Paris\nConfidence: 85",
+        "Confidence: 85\nAnswer: Paris",
+        "Confidence: 85\n\nParis",
+        "Paris\nConfidence: 85\nThe passage says so.",
+        "Paris Confidence: 85",
+        "Paris. Confidence: 85.",
+        "Paris. **Confidence:** 85",
+        "Paris (confidence: 85%)",
+        "Paris [Confidence: 85]",
+        "Paris, confidence: 85",
+        "Paris — confidence = 8.5/10",
+    ],
+)
+def test_where_models_put_the_confidence(reply):
+    read = rated(reply)
+    assert (read.text.rstrip("."), read.confidence) == ("Paris", 85)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Paris",
+        "Paris, with 85 inhabitants",
+        "It was said with confidence: all of them would come.",
+        "He had confidence in 85 men.",
+        "Confidence in the crew was restored by the captain.",
+        "Score: Ajax won, in the end.",
+        "confidence",
+    ],
+)
+def test_an_answer_without_a_confidence_stays_whole(reply):
+    assert rated(reply) == (reply, None)
+
+
+def test_the_last_line_counts():
+    assert rated("Confidence: 10 was his motto.\nParis\nConfidence: 85") == (
+        "Confidence: 10 was his motto.\nParis",
+        85,
+    )
+
+
+@pytest.mark.parametrize("reply", ["", " \n", "Confidence: 85", "**Confidence:** 85/100\n", "Answer:\nConfidence: 85"])
+def test_a_confidence_or_nothing_is_no_answer(reply):
+    assert rated(reply).text == ""
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "A." + "\n" * 16_000 + "x",
+        "A. confidence:" + " " * 1_000 + "x",
+        "A.\nconfidence:" + " " * 20_000 + "x",
+        "A. confidence: 85" + " " * 1_000 + "x",
+        "confidence: " * 2_000,
+        "confidence:\n" * 2_000,
+        "A. confidence:" + "\n-" * 400 + "1x",
+        "1" * 50_000,
+        "A.\nConfidence: " + "1 " * 10_000,
+        "<think>" * 10_000,
+        "[" * 50_000,
+        "Score: " * 10_000,
+        "my my my " * 5_000,
+        "-" * 50_000,
+    ],
+    ids=range(14),
+)
+def test_a_model_that_runs_wild_takes_no_time(reply):
+    started = time.process_time()
+    rated(reply)
+    questions_of(reply, 4)
+    is_refusal(reply)
+    may_be_refusal(reply)
+    # Milliseconds; a pattern that is quadratic takes minutes.
+    assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize("digits", [400, 5_000])
+def test_a_scale_beyond_measure_is_no_error(digits):
+    read = rated(f"It sank.\nConfidence: 5/{'9' * digits}")
+    assert read.text == "It sank."
+    assert read.confidence is None or read.confidence < 1
+
+
+@given(st.text(), st.integers(0, 100))
+def test_whatever_is_answered_the_confidence_behind_it_is_read(text, confidence):
+    assert rated(f"{text}\nConfidence: {confidence}").confidence == confidence
+
+
+@given(st.text())
+@example("Confidence: 5/" + "9" * 5_000)
+def test_no_reply_is_too_strange(reply):
+    text, confidence = rated(reply)
+    assert text in reply
+    assert confidence is None or 0 <= confidence <= 100
+    assert all(question.strip() for question in questions_of(reply, 3))
+
+
+@pytest.mark.parametrize(
+    ("line", "question"),
+    [
+        ("What is it?", "What is it?"),
+        ("1. What is it?", "What is it?"),
+        ("12) What is it?", "What is it?"),
+        ("(3) What is it?", "What is it?"),
+        ("4: What is it?", "What is it?"),
+        ("- What is it?", "What is it?"),
+        ("• What is it?", "What is it?"),
+        ("  * What is it?  ", "What is it?"),
+        ("Q1: What is it?", "What is it?"),
+        ("Question 2: What is it?", "What is it?"),
+        ('"What is it?"', "What is it?"),
+        ("**What is it?**", "What is it?"),
+        ("1. **What is it?**", "What is it?"),
+        ("**1.** What is it?", "What is it?"),
+        ("**1. What is it?**", "What is it?"),
+        ("**Question 1:** What is it?", "What is it?"),
+        ("- 1. What is it?", "What is it?"),
+        ("1. Question: What is it?", "What is it?"),
+        ("a) What is it?", "What is it?"),
+        ("何ですか？", "何ですか？"),
+        ("1984 was when?", "1984 was when?"),
+        ("3.5 million people did what?", "3.5 million people did what?"),
+        ("1,000 men did what?", "1,000 men did what?"),
+        ("10:30 is when which train leaves?", "10:30 is when which train leaves?"),
+        ("Quebec is where?", "Quebec is where?"),
+    ],
+)
+def test_one_question(line, question):
+    assert questions_of(line, 4) == (question,)
+
+
+def test_questions_stand_a_line_each_without_repetitions():
+    reply = "Here are four:\n\n1. Who?\n2. What?\n\n3. WHO?\n4. Where?\n\nI hope that this helps."
+    assert questions_of(reply, 4) == ("Who?", "What?", "Where?")
+    assert questions_of(reply, 2) == ("Who?", "What?")
+
+
+def test_without_question_marks_every_line_counts():
+    assert questions_of("Some questions:\nName the ship\nName the captain.", 4) == (
+        "Name the ship",
+        "Name the captain.",
+    )
+
+
+@pytest.mark.parametrize("reply", ["", "\n \n", "---\n***", "Here are some:", "x" * 1_001 + "?", "?\n!?\n…"])
+def test_no_questions(reply):
+    assert questions_of(reply, 4) == ()
+
+
+def test_objects_cannot_be_read():
+    with pytest.raises(OptionError, match=r"condense reads the text.*structured output"):
+        text_of(Completion("{}", parsed={}), "condense")
+    assert text_of(Completion("x"), "condense") == "x"
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "confidence"),
+    [
+        ("Confidence: 90\nScore: 3-2 for England", "Score: 3-2 for England", 90),
+        ("The final score: 21.", "The final score: 21.", None),
+        ("Score: 3-2", "Score: 3-2", None),
+        ("They won.\nScore: 3-2", "They won.\nScore: 3-2", None),
+        ("They won.\nScore: 85", "They won.", 85),
+        ("Paris\nMy confidence: 90", "Paris", 90),
+        ("Paris\nConfidence:\n85", "Paris", 85),
+        ("Paris (confidence 85)", "Paris", 85),
+        ('{"answer": "Paris", "confidence": 85}', "Paris", 85),
+        ('```json\n{"Answer": "Paris", "Confidence": "8.5/10"}\n```', "Paris", 85),
+        ('{"answer": "Paris", "confidence": "high"}', "Paris", None),
+        ('{"city": "Paris"}', '{"city": "Paris"}', None),
+    ],
+)
+def test_other_ways_to_say_it(reply, answer, confidence):
+    assert rated(reply) == (answer, confidence)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '["What is A?", "What is B?"]',
+        '```json\n["What is A?",\n "What is B?"]\n```',
+        "1. **What** is A?\n2. What is __B__?",
+        "What is A? (see part 1)\nWhat is B?",
+    ],
+)
+def test_other_ways_to_list_questions(reply):
+    first, second = questions_of(reply, 4)
+    assert first.startswith("What is A?")
+    assert second == "What is B?"
+
+
+def test_what_was_thought_aloud_is_not_read():
+    reply = Completion("<think>\nShould I ask about cats?\n</think>\nWhat is A?")
+    assert text_of(reply, "step_down").strip() == "What is A?"
+    assert text_of(Completion("A <think> is a tag."), "step_down") == "A <think> is a tag."

@@ -1,0 +1,67 @@
+import pytest
+
+from oprag import ModelError, ModelWarning
+from oprag.methods import Completion, Generate, ReadSources
+from oprag.methods.replies import may_be_refusal
+from tests.core.methods.helpers import World, numbers, parts
+
+WHOLE = {"voyage": "The whole of the voyage."}
+REFUSALS = ["unanswerable", "Unanswerable.", "**UNANSWERABLE**", "'unanswerable'\n", "Answer: unanswerable"]
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_one_call_where_the_context_is_enough(count):
+    world = World(parts(count), sources=WHOLE, route="It sank.")
+    answer = world.answer(method="self_route")
+    assert world.steps == ["route"]
+    assert numbers(world.texts("route")[0]) == list(range(count))
+    assert (answer.text, answer.route) == ("It sank.", "rag")
+    assert world.of(ReadSources) == []
+    assert len(answer.passages) == count
+
+
+@pytest.mark.parametrize("refusal", [*REFUSALS, "", " \n"])
+def test_two_calls_where_it_is_refused(refusal):
+    world = World(parts(3), sources=WHOLE, route=refusal, answer="It sank.")
+    answer = world.answer(method="self_route")
+    assert world.steps == ["route", "answer"]
+    assert (answer.text, answer.route) == ("It sank.", "long_context")
+    assert WHOLE["voyage"] in world.texts("answer")[0]
+    assert [passage.text for passage in answer.passages] == [WHOLE["voyage"]]
+
+
+def test_an_answer_about_the_word_is_no_refusal():
+    world = World(parts(1), sources=WHOLE, route="Unanswerable questions were his trade.")
+    assert world.answer(method="self_route").route == "rag"
+
+
+def test_what_may_be_a_refusal_is_held_back():
+    world = World(parts(1), sources=WHOLE, route="unanswerable")
+    world.answer(method="self_route")
+    assert [(request.final, request.hold) for request in world.of(Generate)] == [(True, may_be_refusal), (True, None)]
+
+
+def test_a_failed_first_call_that_is_skipped_takes_the_second_way():
+    world = World(parts(1), sources=WHOLE, route=OSError("no"), answer="It sank.")
+    with pytest.warns(ModelWarning, match="'route'"):
+        answer = world.answer(method="self_route", on_error="skip")
+    assert (answer.text, answer.route) == ("It sank.", "long_context")
+
+
+def test_a_reply_that_broke_off_before_the_users_eyes_cannot_be_skipped():
+    world = World(parts(1), sources=WHOLE, route=Completion(error=OSError("cut"), shown=True))
+    with pytest.raises(ModelError, match="'route' failed: OSError: cut"):
+        world.answer(method="self_route", on_error="skip")
+
+
+def test_choices_stand_in_both_prompts():
+    world = World(parts(1), sources=WHOLE, route="unanswerable")
+    world.answer(method="self_route", choices=("Ahab", "Ishmael"))
+    assert all("B. Ishmael" in prompt.text for prompt in world.prompts)
+
+
+def test_numbers_lead_to_what_was_read_last():
+    world = World(parts(3), sources=WHOLE, route="Here [3].", answer="There [1].")
+    assert [numbers(one.passage.text) for one in world.answer(method="self_route", cite=True).citations] == [[2]]
+    world.replies["route"] = "unanswerable"
+    assert [one.passage.text for one in world.answer(method="self_route", cite=True).citations] == [WHOLE["voyage"]]

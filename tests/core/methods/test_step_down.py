@@ -1,0 +1,195 @@
+import pytest
+
+from oprag import Chunk, ModelError, ModelWarning, OptionError
+from oprag.methods import Completion, Generate, Retrieve
+from tests.core.methods.helpers import QUESTION, Reply, World, numbers, parts
+
+VARIANTS = [f"What is {number}?" for number in range(6)]
+
+
+def lines(count: int) -> str:
+    return "\n".join(VARIANTS[:count])
+
+
+@pytest.mark.parametrize("asked", [1, 3, 4, 6])
+@pytest.mark.parametrize("count", [1, 5])
+def test_v_plus_two_calls_with_stuff_inside(asked, count):
+    world = World(parts(count), variants=lines(asked))
+    answer = world.answer(method="step_down", variants=asked)
+    assert world.steps == ["variants", *["answer"] * asked, "aggregate"]
+    assert len(answer.calls) == asked + 2
+    assert world.of(Retrieve) == [Retrieve((QUESTION,)), Retrieve(tuple(VARIANTS[:asked]))]
+    assert [len(request.prompts) for request in world.of(Generate)] == [1, asked, 1]
+
+
+@pytest.mark.parametrize(
+    ("inner", "calls"),
+    [
+        ("stuff", lambda n: 1),
+        ("refine", lambda n: n),
+        ("map_reduce", lambda n: n + 1),
+        ("map_rerank", lambda n: n),
+        ("long_context", lambda n: 1),
+        ("self_route", lambda n: 1),
+    ],
+)
+@pytest.mark.parametrize(("count", "asked"), [(1, 2), (3, 4)])
+def test_two_calls_and_those_of_the_inner_method_for_each_variant(inner, calls, count, asked):
+    world = World(parts(count), variants=lines(asked), sources={"voyage": "The whole."}, rerank="It.\nConfidence: 9")
+    answer = world.answer(method="step_down", inner_method=inner, variants=asked)
+    assert len(answer.calls) == 2 + asked * calls(count)
+    assert answer.text == "Answer of aggregate."
+    assert [one.question for one in answer.answers] == VARIANTS[:asked]
+
+
+def test_the_inner_bodies_go_side_by_side():
+    world = World(parts(3), variants=lines(4))
+    world.answer(method="step_down", inner_method="map_reduce")
+    assert [len(request.prompts) for request in world.of(Generate)] == [1, 12, 4, 1]
+
+
+def test_only_the_last_reply_may_be_streamed():
+    world = World(parts(3), variants=lines(2))
+    world.answer(method="step_down", inner_method="self_route")
+    assert [(request.final, request.hold) for request in world.of(Generate)] == [
+        (False, None),
+        (False, None),
+        (True, None),
+    ]
+
+
+def test_prompts_hold_the_context_in_order_and_the_last_one_the_answers():
+    world = World(parts(4), variants=lines(2), answer=["First.", "Second."])
+    answer = world.answer(method="step_down", variants=2)
+    assert "Write 2 other questions" in world.texts("variants")[0]
+    assert numbers(world.texts("variants")[0]) == [0, 1, 2, 3]
+    for question, text in zip(VARIANTS, world.texts("answer"), strict=False):
+        assert question in text
+        assert numbers(text) == [0, 1, 2, 3]
+    assert (
+        "Question: What is 0?\nAnswer: First.\n\nQuestion: What is 1?\nAnswer: Second." in world.texts("aggregate")[0]
+    )
+    assert QUESTION in world.texts("aggregate")[0]
+    assert all(one.chosen for one in answer.answers)
+    assert len(answer.contexts) == 3
+
+
+def test_fewer_variants_than_asked_for():
+    world = World(parts(1), variants=lines(2))
+    answer = world.answer(method="step_down")
+    assert len(answer.calls) == 4
+    assert "the model gave 2 of 4 other questions" in answer.notes
+
+
+def test_further_variants_are_left_out():
+    world = World(parts(1), variants=lines(6))
+    assert len(world.answer(method="step_down").calls) == 6
+
+
+@pytest.mark.parametrize("reply", ["", "Here are some:", "\n\n---\n"])
+def test_without_variants_the_question_itself_is_asked(reply):
+    world = World(parts(1), variants=reply)
+    answer = world.answer(method="step_down")
+    assert world.steps == ["variants", "answer", "aggregate"]
+    assert world.of(Retrieve)[1] == Retrieve((QUESTION,))
+    assert any("the question itself was asked" in note for note in answer.notes)
+
+
+def test_a_failed_call_for_variants_is_skipped():
+    world = World(parts(1), variants=OSError("no"))
+    with pytest.warns(ModelWarning, match="'variants'"):
+        answer = world.answer(method="step_down", on_error="skip")
+    assert answer.text == "Answer of aggregate."
+    assert world.steps == ["variants", "answer", "aggregate"]
+
+
+def test_variants_without_an_answer_are_left_out_and_noted():
+    world = World({QUESTION: parts(1), VARIANTS[1]: parts(1)}, variants=lines(3), answer="Found.")
+    answer = world.answer(method="step_down", variants=3)
+    assert [one.question for one in answer.answers] == [VARIANTS[1]]
+    assert f"{VARIANTS[0]}: nothing was retrieved" in answer.notes
+    assert VARIANTS[0] not in world.texts("aggregate")[0]
+
+
+def test_variants_that_find_nothing_at_all():
+    world = World({QUESTION: parts(1)}, variants=lines(2))
+    answer = world.answer(method="step_down", variants=2, empty_answer="Nothing there.")
+    assert answer.text == "Nothing there."
+    assert world.steps == ["variants"]
+
+
+def test_variants_whose_answers_are_all_empty():
+    world = World(parts(1), variants=lines(2), answer=" ")
+    answer = world.answer(method="step_down", variants=2)
+    assert answer.text == ""
+    assert world.steps == ["variants", "answer", "answer"]
+    assert "no question got an answer" in answer.notes
+
+
+def test_a_failed_inner_call_is_skipped_or_named():
+    replies: list[Reply] = ["First.", OSError("gone"), "Third."]
+    with pytest.warns(ModelWarning, match=r"'answer' \(2 of 3\)"):
+        answer = World(parts(1), variants=lines(3), answer=replies).answer(
+            method="step_down", variants=3, on_error="skip"
+        )
+    assert [one.text for one in answer.answers] == ["First.", "Third."]
+    with pytest.raises(ModelError, match=r"'answer' \(2 of 3\) failed: OSError: gone"):
+        World(parts(1), variants=lines(3), answer=replies).answer(method="step_down", variants=3)
+
+
+def test_choices_belong_to_the_question_of_the_user():
+    world = World(parts(1), variants=lines(2))
+    world.answer(method="step_down", variants=2, choices=("Ahab", "Ishmael"))
+    assert all("Ishmael" not in text for text in world.texts("answer"))
+    assert "B. Ishmael" in world.texts("aggregate")[0]
+
+
+def test_a_model_that_gives_objects_is_refused():
+    with pytest.raises(OptionError, match="step_down reads the text"):
+        World(parts(1), variants=Completion("{}", parsed={})).answer(method="step_down")
+
+
+def test_markers_lead_to_the_passages_of_their_own_question():
+    found = {QUESTION: parts(1), VARIANTS[0]: parts(2, "a"), VARIANTS[1]: parts(3, "b")}
+    replies = ["One [2].", "Two [1, 3]."]
+    world = World(found, variants=lines(2), answer=replies, aggregate="All [2] [3] [5].")
+    answer = world.answer(method="step_down", variants=2, cite=True)
+    assert [one.text for one in answer.answers] == ["One [2].", "Two [3, 5]."]
+    assert [citation.passage.text for citation in answer.citations] == [
+        "Part 1 of a.",
+        "Part 0 of b.",
+        "Part 2 of b.",
+    ]
+
+
+def test_a_marker_that_led_nowhere_leads_to_no_passage_of_another_question():
+    found = {QUESTION: parts(1), VARIANTS[0]: parts(1, "a"), VARIANTS[1]: parts(2, "b")}
+    world = World(found, variants=lines(2), answer=["Made up [2].", "True [1]."])
+    world.replies["aggregate"] = lambda prompt: "\n".join(
+        line for line in prompt.text.splitlines() if line.startswith("Answer: ")
+    )
+    answer = world.answer(method="step_down", variants=2, cite=True)
+    assert [citation.passage.text for citation in answer.citations] == ["Part 0 of b."]
+
+
+def test_brackets_in_answers_stay_as_they_are_where_nothing_is_cited():
+    world = World(parts(2), variants=lines(2), answer=["a[1] of 1999", "b[1] [1999]"])
+    answer = world.answer(method="step_down", variants=2)
+    assert [one.text for one in answer.answers] == ["a[1] of 1999", "b[1] [1999]"]
+    assert "Answer: b[1] [1999]" in world.texts("aggregate")[0]
+
+
+def test_a_number_in_brackets_that_names_no_passage_does_not_become_another_number():
+    world = World(parts(2), variants=lines(2), answer=["First [1].", "Second [1] [1999]."])
+    answer = world.answer(method="step_down", variants=2, cite=True)
+    assert answer.answers[1].text.startswith("Second [3]")
+    assert "2001" not in answer.answers[1].text
+
+
+@pytest.mark.parametrize("inner", ["refine", "map_reduce", "map_rerank"])
+def test_what_an_inner_method_says_when_there_is_nothing_to_read_is_no_answer(inner):
+    blank = [Chunk(" \n", 0, metadata={"source": "blank", "start_index": 0})]
+    world = World({QUESTION: parts(1), VARIANTS[0]: blank}, variants=lines(1))
+    answer = world.answer(method="step_down", inner_method=inner, variants=1)
+    assert answer.answers == ()
+    assert "aggregate" not in world.steps

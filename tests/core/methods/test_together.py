@@ -1,0 +1,217 @@
+import pytest
+
+from oprag.methods import Completion, Embed, Generate, Message, Prompt, ReadSources, Result, Retrieve, Together
+from oprag.methods.effects import Body, Effect, flattened
+from tests.core.methods.helpers import World, numbers, parts
+
+NOTHING = Result("", ())
+
+
+def prompt(name: str) -> Prompt:
+    return Prompt((Message("user", name),), name)
+
+
+def body(name: str, *effects: Effect, closed: list[str] | None = None) -> Body:
+    """Yields these effects; its result tells what came back."""
+    replies = []
+    try:
+        for effect in effects:
+            reply = yield effect
+            replies.append(reply)
+    finally:
+        if closed is not None:
+            closed.append(name)
+    return Result(f"{name}: {replies}", ())
+
+
+def together(*bodies: Body) -> Body:
+    results: tuple[Result, ...] = yield Together(bodies)
+    return Result(" | ".join(result.text for result in results), ())
+
+
+def generate(*names: str, final: bool = False) -> Generate:
+    return Generate(tuple(map(prompt, names)), final)
+
+
+def test_a_body_by_itself_stays_as_it_is():
+    world = World(parts(1))
+    generate_finally = generate("a", final=True)
+    assert world.result(body("x", generate_finally)).text.startswith("x: [(Completion(text='Answer of a.'")
+    assert world.requests == [generate_finally]
+
+
+def test_equal_requests_become_one_and_each_gets_its_replies():
+    world = World(parts(1), a="A", b="B", c="C")
+    seen: dict[str, list[str]] = {}
+
+    def asking(name: str, *names: str) -> Body:
+        replies = yield generate(*names)
+        seen[name] = [reply.text for reply in replies]
+        return NOTHING
+
+    world.result(together(asking("x", "a", "b"), asking("y"), asking("z", "c", "a")))
+    assert world.requests == [generate("a", "b", "c", "a")]
+    assert seen == {"x": ["A", "B"], "y": [], "z": ["C", "A"]}
+
+
+def test_searches_go_to_their_bodies():
+    world = World({"a": parts(1), "b": parts(2), "c": parts(3)})
+    seen: dict[str, list[int]] = {}
+
+    def asking(name: str, *questions: str) -> Body:
+        contexts = yield Retrieve(questions)
+        seen[name] = [len(context.kept) for context in contexts]
+        return NOTHING
+
+    world.result(together(asking("x", "b"), asking("y", "c", "a", "b")))
+    assert world.requests == [Retrieve(("b", "c", "a", "b"))]
+    assert seen == {"x": [2], "y": [3, 1, 2]}
+
+
+def test_vectors_go_to_their_bodies():
+    world = World(embed=lambda text: [float(ord(text))])
+    seen = {}
+
+    def asking(name: str, questions: str, texts: str) -> Body:
+        seen[name] = yield Embed(tuple(questions), tuple(texts))
+        return NOTHING
+
+    world.result(together(asking("x", "a", "bc"), asking("y", "", "a"), asking("z", "d", "")))
+    assert world.requests == [Embed(("a", "d"), ("b", "c", "a"))]
+    assert seen == {"x": ([[97.0]], [[98.0], [99.0]]), "y": ([], [[97.0]]), "z": ([[100.0]], [])}
+
+
+def test_a_source_that_several_want_is_read_once():
+    world = World(sources=str.upper)
+    seen = {}
+
+    def asking(name: str, *sources: str) -> Body:
+        seen[name] = yield ReadSources(sources)
+        return NOTHING
+
+    world.result(together(asking("x", "b", "a"), asking("y", "c", "b", "b")))
+    assert world.requests == [ReadSources(("b", "a", "c"))]
+    assert seen == {"x": ("B", "A"), "y": ("C", "B", "B")}
+
+
+def test_the_sequence_goes_in_rounds():
+    world = World(parts(1), sources=str.upper)
+    world.result(
+        together(
+            body("x", Retrieve(("a",)), generate("a"), generate("aa")),
+            body("y", generate("b"), generate("bb")),
+            body("z", ReadSources(("s",)), Retrieve(("c",))),
+            body("nothing"),
+        )
+    )
+    assert world.requests == [
+        Retrieve(("a",)),
+        ReadSources(("s",)),
+        generate("b"),
+        Retrieve(("c",)),
+        generate("a", "bb"),
+        generate("aa"),
+    ]
+
+
+def test_results_stand_in_the_sequence_of_the_bodies():
+    world = World(parts(1))
+    slow, quick = body("slow", generate("a"), generate("b")), body("quick")
+    text = world.result(together(slow, quick)).text
+    assert [part.split(":")[0] for part in text.split(" | ")] == ["slow", "quick"]
+
+
+def test_no_bodies():
+    assert World().result(together()).text == ""
+
+
+def test_inner_bodies_may_have_inner_bodies():
+    world = World(parts(1))
+    inner = together(body("a", generate("a")), body("b", generate("b")))
+    assert world.result(together(inner, body("c", generate("c")))).text.count("Completion") == 3
+    assert world.requests == [generate("a", "b", "c")]
+
+
+def test_nothing_inside_is_streamed():
+    world = World(parts(1))
+    hold = Generate((prompt("b"),), final=True, hold=bool)
+    world.result(together(body("a", generate("a", final=True)), body("b", hold)))
+    assert [(request.final, request.hold) for request in world.of(Generate)] == [(False, None)]
+    alone = World(parts(1))
+    alone.result(together(body("a", generate("a", final=True))))
+    assert [request.final for request in alone.of(Generate)] == [False]
+
+
+def test_all_bodies_are_closed_when_one_fails():
+    closed: list[str] = []
+
+    def failing() -> Body:
+        try:
+            yield generate("a")
+            raise RuntimeError("broken body")
+        finally:
+            closed.append("failing")
+
+    bodies = body("x", generate("a"), generate("b"), closed=closed), failing(), body("y", generate("c"), closed=closed)
+    with pytest.raises(RuntimeError, match="broken body"):
+        World(parts(1)).result(together(*bodies))
+    assert sorted(closed) == ["failing", "x", "y"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("no store")])
+def test_all_bodies_are_closed_when_the_driver_fails(error):
+    closed: list[str] = []
+    flat = flattened(together(*(body(name, generate(name), closed=closed) for name in "xyz")))
+    assert next(flat) == generate("x", "y", "z")
+    with pytest.raises(type(error)):
+        flat.throw(error)
+    assert sorted(closed) == ["x", "y", "z"]
+
+
+def test_all_bodies_are_closed_when_the_driver_stops():
+    closed: list[str] = []
+    flat = flattened(together(*(body(name, generate(name), closed=closed) for name in "xyz")))
+    next(flat)
+    flat.close()
+    assert sorted(closed) == ["x", "y", "z"]
+
+
+def test_too_few_replies_are_an_error():
+    flat = flattened(together(body("x", generate("a")), body("y", ReadSources(("s",)))))
+    assert next(flat) == ReadSources(("s",))
+    with pytest.raises(ValueError, match="shorter"):
+        flat.send(())
+
+
+def test_what_is_no_effect_is_named():
+    wrong: list[object] = ["What?"]
+    with pytest.raises(TypeError, match="What"):
+        World(parts(1)).result(together(body("x", *wrong), body("y", generate("a"))))  # type: ignore[arg-type]
+
+
+def test_replies_of_long_bodies_do_not_mix():
+    def asking(name: str) -> Body:
+        read = []
+        for step in range(len(name)):
+            (reply,) = yield generate(f"{name}{step}")
+            read.append(reply.text)
+        return Result(",".join(read), ())
+
+    class Echo(World):
+        def generate(self, prompt: Prompt) -> Completion:
+            return Completion(prompt.step)
+
+    names = ["a", "bbb", "cc", "dddd"]
+    result = Echo().result(together(*map(asking, names)))
+    assert result.text == " | ".join(",".join(f"{name}{step}" for step in range(len(name))) for name in names)
+
+
+def test_the_contexts_of_bodies_are_their_own():
+    world = World({"a": parts(1, "a"), "b": parts(2, "b")})
+
+    def asking(question: str) -> Body:
+        (context,) = yield Retrieve((question,))
+        return Result(context.text, (context,))
+
+    first, second = world.result(together(asking("b"), asking("a"))).text.split(" | ")
+    assert (numbers(first), numbers(second)) == ([0, 1], [0])

@@ -1,0 +1,448 @@
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oprag import Chunk, PositionKind, Span, build_context
+from oprag.positions.ladder import NUMBER_FIELDS, PAGE_FIELDS, STAMPED_FIELDS, Placement, PositionKey, find_positions
+
+
+def place_all(
+    metadata: Sequence[Any], position_key: PositionKey | None = None, texts: Sequence[str] | None = None
+) -> Placement:
+    """Read chunks with these metadata, best first, all of one source."""
+    chunks = [
+        Chunk(texts[rank] if texts else f"text {rank}", rank, metadata=each) for rank, each in enumerate(metadata)
+    ]
+    return find_positions(chunks, position_key)
+
+
+def kinds(metadata: Sequence[Any], **options: Any) -> list[PositionKind]:
+    return [position.kind for position in place_all(metadata, **options).positions]
+
+
+def sequence(metadata: Sequence[Any], **options: Any) -> list[int]:
+    """The ranks of the chunks that have a position, in order."""
+    positions = place_all(metadata, **options).positions
+    known = [rank for rank, position in enumerate(positions) if position.known]
+    return sorted(known, key=lambda rank: positions[rank].key)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "metadata"),
+    [
+        *((PositionKind.STAMPED, field, {field: 4}) for field in STAMPED_FIELDS),
+        *((PositionKind.PAGE_OFFSET, f"{page}, start_index", {page: 4, "start_index": 0}) for page in PAGE_FIELDS),
+        (PositionKind.OFFSET, "start_char_idx", {"start_char_idx": 4}),
+        *((PositionKind.PAGE, field, {field: "4"}) for field in (*PAGE_FIELDS, *NUMBER_FIELDS)),
+        (PositionKind.NONE, "", {"title": 4}),
+    ],
+)
+def test_each_kind_says_what_it_was_read_from(kind, field, metadata):
+    (position,) = place_all([metadata]).positions
+    assert (position.kind, position.field) == (kind, field)
+    assert position.known == (kind is not PositionKind.NONE)
+
+
+def test_no_chunks_have_no_positions():
+    assert place_all([]) == ([], [])
+
+
+EVERY = {"chunk_index": 4, "page": 2, "start_index": 40}
+
+
+@pytest.mark.parametrize(
+    ("other", "kind"),
+    [
+        ({"chunk_index": 5, "page": 2, "start_index": 50}, PositionKind.STAMPED),
+        ({"chunk_index": None, "page": 2, "start_index": 50}, PositionKind.PAGE_OFFSET),
+        ({"page": None, "start_index": 50}, PositionKind.OFFSET),
+        ({"page": 3, "start_index": -1}, PositionKind.PAGE),
+    ],
+)
+def test_the_highest_kind_that_covers_every_chunk_is_taken(other, kind):
+    assert kinds([EVERY, other]) == [kind, kind]
+    assert sequence([other, EVERY]) == [1, 0]
+
+
+def test_without_full_cover_the_kind_that_covers_most_is_taken():
+    metadata = [{"chunk_index": 1}, {"start_index": 90}, {"start_index": 10}, {}]
+    assert kinds(metadata) == [PositionKind.NONE, PositionKind.OFFSET, PositionKind.OFFSET, PositionKind.NONE]
+
+
+def test_of_kinds_that_cover_as_many_the_highest_is_taken():
+    assert kinds([{"chunk_index": 1}, {"page": 3}]) == [PositionKind.STAMPED, PositionKind.NONE]
+    assert kinds([{"page": 3}, {"start_index": 30}, {}]) == [PositionKind.NONE, PositionKind.OFFSET, PositionKind.NONE]
+
+
+@pytest.mark.parametrize(
+    "value", [None, -1, "-1", True, float("nan"), float("inf"), "", "x", [1], {"a": 1}, Decimal("NaN")]
+)
+def test_a_value_that_does_not_count_leaves_the_chunk_without_a_position(value):
+    assert kinds([{"chunk_index": 1}, {"chunk_index": value}, {"chunk_index": 0}]) == [
+        PositionKind.STAMPED,
+        PositionKind.NONE,
+        PositionKind.STAMPED,
+    ]
+
+
+@pytest.mark.parametrize("field", ["chunk_index", "start_index", "page", "page_label", "row"])
+def test_numbers_of_all_types_stand_in_one_order(field):
+    values = ["1000", 90, "100", 20.0, np.int64(300), Decimal(40), "0"]
+    assert sequence([{field: value} for value in values]) == [6, 3, 5, 1, 2, 4, 0]
+
+
+# --- kinds that contradict themselves ---
+
+
+def test_a_stamp_that_stands_for_two_texts_is_void():
+    restarting = [{"chunk_index": 0, "page": 2}, {"chunk_index": 0, "page": 1}, {"chunk_index": 1, "page": 1}]
+    assert kinds(restarting) == [PositionKind.PAGE] * 3
+
+
+def test_a_stamp_that_stands_for_one_text_twice_is_a_duplicate():
+    assert kinds([{"chunk_index": 0}, {"chunk_index": 0}], texts=["same", "same"]) == [PositionKind.STAMPED] * 2
+
+
+@pytest.mark.parametrize(
+    ("offsets", "known"),
+    [([0, 90, 180], PositionKind.PAGE_OFFSET), ([None] * 3, PositionKind.PAGE), ([0, -1, -1], PositionKind.PAGE)],
+)
+@pytest.mark.parametrize("field", PAGE_FIELDS)
+@pytest.mark.parametrize("kind", [int, str, float])
+def test_a_stamp_that_was_given_page_by_page_is_void(offsets, known, field, kind):
+    # Each page of a file was stamped alone: the numbers begin anew, and only the pages tell.
+    metadata = [
+        {"chunk_index": number, field: kind(page), "start_index": offset}
+        for number, page, offset in zip([0, 1, 2], [2, 1, 1], offsets, strict=True)
+    ]
+    assert kinds(metadata) == [known] * 3
+
+
+def test_a_stamp_that_goes_with_the_pages_is_good():
+    metadata = [{"chunk_index": number, "page": page} for number, page in [(7, 3), (2, 1), (0, 0), (3, 1), (9, 3)]]
+    assert kinds(metadata) == [PositionKind.STAMPED] * 5
+
+
+def test_pages_that_do_not_cover_the_source_say_nothing_about_its_stamp():
+    assert kinds([{"chunk_index": 0, "page": 2}, {"chunk_index": 1, "page": 1}, {"chunk_index": 2}]) == (
+        [PositionKind.STAMPED] * 3
+    )
+
+
+def test_labels_that_restart_do_not_speak_against_the_stamp_of_one_call():
+    # As LlamaIndex reads merged files: stamped in one call, with printed page numbers.
+    metadata = [{"chunk_index": n, "page_label": label, "chunk_numbering": "n1"} for n, label in enumerate("12312")]
+    assert kinds(metadata) == [PositionKind.STAMPED] * 5
+    # Another tool may have stamped page by page.
+    assert kinds([{**each, "chunk_numbering": None} for each in metadata]) == [PositionKind.PAGE] * 5
+
+
+@pytest.mark.parametrize("offsets", [[None] * 6, [0, 90, 0, 0, 90, 0]])
+@pytest.mark.parametrize("field", PAGE_FIELDS)
+def test_pages_that_restart_do_not_speak_against_the_stamp_of_one_call(field, offsets):
+    # Several files under one source: the pages restart, and the stamp does not.
+    metadata = [
+        {"chunk_index": n, field: page, "start_index": offset, "chunk_numbering": "n1"}
+        for n, (page, offset) in enumerate(zip([1, 1, 2, 1, 1, 2], offsets, strict=True))
+    ]
+    assert kinds(metadata) == [PositionKind.STAMPED] * 6
+
+
+@pytest.mark.parametrize("other", ["n2", None, 5])
+def test_stamps_of_two_calls_are_void(other):
+    metadata = [{"chunk_index": 0, "chunk_numbering": "n1"}, {"chunk_index": 1, "chunk_numbering": other}]
+    assert kinds(metadata) == [PositionKind.NONE] * 2
+    assert kinds([{**each, "row": row} for row, each in enumerate(metadata)]) == [PositionKind.PAGE] * 2
+    assert kinds([{**each, "split_id": row} for row, each in enumerate(metadata)]) == [PositionKind.STAMPED] * 2
+    assert kinds(metadata, position_key="chunk_index") == [PositionKind.KEY] * 2
+
+
+def test_a_chunk_without_a_number_has_no_numbering():
+    metadata = [{"chunk_index": 1, "chunk_numbering": "n1"}, {}, {"chunk_index": 0, "chunk_numbering": "n1"}]
+    assert kinds(metadata) == [PositionKind.STAMPED, PositionKind.NONE, PositionKind.STAMPED]
+
+
+@pytest.mark.parametrize("labels", [["Cover", "i", "ii", "1", "2"], ["1", "A-1", "2"], ["1", "2", "i"]])
+def test_a_stamp_goes_before_labels_whose_order_is_a_guess(labels):
+    metadata = [
+        {"chunk_index": number, "page_label": label, "start_char_idx": 0} for number, label in enumerate(labels)
+    ]
+    assert kinds(metadata) == [PositionKind.STAMPED] * len(labels)
+
+
+def test_another_stamp_may_still_be_good():
+    metadata = [{"chunk_index": 0, "split_id": 7}, {"chunk_index": 0, "split_id": 3}]
+    assert [position.field for position in place_all(metadata).positions] == ["split_id", "split_id"]
+
+
+def test_offsets_that_restart_on_each_page_need_the_page():
+    metadata = [{"page": 2, "start_index": 0}, {"page": 1, "start_index": 500}, {"page": 1, "start_index": 0}]
+    assert kinds(metadata) == [PositionKind.PAGE_OFFSET] * 3
+    assert sequence(metadata) == [2, 1, 0]
+
+
+def test_offsets_that_restart_in_each_section_are_void():
+    restarting = [{"start_index": 0}, {"start_index": 0}, {"start_index": 500}]
+    assert kinds(restarting) == [PositionKind.NONE] * 3
+    assert kinds([{"page": 1, **each} for each in restarting]) == [PositionKind.PAGE] * 3
+
+
+def test_labels_that_restart_are_void_with_and_without_the_offsets():
+    restarting = [{"page_label": label, "start_index": 0} for label in "2121"]
+    assert kinds(restarting) == [PositionKind.NONE] * 4
+    # What else there is may still be good.
+    assert kinds([{**each, "row": row} for row, each in enumerate(restarting)]) == [PositionKind.PAGE] * 4
+    assert kinds([{**each, "page": page} for page, each in enumerate(restarting)]) == [PositionKind.PAGE_OFFSET] * 4
+
+
+def test_labels_that_restart_do_not_speak_against_a_stamp():
+    metadata = [{"chunk_index": n, "page_label": label, "start_index": 0} for n, label in enumerate("1212")]
+    assert kinds(metadata) == [PositionKind.STAMPED] * 4
+
+
+def test_page_numbers_are_good_where_offsets_restart_in_each_section_of_a_page():
+    # A reader that makes a document for each element of a page, split with offsets.
+    metadata = [{"page_number": page, "start_index": 0} for page in (2, 1, 1, 2)]
+    assert kinds(metadata) == [PositionKind.PAGE] * 4
+    assert sequence(metadata) == [1, 2, 0, 3]
+
+
+def test_offsets_that_overlap_with_other_text_are_void():
+    texts = ["one section of text", "another section", "the end"]
+    assert kinds([{"start_index": 0}, {"start_index": 4}, {"start_index": 900}], texts=texts) == [PositionKind.NONE] * 3
+
+
+def test_offsets_that_overlap_with_the_same_text_are_good():
+    texts = ["one section of text", "section of text and more", "of"]
+    metadata = [{"start_index": 0}, {"start_index": 4}, {"start_index": 12}]
+    assert kinds(metadata, texts=texts) == [PositionKind.OFFSET] * 3
+
+
+def test_a_page_number_may_be_shared():
+    assert kinds([{"page": 1}, {"page": 1}, {"page": 0}]) == [PositionKind.PAGE] * 3
+
+
+# --- pages ---
+
+
+def test_roman_pages_stand_before_arabic_ones():
+    labels = ["2", "iv", "10", "i", "A-10", "A-2", "1"]
+    assert sequence([{"page_label": label} for label in labels]) == [3, 1, 6, 0, 2, 5, 4]
+
+
+def test_a_page_number_goes_before_its_label():
+    metadata = [{"page": 5, "page_label": "1"}, {"page": "0", "page_label": "ii"}, {"page": 4.0, "page_label": "iii"}]
+    assert sequence(metadata) == [1, 2, 0]
+    assert place_all(metadata).positions[0].field == "page"
+
+
+def test_labels_on_which_text_is_searched_sort_with_the_offset():
+    metadata = [
+        {"page_label": "2", "start_char_idx": 0},
+        {"page_label": "iv", "start_char_idx": 700},
+        {"page_label": "iv", "start_char_idx": 90},
+    ]
+    assert sequence(metadata) == [2, 1, 0]
+
+
+# --- chains ---
+
+
+def test_links_are_taken_before_pages():
+    chunks = [
+        Chunk("c", 0, id="c", previous_id="b", metadata={"page": 1}),
+        Chunk("a", 1, id="a", next_id="b", metadata={"page": 1}),
+    ]
+    positions = find_positions(chunks).positions
+    assert [position.kind for position in positions] == [PositionKind.LINKS, PositionKind.LINKS]
+    assert positions[1].key < positions[0].key
+
+
+def test_links_that_connect_few_chunks_give_way_to_what_covers_more():
+    chunks = [
+        Chunk("c", 0, id="c", previous_id="b", metadata={"page": 3}),
+        Chunk("a", 1, id="a", next_id="b", metadata={"page": 1}),
+        Chunk("z", 2, id="z", metadata={"page": 2}),
+    ]
+    assert {position.kind for position in find_positions(chunks).positions} == {PositionKind.PAGE}
+
+
+# --- position_key ---
+
+
+def test_a_position_key_replaces_the_ladder():
+    metadata = [{"chunk_index": 0, "verse": 7}, {"chunk_index": 1, "verse": 3}, {"chunk_index": 2}]
+    assert kinds(metadata, position_key="verse") == [PositionKind.KEY, PositionKind.KEY, PositionKind.NONE]
+    assert sequence(metadata, position_key="verse") == [1, 0]
+
+
+def test_several_position_keys_form_one_key():
+    metadata = [{"book": 2, "verse": 1}, {"book": 1, "verse": "10"}, {"book": 1, "verse": 9}, {"book": 1}]
+    assert sequence(metadata, position_key=("book", "verse")) == [2, 1, 0]
+    assert place_all(metadata, ("book", "verse")).positions[0].field == "book, verse"
+
+
+def test_a_position_key_may_be_a_function():
+    def verse(chunk):
+        return chunk.metadata["at"]["verse"]
+
+    metadata = [{"at": {"verse": 12}}, {"at": {"verse": "2"}}, {"at": {"verse": None}}]
+    assert sequence(metadata, position_key=verse) == [1, 0]
+    assert place_all(metadata, verse).positions[0].field == "verse"
+
+
+def test_the_values_of_a_position_key_may_be_of_any_type():
+    values = [
+        "part 10",
+        "part 9",
+        [2, "b"],
+        (2, "a"),
+        date(2024, 3, 1),
+        datetime(2024, 2, 1, 8, tzinfo=UTC),
+        3,
+        "2",
+        Decimal("2.5"),
+    ]
+    order = sequence([{"at": value} for value in values], position_key="at")
+    assert order == [7, 3, 2, 8, 6, 5, 4, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        -1,
+        "-1",
+        "",
+        "  ",
+        True,
+        float("nan"),
+        {},
+        {"a": 1},
+        [],
+        (),
+        [1, None],
+        (True,),
+        [[1]],
+        b"1",
+        {1},
+        object(),
+    ],
+)
+def test_a_value_of_a_position_key_that_does_not_count_is_no_position(value):
+    assert kinds([{"at": value}, {"at": 1}], position_key="at") == [PositionKind.NONE, PositionKind.KEY]
+
+
+def test_a_value_that_is_nested_very_deeply_is_no_foreign_error():
+    nested: object = 1
+    for _ in range(5000):
+        nested = [nested]
+    assert kinds([{"at": nested}, {"at": 1}], position_key="at")[1] is PositionKind.KEY
+
+
+@given(
+    st.lists(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.dates(),
+            lambda inner: st.lists(inner, max_size=3) | st.tuples(inner, inner),
+            max_leaves=5,
+        ),
+        max_size=6,
+    )
+)
+def test_the_values_of_a_position_key_always_compare(values):
+    positions = place_all([{"at": value} for value in values], "at").positions
+    keys = [position.key for position in positions if position.known]
+    assert sorted(sorted(keys), reverse=True) == sorted(keys, reverse=True)
+
+
+# --- spans ---
+
+
+def test_spans_say_the_page_that_they_count_from():
+    metadata = [
+        {"page": "3", "start_index": 0},
+        {"page": 2.0, "start_index": 0, "end_index": 6},
+        {"page": " iv ", "start_index": 0},
+        {"start_index": 0},
+    ]
+    assert place_all(metadata).spans == [Span(0, 6, 3), Span(0, 6, 2), Span(0, 6, "iv"), None]
+
+
+def test_spans_without_a_page_count_from_the_start_of_the_source():
+    # A metadata key of a user is not the page of a span, whatever it is called.
+    assert place_all([{"start_index": 5, "": "x"}, {"start_index": 50, "": "y"}]).spans == [Span(5, 11), Span(50, 56)]
+
+
+def test_spans_are_read_beside_a_better_kind():
+    placement = place_all([{"chunk_index": 3, "start_index": 70}, {"chunk_index": 2, "start_index": 20}])
+    assert placement.spans == [Span(70, 76), Span(20, 26)]
+    assert placement.positions[0].kind is PositionKind.STAMPED
+
+
+def test_offsets_that_contradict_each_other_are_no_spans():
+    assert place_all([{"chunk_index": 0, "start_index": 0}, {"chunk_index": 1, "start_index": 0}]).spans == [None, None]
+
+
+def test_the_page_of_a_span_is_the_one_that_it_counts_from():
+    spans = [Span(0, 6, 2), Span(40, 46, 1), Span(0, 6, 1)]
+    chunks = [Chunk(f"text {rank}", rank, source="book", span=span) for rank, span in enumerate(spans)]
+    context = build_context(chunks, header="{page}", separator="|")
+    assert context.text == "1\ntext 2|1\ntext 1|2\ntext 0"
+    assert [chunk.span for chunk in context.kept] == [spans[2], spans[1], spans[0]]
+    assert [(report.kind, report.field) for report in context.sources] == [
+        (PositionKind.PAGE_OFFSET, "span.page, span")
+    ]
+    assert [drop.reason for drop in context.dropped] == []
+    # Under another key the spans are read again.
+    again = build_context(context.kept, position_key=lambda chunk: chunk.rank)
+    assert [chunk.span for chunk in again.kept] == spans
+
+
+def test_offsets_on_a_page_are_not_those_of_the_source():
+    # Read without its page, the first would be the earliest.
+    spans = [Span(0, 6, 2), Span(40, 46, 1), Span(5, 11)]
+    chunks = [Chunk(f"text {rank}", rank, source="book", span=span) for rank, span in enumerate(spans)]
+    positions = find_positions(chunks).positions
+    assert [position.kind for position in positions] == [
+        PositionKind.PAGE_OFFSET,
+        PositionKind.PAGE_OFFSET,
+        PositionKind.NONE,
+    ]
+    assert positions[1].key < positions[0].key
+
+
+@pytest.mark.parametrize("label", ["iv", " iv "])
+def test_the_page_of_a_span_may_be_a_label(label):
+    chunks = [Chunk("a", 0, span=Span(0, 1, 1)), Chunk("b", 1, span=Span(0, 1, label))]
+    assert [span and span.page for span in find_positions(chunks).spans] == [1, "iv"]
+    assert find_positions(chunks).positions[1].key < find_positions(chunks).positions[0].key
+
+
+def test_a_page_in_source_sorts_beside_a_file():
+    metadata = [{"source": "10", "file_path": "a.pdf"}, {"source": "9", "file_path": "a.pdf"}]
+    assert kinds(metadata) == [PositionKind.PAGE] * 2
+    assert sequence(metadata) == [1, 0]
+    assert sequence([{**each, "start_index": 5} for each in metadata]) == [1, 0]
+
+
+def test_a_page_number_goes_before_a_number_in_source():
+    metadata = [{"source": "1", "file_path": "a.pdf", "page": 7}, {"source": "2", "file_path": "a.pdf", "page": 6}]
+    assert sequence(metadata) == [1, 0]
+
+
+@pytest.mark.parametrize("seconds", [[90, 30.5], ["90", "30"], [90.0, None]])
+def test_the_seconds_that_a_chunk_begins_with_are_a_position(seconds):
+    url = "https://youtu.be/abc?t=30"
+    metadata = [{"source": url, "start_seconds": each} if each is not None else {"source": url} for each in seconds]
+    placement = place_all([{**each, "start_index": 0} for each in metadata])
+    assert placement.positions[1].key < placement.positions[0].key
+    assert placement.positions[0].kind is PositionKind.PAGE_OFFSET
+    assert placement.spans[0] == Span(0, 6, "90 s")
+    assert sequence(metadata) == [1, 0]

@@ -1,0 +1,96 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oprag import Chunk, Span
+from oprag.positions.ladder import START_FIELDS, disagree, is_exact, read_offsets
+
+
+def read(*chunks: Chunk) -> tuple[str, list[Span | None]]:
+    return read_offsets(chunks, set().union(*(chunk.metadata for chunk in chunks)))
+
+
+@pytest.mark.parametrize(("start_field", "end_field"), START_FIELDS.items())
+def test_offsets_are_read_under_the_names_of_splitters_and_stores(start_field, end_field):
+    chunk = Chunk("four", 0, metadata={start_field: "10", end_field: 14.0})
+    assert read(chunk) == (start_field, [Span(10, 14)])
+
+
+def test_without_an_end_the_length_of_the_text_gives_it():
+    assert read(Chunk("four", 0, metadata={"start_index": 10})) == ("start_index", [Span(10, 14)])
+
+
+@pytest.mark.parametrize("end", [None, -1, 9, "x", 12.5, float("nan"), True])
+def test_an_end_that_cannot_be_is_not_taken(end):
+    chunk = Chunk("four", 0, metadata={"start_index": 10, "end_index": end})
+    assert read(chunk)[1] == [Span(10, 14)]
+
+
+@pytest.mark.parametrize("start", [None, -1, "-1", 1.5, "x", float("inf"), False, [0], {"a": 0}])
+def test_a_start_that_cannot_be_is_no_offset(start):
+    assert read(Chunk("four", 0, metadata={"start_index": start})) == ("", [None])
+
+
+def test_metadata_goes_before_the_span_of_the_framework():
+    # What `locate_positions` corrects is written to metadata.
+    corrected = Chunk("four", 0, metadata={"start_index": 10}, span=Span(3, 7))
+    kept = Chunk("four", 1, metadata={"start_index": -1}, span=Span(3, 7))
+    assert read(corrected, kept) == ("start_index, span", [Span(10, 14), Span(3, 7)])
+
+
+@pytest.mark.parametrize("start", [None, -1, "x", float("nan")])
+def test_a_span_is_checked_as_metadata_are(start):
+    assert read(Chunk("four", 0, span=Span(start, 4))) == ("", [None])
+    assert read(Chunk("four", 0, span=Span(5, None)))[1] == [Span(5, 9)]  # type: ignore[arg-type]
+
+
+def test_a_span_keeps_its_page():
+    assert read(Chunk("four", 0, span=Span(0, 4, 2)))[1] == [Span(0, 4, 2)]
+
+
+def test_a_span_is_exact_when_it_is_as_long_as_the_text():
+    assert is_exact(Chunk("four", 0), Span(6, 10))
+    assert not is_exact(Chunk("four", 0), Span(6, 11))
+
+
+def test_true_offsets_agree():
+    text = "abcdefghij"
+    spans = [(0, 4), (2, 6), (2, 4), (4, 10), (0, 4)]
+    chunks = [Chunk(text[start:end], rank) for rank, (start, end) in enumerate(spans)]
+    assert not disagree(chunks, [(None, start, end) for start, end in spans])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(("abc", 0, 3), ("xyz", 0, 3), id="one place, two texts"),
+        pytest.param(("abc", 0, 9), ("xyz", 0, 9), id="one inexact place, two texts"),
+        pytest.param(("abcd", 0, 4), ("cxef", 2, 6), id="overlap"),
+        pytest.param(("abcdef", 0, 6), ("xy", 2, 4), id="inside"),
+    ],
+)
+def test_one_place_with_two_texts_is_a_contradiction(first, second):
+    chunks = [Chunk(first[0], 0), Chunk(second[0], 1)]
+    assert disagree(chunks, [(None, *first[1:]), (None, *second[1:])])
+    # On two pages it is none.
+    assert not disagree(chunks, [(1, *first[1:]), (2, *second[1:])])
+
+
+def test_what_claims_nothing_contradicts_nothing():
+    assert not disagree([Chunk("abc", 0), Chunk("xyz", 1)], [(None, 0, 3), None])
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.text("ab", max_size=5), st.integers(1, 2)), max_size=7))
+def test_contradictions_are_those_of_every_pair(claimed):
+    chunks = [Chunk(text, rank) for rank, (_, text, _) in enumerate(claimed)]
+    claims = [(page, start, start + len(text)) for start, text, page in claimed]
+
+    def characters(index: int) -> dict[tuple[int, int], str]:
+        start, text, page = claimed[index]
+        return {(page, start + offset): letter for offset, letter in enumerate(text)}
+
+    pairs = [(i, j) for i in range(len(claimed)) for j in range(i)]
+    expected = any(
+        characters(i)[place] != characters(j)[place] for i, j in pairs for place in characters(i).keys() & characters(j)
+    )
+    assert disagree(chunks, claims) == expected

@@ -1,0 +1,236 @@
+import warnings
+
+import pytest
+
+from oprag import Chunk, PositionKind, PositionWarning, SourceReport, SourceWarning, arrange, build_context
+from oprag.positions.placing import group_by_source, place
+from tests.helpers import hit, ranks
+
+
+def test_source_position_and_span_are_filled_in():
+    (chunk,) = place([hit("text", 0, chunk_index=4, start_index=100)], None, None).chunks
+    assert chunk.source == "book"
+    assert chunk.position is not None
+    assert chunk.position.key == (4,)
+    assert chunk.span == (100, 104, None)
+
+
+def test_each_source_has_its_own_kind_and_report():
+    chunks = [
+        hit("a", 0, source="one", chunk_index=1),
+        hit("b", 1, source="two", page=1),
+        hit("c", 2, source="two"),
+        hit("d", 3, source="one", chunk_index=0),
+    ]
+    placed = place(chunks, None, None)
+    assert placed.sources == (
+        SourceReport("one", PositionKind.STAMPED, "chunk_index", chunks=2, missing=0),
+        SourceReport("two", PositionKind.PAGE, "page", chunks=2, missing=1),
+    )
+    assert ranks(placed.chunks) == [0, 1, 2, 3]
+
+
+def test_a_chunk_without_a_source_is_a_source_of_its_own():
+    placed = place([Chunk("a", 0, metadata={"page": 1}), Chunk("b", 1, metadata={"page": 0})], None, None)
+    assert [report.chunks for report in placed.sources] == [1, 1]
+    assert [len(group) for group in group_by_source(placed.chunks)] == [1, 1]
+
+
+def test_groups_stand_in_the_sequence_of_their_best_chunks():
+    chunks = place([hit("a", 0, source="x"), hit("b", 1, source="y"), hit("c", 2, source="x")], None, None).chunks
+    assert [ranks(group) for group in group_by_source(chunks)] == [[0, 2], [1]]
+
+
+def test_what_was_found_before_is_kept():
+    # Alone, the two chunks would be placed by the better kind that only they have.
+    chunks = [
+        hit("a", 0, page=2, start_index=0),
+        hit("b", 1, page=1, start_index=900),
+        hit("c", 2, page=3),
+        hit("d", 3, page=0),
+    ]
+    context = build_context(chunks, k=2)
+    assert {report.kind for report in context.sources} == {PositionKind.PAGE}
+    again = build_context(context.kept)
+    assert {report.kind for report in again.sources} == {PositionKind.PAGE}
+    assert again.kept == context.kept
+
+
+def test_what_was_found_before_is_not_kept_for_another_source():
+    placed = place([hit("a", 0, page=1, shelf="s"), hit("b", 1, chunk_index=2, shelf="s", source="other")], None, None)
+    again = place(placed.chunks, "shelf", None)
+    assert [report.source for report in again.sources] == ["s"]
+    assert [report.chunks for report in again.sources] == [2]
+
+
+def test_chunks_of_two_contexts_can_be_put_together():
+    one = build_context([hit("a", 0, chunk_index=1), hit("b", 1, chunk_index=0)]).kept
+    two = build_context([hit("c", 2, page=1, start_index=0), hit("d", 3, page=0, start_index=0)]).kept
+    with pytest.warns(PositionWarning, match="have no position"):
+        context = build_context([*one, *two])
+    assert sorted(ranks(context.kept)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+def test_chunks_without_a_position_are_warned_about_once(assemble):
+    others = [hit("d", 3, source="other"), hit("e", 4, source="other")]
+    chunks = [hit("a", 0, title="t"), hit("b", 1, colour="red"), hit("c", 2, page=1), *others]
+    with pytest.warns(PositionWarning) as caught:
+        assemble(chunks)
+    assert len(caught) == 1
+    message = str(caught[0].message)
+    assert "colour, page, source, title" in message
+    assert "add_start_index=True" in message
+    assert "stamp_positions" in message
+    assert "StampPositions" in message
+    assert "locate_positions" in message
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+@pytest.mark.parametrize("missing", ["last", "first", "drop"])
+def test_one_chunk_without_a_position_is_warned_about(assemble, missing):
+    chunks = [*(hit(f"text {number}", number, chunk_index=number) for number in range(9)), hit("lost", 9)]
+    with pytest.warns(PositionWarning, match="have no position"):
+        assemble(chunks, on_missing_position=missing)
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+def test_a_page_on_which_the_rank_decides_is_warned_about_once(assemble):
+    chunks = [hit("b", 0, page=1), hit("a", 1, page=1), hit("c", 2, page=0), hit("d", 3, source="other", row=1)]
+    with pytest.warns(PositionWarning, match="retrieval rank decides") as caught:
+        ordered = assemble([*chunks, hit("e", 4, source="other", row=1)])
+    assert ranks(getattr(ordered, "kept", ordered)) == [2, 0, 1, 3, 4]
+    assert len(caught) == 1
+    message = str(caught[0].message)
+    assert "page, row, source" in message
+    assert message.index("add_start_index=True") < message.index("stamp_positions")
+    assert caught[0].filename == __file__
+
+
+def test_a_splitter_that_wrote_offsets_is_not_told_to_write_them():
+    chunks = [hit("a", 0, page=1, start_index=-1), hit("b", 1, page=1, start_index=-1)]
+    with pytest.warns(PositionWarning, match="retrieval rank decides") as caught:
+        arrange(chunks)
+    assert "add_start_index" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+def test_stamps_of_several_calls_are_warned_about_once_with_their_cure(assemble):
+    chunks = [
+        hit("a", 0, chunk_index=1, chunk_numbering="n1", page=1, start_index=90),
+        hit("b", 1, chunk_index=0, chunk_numbering="n2", page=2, start_index=0),
+        hit("c", 2, chunk_index=0, chunk_numbering="n1", page=1, start_index=0),
+    ]
+    with pytest.warns(PositionWarning, match="chunk_index of a source was stamped in several calls") as caught:
+        ordered = assemble(chunks)
+    assert ranks(getattr(ordered, "kept", ordered)) == [2, 0, 1]
+    assert len(caught) == 1
+    assert "stamp all chunks of a source in one call" in str(caught[0].message)
+
+
+def test_each_cause_has_its_own_warning():
+    chunks = [
+        *(hit(text, rank, source="one", chunk_index=0, chunk_numbering=text) for rank, text in enumerate("ab")),
+        *(hit(text, rank, source="two", page=1) for rank, text in enumerate("ab", 2)),
+        *(hit(text, rank, source="three") for rank, text in enumerate("ab", 4)),
+    ]
+    with pytest.warns(PositionWarning) as caught:
+        arrange(chunks)
+    assert len({str(one.message).partition(" (")[0] for one in caught}) == len(caught) == 3
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+def test_runs_of_links_whose_order_is_unknown_are_warned_about(assemble):
+    chunks = [
+        Chunk("d", 0, source="book", id="d", previous_id="c"),
+        Chunk("b", 1, source="book", id="b", previous_id="a"),
+        Chunk("c", 2, source="book", id="c"),
+        Chunk("a", 3, source="book", id="a"),
+    ]
+    with pytest.warns(PositionWarning, match="linked in several runs") as caught:
+        assemble(chunks)
+    assert caught[0].filename == __file__
+    placed = place(chunks, None, None)
+    assert (placed.sources[0].kind, placed.sources[0].runs) == (PositionKind.LINKS, 2)
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        pytest.param([hit("a", 0, page=1), hit("b", 1, page=2)], id="one chunk a page"),
+        pytest.param([hit("a", 0, page=1, id=1), hit("a", 1, page=1, id=2)], id="one text of a page twice"),
+        pytest.param([hit("a", 0)], id="one chunk has no order"),
+        pytest.param([hit("a", 0, source="x"), hit("b", 1, source="y")], id="one chunk a source"),
+        pytest.param([], id="nothing"),
+    ],
+)
+def test_there_is_no_warning_where_the_order_is_known_well_enough(chunks):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sorted(ranks(arrange(chunks))) == ranks(chunks)
+
+
+@pytest.mark.parametrize("options", [{"k": 1}, {"max_candidates": 1}, {"k": 2, "token_budget": 1, "count_tokens": len}])
+def test_what_is_not_kept_is_not_warned_about(options):
+    chunks = [hit("a", 0, page=1), hit("bb", 1), hit("cc", 2, page=1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ranks(build_context(chunks, **options).kept) == [0]
+
+
+def test_a_position_key_may_be_shared():
+    assert ranks(arrange([hit("b", 0, act=2), hit("c", 1, act=2), hit("a", 2, act=1)], position_key="act")) == [2, 0, 1]
+
+
+def test_the_order_of_ranks_needs_no_positions():
+    assert ranks(arrange([hit("a", 1), hit("b", 0)], order="rank")) == [0, 1]
+
+
+@pytest.mark.parametrize("assemble", [arrange, build_context])
+def test_chunks_that_do_not_say_their_source_are_warned_about_once(assemble):
+    chunks = [Chunk("a", 0, metadata={"page": 3}), Chunk("b", 1, metadata={"page": 1, "title": 5}), hit("c", 2)]
+    with pytest.warns(SourceWarning) as caught:
+        assemble(chunks)
+    assert len(caught) == 1
+    assert "2 of 3 chunks" in str(caught[0].message)
+    assert "page, source, title" in str(caught[0].message)
+    assert "source_key" in str(caught[0].message)
+    assert caught[0].filename == __file__
+
+
+def test_one_chunk_alone_needs_no_source():
+    assert ranks(arrange([Chunk("a", 0)])) == [0]
+
+
+@pytest.mark.parametrize("missing", ["last", "drop"])
+def test_offsets_that_contradict_each_other_are_warned_about_as_such(missing):
+    # A splitter that begins anew in each section.
+    chunks = [hit(text, rank, start_index=0) for rank, text in enumerate("ab")]
+    with pytest.warns(PositionWarning, match="offsets of a source contradict.*start_index.*stamp_positions") as caught:
+        arrange(chunks, on_missing_position=missing)
+    assert len(caught) == 1
+    assert "add_start_index" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize("field", ["page", "page_number"])
+def test_pages_that_restart_are_warned_about_where_no_kept_chunks_share_one(field):
+    # Two files under one source: whether page 2 comes before page 5 depends on the file.
+    chunks = [hit(f"text {rank}", rank, **{field: page, "start_index": 0}) for rank, page in enumerate([5, 2, 5])]
+    with pytest.warns(PositionWarning, match="contradict.*source_key=.*stamp_positions") as caught:
+        assert ranks(build_context(chunks, k=2).kept) == [1, 0]
+    assert len(caught) == 1
+
+
+def test_offsets_in_the_rows_of_a_table_restart_without_a_warning():
+    chunks = [hit(f"text {rank}", rank, row=row, start_index=0) for rank, row in enumerate([5, 2, 3])]
+    assert ranks(arrange(chunks)) == [1, 2, 0]
+
+
+def test_a_misspelt_position_key_is_not_blamed_on_the_offsets():
+    chunks = [hit(text, rank, start_index=0) for rank, text in enumerate("ab")]
+    with pytest.warns(PositionWarning) as caught:
+        arrange(chunks, position_key="strat_index")
+    assert ["did you mean" in str(one.message) for one in caught] == [True]
+    with pytest.warns(PositionWarning, match="have no position"):
+        arrange(chunks, position_key=lambda chunk: None)

@@ -1,0 +1,137 @@
+import copy
+import random
+from typing import Any
+
+import pytest
+
+from oprag import Chunk, ChunkError, Context, ContextOptions, OpragError, Passage, build_context
+from oprag.context import ContextInputs, assemble
+from tests.helpers import cut, hit, prose, ranks, texts
+
+TEXT = prose(200, seed=1)
+
+
+def retrieved(seed: int = 0, count: int = 8) -> list[Chunk]:
+    generator = random.Random(seed)
+    return cut(TEXT, [(start, start + 90) for start in generator.sample(range(len(TEXT) - 90), count)])
+
+
+def test_the_steps_come_in_sequence():
+    # Ten tokens each; the best chunk stands last in the source. Cutting after ordering would lose it.
+    chunks = [hit("x" * 10, rank, chunk_index=place) for rank, place in enumerate([90, 1, 2, 3])]
+    assert ranks(build_context(chunks, k=3).kept) == [1, 2, 0]
+    assert ranks(build_context(chunks, token_budget=30, separator="", count_tokens=len).kept) == [1, 2, 0]
+
+
+def test_kept_and_dropped_are_what_was_given():
+    context = build_context([*retrieved(), hit("lost", 8)], k=4, max_candidates=7, on_missing_position="drop")
+    assert sorted(ranks(context.kept) + [drop.chunk.rank for drop in context.dropped]) == list(range(9))
+    assert [drop.chunk.rank for drop in context.dropped] == [4, 5, 6, 7, 8]
+
+
+def test_kept_chunks_stand_as_their_passages_do():
+    context = build_context(retrieved())
+    assert [chunk for passage in context.passages for chunk in passage.chunks] == list(context.kept)
+
+
+def test_options_can_be_given_as_an_assembly_and_changed():
+    options = ContextOptions(k=3, order="rank")
+    assert ranks(build_context(retrieved(), options).kept) == [0, 1, 2]
+    context = build_context(retrieved(), options, k=2)
+    assert ranks(context.kept) == [0, 1]
+    assert context.options == ContextOptions(k=2, order="rank")
+
+
+def test_no_chunks_are_an_empty_context():
+    context = build_context([])
+    assert context == Context((), (), (), (), ContextOptions())
+    assert context.text == ""
+    assert context.tokens == 0
+
+
+@pytest.mark.parametrize("chunks", [None, 5, "text", [hit("a", 0), "b"], {"text": "a"}])
+def test_something_else_than_chunks_is_refused(chunks):
+    with pytest.raises((ChunkError, TypeError)) as caught:
+        build_context(chunks)
+    if not isinstance(chunks, int | None):
+        assert isinstance(caught.value, OpragError)
+
+
+def test_nothing_given_is_changed():
+    chunks = retrieved()
+    before = copy.deepcopy(chunks)
+    build_context(chunks, k=3, token_budget=200, header="{source}")
+    assert chunks == before
+    assert all(chunk.position is None and chunk.source is None and chunk.span is None for chunk in chunks)
+
+
+def test_the_tokens_of_a_budget_are_not_counted_again():
+    calls = []
+
+    def counter(text):
+        calls.append(text)
+        return len(text)
+
+    context = build_context(retrieved(), token_budget=100_000, count_tokens=counter)
+    counted = len(calls)
+    assert context.tokens == len(context.text)
+    assert len(calls) == counted
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"k": 5}, {"token_budget": 400, "count_tokens": len}, {"position_key": "start_index"}]
+)
+def test_assembling_what_was_kept_gives_the_same_again(options):
+    context = build_context(retrieved(seed=4, count=12), **options)
+    again = build_context(context.kept, **options)
+    assert again.text == context.text
+    assert again.kept == context.kept
+    assert again.passages == context.passages
+    assert again.dropped == ()
+
+
+def test_spans_that_were_void_stay_void_when_the_rest_is_assembled_again():
+    # The third chunk shows that the offsets cannot be true; without it nothing else does.
+    chunks = [
+        hit("aaaa bbbb cccc dddd", 0, verse=1, start_index=0),
+        hit("dddd eeee ffff gggg", 1, verse=2, start_index=15),
+        hit("other text", 2, verse=3, start_index=2),
+    ]
+    context = build_context(chunks, position_key="verse", k=2)
+    again = build_context(context.kept, position_key="verse", k=2)
+    assert again.text == context.text
+
+
+def test_twenty_thousand_chunks_take_seconds():
+    order = list(range(20_000))
+    random.Random(0).shuffle(order)
+    chunks = [hit(f"text {place}\n", rank, chunk_index=place) for rank, place in enumerate(order)]
+    context = build_context(chunks, k=10_000, separator="")
+    assert len(context.kept) == len(context.dropped) == 10_000
+    assert texts(context.kept) == [f"text {place}\n" for place in sorted(order[:10_000])]
+
+
+def test_what_a_framework_shows_is_what_the_budget_counts():
+    chunks = [hit("x" * 10, rank, chunk_index=2 * rank) for rank in range(3)]
+
+    def show(passage: Passage) -> str:
+        return f"<{passage.text}>"
+
+    options: dict[str, Any] = {"count_tokens": len, "separator": "", "header": "# long header {source}", "gap": "[...]"}
+    shown = "<xxxxxxxxxx>\n\n<xxxxxxxxxx>"
+    assert ranks(
+        assemble(ContextInputs(chunks, show=show), ContextOptions(token_budget=len(shown), **options)).kept
+    ) == [0, 1]
+    assert ranks(
+        assemble(ContextInputs(chunks, show=show), ContextOptions(token_budget=len(shown) - 1, **options)).kept
+    ) == [0]
+    assert len(assemble(ContextInputs(chunks, show=show), ContextOptions(**options)).kept) == 3
+
+
+def test_the_settings_of_the_paper_give_the_text_back():
+    window = 64
+    chunks = cut(TEXT, [(start, min(start + window, len(TEXT))) for start in range(0, len(TEXT), window)])
+    random.Random(5).shuffle(chunks)
+    context = build_context([Chunk(c.text, rank, metadata=c.metadata) for rank, c in enumerate(chunks)], separator="")
+    assert context.text == TEXT
+    assert len(context.passages) == 1

@@ -1,0 +1,181 @@
+"""Messages: keys are masked, what a terminal obeys is marked, and foreign objects are named by their type."""
+
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import pytest
+
+from oprag.chunk import PositionKind
+from oprag.masking import describe, listed, safe, without_keys
+
+KEY = "made-up-value-of-a-key"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("OPENAI_API_KEY", "HF_TOKEN", "my_password", "CLIENT_SECRET", "MY_PAT", "SMTP_PASS", "DB_PWD", "API_KEY_2"),
+        *("SECRET_KEY_BASE", "TOKEN_GITHUB", "API_KEY_OPENAI", "PASSWORD_DB"),
+    ],
+)
+def test_what_the_environment_holds_as_a_secret_is_not_told(monkeypatch, name):
+    monkeypatch.setenv(name, KEY)
+    assert without_keys(f"401 for '{KEY}' in {KEY}") == "401 for '***' in ***"
+
+
+def test_other_values_of_the_environment_are_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("SOME_MODEL", "a-model-of-mine")
+    monkeypatch.setenv("SHORT_KEY", "timeout")
+    monkeypatch.setenv("SORT_KEY", "score")
+    monkeypatch.setenv("EMPTY_TOKEN", "0000000000000000")
+    monkeypatch.setenv("CREDENTIALS", str(tmp_path))
+    monkeypatch.setenv("PASSWORD_RESET_URL", "https://host/reset")
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "a-model-of-mine")
+    said = f"a-model-of-mine: timeout, score 0000000000000000 in {tmp_path} https://host/reset"
+    assert without_keys(said) == said
+
+
+def test_short_secrets_of_the_environment_are_masked_as_words_of_their_own(monkeypatch):
+    monkeypatch.setenv("DB_PASSWORD", "tulip9")
+    assert without_keys("tulip9: no user with 'tulip9'; tulip99") == "***: no user with '***'; tulip99"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        'a"b/c+é\\=x1',
+        '"a\\"b/c+\\u00e9\\\\=x1"',
+        "a%22b%2Fc%2B%C3%A9%5C%3Dx1",
+        "a%22b/c%2b%c3%a9%5c%3dx1",
+        "a&quot;b/c+é\\=x1",
+    ],
+)
+def test_secrets_of_the_environment_are_found_escaped(monkeypatch, written):
+    monkeypatch.setenv("MY_TOKEN", 'a"b/c+é\\=x1')
+    assert without_keys(f"got {written}.").strip('"') in ("got ***.", 'got "***".')
+
+
+@pytest.mark.parametrize("value", ["postgres://ada:s3cr%3Et@db:5432/x", "https://s3cr%3Et@host/x"])
+def test_logins_in_addresses_of_the_environment_are_secrets(monkeypatch, value):
+    monkeypatch.setenv("DATABASE_URL", value)
+    assert without_keys("no user s3cr>t or s3cr%3Et") == "no user *** or ***"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Incorrect API key provided: sk-proj-0123456789abcdefXY.", "Incorrect API key provided: ***."),
+        ("403 for url 'https://host/v1/models?key=0123456789abc&alt=json'", "?key=***&alt=json'"),
+        ("cannot reach https://ada:swordfish@host:8080/v1", "https://***@host:8080/v1"),
+        ("cannot reach https://swordfish@host/v1", "https://***@host/v1"),
+        ("cannot log in at ada:swordfish@db.example.org:5432", "at ***@db.example.org:5432"),
+        ("{'Authorization': 'Bearer 0123.4567-89ab'}", "'Bearer ***'"),
+        ("Authorization: Basic YWRhOnN3b3JkZmlzaA==, x", "Basic ***, x"),
+        ("headers {'x-api-key': '0123456789abcdef'}", "'x-api-key': '***'"),
+        ("Bearer 012345678:0123456", "Bearer ***"),
+        ("ApiKey YWRhOnN3b3JkZmlzaA==, x", "ApiKey ***, x"),
+        ("\\neyJ0123456789.0123456789.x", "\\n***"),
+        ("(b'x-api-key', b'0123456')", "b'***'"),
+        ("Cookie: session=0123456; b=swordfish", "session=***"),
+        ("AccountName=a;AccountKey=0123456==;x=y", "AccountName=a;AccountKey=***;x=y"),
+        ("-----BEGIN RSA PRIVATE KEY-----\n0123456\n-----END RSA PRIVATE KEY-----.", "***."),
+    ],
+)
+def test_what_looks_like_a_key_is_not_told(said, told):
+    shown = without_keys(said)
+    assert told in shown
+    assert not any(secret in shown for secret in ("0123456", "swordfish"))
+    assert without_keys(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "maximum context length is 8192 tokens, got max_tokens: 9000",
+        "KeyError: 'choices'",
+        "https://host/v1/models?monkey=banana",
+        "the token: unexpected end of input",
+        "password must be a string, got None; api_key=None",
+        "Basic research and the bearer of a letter; Bearer token required",
+        "sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "550e8400-e29b-41d4-a716-446655440000, ISBN 978-3-16-148410-0",
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg==",
+        "sk-learn-contrib-estimators, hf_hub_download, co_occurrence_matrix_of_words, npm_config_registry_url",
+        "gpt-4o-mini-2024-07-18 python:3.11@sha256:93ab git+https://github.com/x/y@v1.0",
+        "source_key='author' position_key=('page', 'n')",
+        "write to ada@example.org or mailto:ada@example.org: the key is under the mat",
+        "http://[::1]:8080/v1, C:\\Users\\ada, 12:30:45",
+    ],
+)
+def test_other_text_stays_as_it_is(said):
+    assert without_keys(said) == said
+
+
+def test_a_secret_that_begins_as_another_one_does_is_masked_as_a_whole(monkeypatch):
+    monkeypatch.setenv("A_KEY", KEY)
+    monkeypatch.setenv("B_KEY", f"{KEY}-and-more")
+    assert without_keys(f"{KEY}-and-more, {KEY}") == "***, ***"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a 'name'", "\"a 'name'\""),
+        (3, "3"),
+        (float("nan"), "nan"),
+        (np.float64(0.5), "0.5"),
+        (np.int64(3), "3"),
+        (np.float32(0.5), "0.5"),
+        (PositionKind.KEY, str(PositionKind.KEY.value)),
+        (True, "True"),
+        (None, "None"),
+        (["a", 1, None], "['a', 1, None]"),
+        (("a",), "('a',)"),
+        (PurePosixPath("a/b"), "'a/b'"),
+        ([object()], "list"),
+        (list(range(11)), "list"),
+        ({"a": 1}, "dict"),
+        (b"bytes", "bytes"),
+        pytest.param(10**5_000, "int", id="many digits"),
+        (object(), "object"),
+        (Path, "the class Path"),
+        (without_keys, "the function without_keys"),
+        ("x" * 300, "'" + "x" * 198 + "…"),
+        ("sk-" + "0123456789abcdefXY" * 2, "'***'"),
+    ],
+)
+def test_plain_values_are_described_by_themselves_and_others_by_their_type(value, text):
+    assert describe(value) == text
+
+
+def test_names_are_listed_as_they_are_unless_they_would_do_harm():
+    assert listed(["page", "Seite 2", "a\nb", "\x1b[2J", "\u202e", 3]) == (
+        "page, Seite 2, 'a\\nb', '\\x1b[2J', '\\u202e', 3"
+    )
+    assert listed([]) == "none"
+    assert len(listed(["x" * 1_000])) == 201
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain",
+        "two\nlines\tand a tab",
+        "no\u00a0break",
+        "soft\u00adhyphen",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "wide\u3000space",
+        "\U0001f468\u200d\U0001f469",
+    ],
+)
+def test_ordinary_text_is_shown_as_it_is(text):
+    assert safe(text) == text
+
+
+def test_line_ends_of_windows_are_line_ends():
+    assert safe("one\r\ntwo\r\n") == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("letter", ["\x1b", "\x07", "\x9b", "\x7f", "\r", "\u202e", "\u2066", "\ud83d"])
+def test_what_a_terminal_would_obey_is_a_mark(letter):
+    assert safe(f"a{letter}b") == "a\ufffdb"

@@ -1,0 +1,205 @@
+import dataclasses
+import functools
+import inspect
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from _pytest.mark import ParameterSet
+
+from oprag import OP_RAG, ContextOptions, OptionError, approximate_tokens, build_context
+from oprag.masking import describe
+from oprag.options import HEADER_FIELDS, as_context_options
+from tests.helpers import hit
+
+OBJECT = object()
+
+REFUSED: dict[str, list[Any]] = {
+    "k": [0, -1, 1.0, True, "3", (1,)],
+    "max_candidates": [0, -1, 2.5, False, "3"],
+    "token_budget": [0, -1, 100.0, True, "100"],
+    "count_tokens": [None, 5, "len"],
+    "order": [None, "", "Source", "sorted", 1, ["source"], OBJECT],
+    "seed": [None, 1.0, True, "1"],
+    "source_ranking": [None, "", "first", 1, ("best_first",)],
+    "on_missing_position": [None, "", "raise", 1],
+    "source_key": ["", (), ("source", ""), ["source"], 1, ("source", 1), True],
+    "position_key": ["", (), ("page", ""), ["page"], 1, ("page", 1), b"page"],
+    "similarity_threshold": [1.01, -1.5, float("nan"), float("inf"), True, "0.5", [0.5], OBJECT],
+    "redundancy_threshold": [2, -1.01, float("nan"), float("-inf"), False, "0.9", (0.9,), OBJECT],
+    "min_chunks": [None, -1, 1.0, True, "2"],
+    "neighbors": [None, -1, 0.5, False, "1", (1, 1)],
+    "stitch": [None, 1, 0, "yes"],
+    "separator": [None, 1, b"\n", ["\n"]],
+    "gap": [1, b"...", ["..."], False],
+    "header": [1, b"x", ["{source}"], False],
+}
+
+ALLOWED: dict[str, list[Any]] = {
+    "k": [None, 1, 10**9, np.int64(5), np.uint8(5)],
+    "max_candidates": [None, 1, np.int64(5)],
+    "token_budget": [None, 1, np.int32(5)],
+    "count_tokens": [len, approximate_tokens],
+    "order": ["source", "rank", "reverse_rank", "edges", "random"],
+    "seed": [0, -5, 2**80, np.int64(-5)],
+    "source_ranking": ["best_first", "best_last", "score_sum", "name", len],
+    "on_missing_position": ["last", "first", "drop", "error"],
+    "source_key": [None, "book", ("book", "shelf"), len],
+    "position_key": [None, "verse", ("book", "verse"), len],
+    "similarity_threshold": [None, -1, 0, 1, 0.35, np.float32(0.5)],
+    "redundancy_threshold": [None, -1.0, 1.0, 0.95, np.float64(0.5)],
+    "min_chunks": [0, 1, 500, np.int64(5)],
+    "neighbors": [0, 1, 500, np.int64(5)],
+    "stitch": [True, False],
+    "separator": ["", "\n", "---"],
+    "gap": [None, "", "[...]"],
+    "header": [None, "", "# {source}", "{{literal}} {rank}", *(f"{{{field}}}" for field in HEADER_FIELDS), repr],
+}
+
+
+def cases(table: dict[str, list[Any]]) -> list[ParameterSet]:
+    return [
+        pytest.param(name, value, id=f"{name}-{index}") for name in table for index, value in enumerate(table[name])
+    ]
+
+
+@pytest.mark.parametrize(("name", "value"), cases(REFUSED))
+def test_a_value_that_an_option_cannot_have_is_refused_and_carried(name, value):
+    with pytest.raises(OptionError, match=f"^{name} must be ") as caught:
+        ContextOptions(**{name: value})
+    assert caught.value.value is value
+    assert isinstance(caught.value, ValueError)
+    assert describe(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [np.float64(5), np.int64(-5), np.bool_(True), np.array([5])], ids=repr)
+@pytest.mark.parametrize("name", ["k", "max_candidates", "token_budget", "min_chunks", "neighbors"])
+def test_a_number_of_numpy_that_is_no_count_is_refused(name, value):
+    with pytest.raises(OptionError, match=f"^{name} must be a whole number"):
+        ContextOptions(**{name: value})
+
+
+@pytest.mark.parametrize("value", [np.float32("nan"), np.float32(1.5), np.int64(2), np.bool_(True)], ids=repr)
+@pytest.mark.parametrize("name", ["similarity_threshold", "redundancy_threshold"])
+def test_a_number_of_numpy_that_is_no_cosine_is_refused(name, value):
+    with pytest.raises(OptionError, match=f"^{name} must be a cosine"):
+        ContextOptions(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), cases(ALLOWED))
+def test_a_value_that_an_option_can_have_is_kept(name, value):
+    kept = getattr(ContextOptions(**{name: value}), name)
+    assert kept == value
+    assert not isinstance(kept, np.generic)
+
+
+def test_every_option_is_tested():
+    names = {field.name for field in dataclasses.fields(ContextOptions)}
+    assert names == set(REFUSED) == set(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{}",
+        "{0}",
+        "{title}",
+        "{source.__class__}",
+        "{source[0]}",
+        "{source!r}",
+        "{rank:>10}",
+        "{start:{end}}",
+        "{",
+        "}",
+        "{source",
+    ],
+)
+def test_a_header_template_holds_plain_fields_alone(header):
+    with pytest.raises(OptionError, match=r"header may hold \{number\}, \{source\}, \{page\}, \{start\}, ") as caught:
+        ContextOptions(header=header)
+    assert caught.value.value == header
+
+
+def test_fewer_candidates_than_are_kept_are_refused():
+    with pytest.raises(OptionError, match="max_candidates=5 and k=6") as caught:
+        ContextOptions(k=6, max_candidates=5)
+    assert caught.value.value == 5
+    assert ContextOptions(k=6, max_candidates=6).max_candidates == 6
+
+
+def test_more_chunks_to_keep_than_are_allowed_are_refused():
+    with pytest.raises(OptionError, match="min_chunks=7 and k=6") as caught:
+        ContextOptions(k=6, min_chunks=7)
+    assert caught.value.value == 7
+    assert ContextOptions(k=6, min_chunks=6).min_chunks == 6
+
+
+def test_options_are_named_and_fixed():
+    with pytest.raises(TypeError):
+        ContextOptions(3)  # type: ignore[call-arg]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ContextOptions().k = 3  # type: ignore[misc]
+
+
+def test_the_setting_of_the_paper():
+    assert ContextOptions(k=128, separator="") == OP_RAG
+    assert hash(OP_RAG) == hash(ContextOptions(k=128, separator=""))
+    assert pickle.loads(pickle.dumps(OP_RAG)) == OP_RAG
+
+
+def test_every_option_says_what_it_does():
+    descriptions = {field.name: field.metadata["help"] for field in dataclasses.fields(ContextOptions)}
+    assert all(len(text) > 20 and text.endswith(".") for text in descriptions.values()), descriptions
+
+
+def test_options_change_an_assembly():
+    base = ContextOptions(k=5, gap="...")
+    assert as_context_options(base, {"k": 7}) == ContextOptions(k=7, gap="...")
+    assert base.k == 5
+    assert as_context_options(base, {}) is base
+    assert as_context_options(None, {}) == ContextOptions()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("token_budgets", "did you mean 'token_budget'"),
+        ("zzz", "expected one of k, "),
+        ("top_k", "unknown option 'top_k'; use k="),
+        ("similarity_cutoff", "use similarity_threshold=, a cosine similarity"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_a_hint(name, hint):
+    with pytest.raises(OptionError, match=hint) as caught:
+        build_context([hit("text", 0)], None, **{name: 5})  # type: ignore[arg-type]
+    assert caught.value.value == name
+
+
+def test_an_unknown_option_of_the_constructor_is_refused_with_the_same_hint():
+    makers: list[Callable[..., ContextOptions]] = [
+        ContextOptions,
+        functools.partial(dataclasses.replace, ContextOptions()),
+    ]
+    for make in makers:
+        with pytest.raises(OptionError, match="unknown option 'top_k'; use k=") as caught:
+            make(top_k=5)
+        assert caught.value.value == "top_k"
+        with pytest.raises(OptionError, match="did you mean 'token_budget'"):
+            make(token_budgets=5)
+    assert list(inspect.signature(ContextOptions).parameters) == [
+        field.name for field in dataclasses.fields(ContextOptions)
+    ]
+
+
+@pytest.mark.parametrize("context_options", [{"k": 3}, 3, "source", ContextOptions])
+def test_something_else_than_an_assembly_is_refused(context_options):
+    with pytest.raises(OptionError, match=r"expected oprag\.ContextOptions") as caught:
+        build_context([hit("text", 0)], context_options)
+    assert caught.value.value is context_options
+
+
+def test_a_changed_option_is_checked_beside_the_others():
+    with pytest.raises(OptionError, match="max_candidates must be at least k"):
+        build_context([hit("text", 0)], ContextOptions(k=8, max_candidates=10), max_candidates=4)

@@ -1,0 +1,130 @@
+"""What docs/comparing.md and the example of an experiment show is run as it stands."""
+
+import json
+import re
+import shutil
+import sqlite3
+import tomllib
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from oprag.cli.app import app
+from oprag.compare.experiment import Experiment
+from oprag.compare.experiment_file import read_experiment
+from oprag.compare.schema import RESULTS
+from oprag.compare.stores import STORE_NAMES
+from tests.compare.folders import write_data
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "comparing.md").read_text(encoding="utf-8")
+FIRST, ANSWERS, EVERYTHING = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+SHOWN, PRINTED = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+SCRIPT, RESULTS_SCRIPT = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+QUERIES = re.findall(r'"(SELECT .*?)"', PAGE)
+EXAMPLE = ROOT / "examples" / "compare_orders.toml"
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """What the first experiment prints, and its folder."""
+    folder = tmp_path_factory.mktemp("first")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        exec(compile(SCRIPT, "comparing.md", "exec"), {})
+        Path("reference.toml").write_text(FIRST, encoding="utf-8")
+        result = CliRunner().invoke(app, ["compare", "reference.toml"])
+    assert result.exit_code == 0, result.output
+    return result.stdout, folder
+
+
+def same(text):
+    """The lines without their figures, which are those of one version of Python's documentation."""
+    figures = re.compile(r"[+-]?\d[\d,.]*")
+    return [re.sub(r"[ ─]+", " ", figures.sub("0", line)).strip() for line in text.splitlines() if line.strip()]
+
+
+def test_the_first_table_is_the_one_that_is_shown(first):
+    printed, _ = first
+    assert same(printed) == same(SHOWN)
+
+
+def test_the_results_in_python_are_those_that_are_shown(first, monkeypatch, capsys):
+    for module in ("pandas", "pyarrow", "matplotlib"):
+        pytest.importorskip(module)
+    _, folder = first
+    monkeypatch.chdir(folder)
+    exec(compile(RESULTS_SCRIPT, "comparing.md", "exec"), {})
+    assert same(capsys.readouterr().out) == same(PRINTED)
+    assert len((folder / "settings.csv").read_text(encoding="utf-8").splitlines()) == 10
+    for name in ("answers.csv", "settings.parquet", "curve.svg", "pareto.svg"):
+        assert (folder / name).stat().st_size > 1_000
+
+
+def test_the_queries_run(first):
+    _, folder = first
+    assert len(QUERIES) == 3
+    with closing(sqlite3.connect(folder / "reference.db")) as connection, connection:
+        coverage, failures, everything = (connection.execute(query).fetchall() for query in QUERIES)
+    assert len(coverage) == 9
+    assert all(0 < value < 1 for _, _, value in coverage)
+    assert failures == []
+    assert len(everything) == 150
+
+
+def test_the_file_with_every_key_is_read(tmp_path):
+    write_data(tmp_path / "stories")
+    (tmp_path / "all.toml").write_text(EVERYTHING, encoding="utf-8")
+    assert set(tomllib.loads(EVERYTHING)) == {field.name for field in fields(Experiment)}
+    experiment = read_experiment(tmp_path / "all.toml", trust=True)
+    # The control has no order and no context; random has three seeds.
+    assert len(experiment.cells().cells) == 2 * (3 * 2 * (2 + 3) + 1)
+    line = next(line for line in EVERYTHING.splitlines() if line.startswith("[stores"))
+    assert line.partition("besides ")[2].split(", ") == list(STORE_NAMES)
+
+
+def test_the_experiment_with_a_model_is_read(tmp_path):
+    write_data(tmp_path)
+    (tmp_path / "answers.toml").write_text(ANSWERS, encoding="utf-8")
+    assert len(read_experiment(tmp_path / "answers.toml").cells().cells) == 5
+
+
+def test_every_table_of_a_results_file_is_named():
+    named = set(re.findall(r"`(\w+)`", PAGE.split("## What is in the results file")[1]))
+    there = set(re.findall(r"CREATE (?:TABLE|VIEW) (?:IF NOT EXISTS )?(\w+)", RESULTS.schema))
+    assert there - {"embedders"} <= named
+
+
+def test_the_example_is_planned_and_run_without_a_model(tmp_path):
+    shutil.copy(EXAMPLE, tmp_path)
+    shutil.copytree(EXAMPLE.with_suffix(""), tmp_path / EXAMPLE.stem)
+    path = str(tmp_path / EXAMPLE.name)
+    planned = CliRunner().invoke(app, ["compare", path, "--plan"])
+    assert "0 calls of models, of 0 that the cells need" in planned.stdout.splitlines()
+    result = CliRunner().invoke(app, ["compare", path, "--json"])
+    assert result.exit_code == 0, result.output
+    cells = json.loads(result.stdout)["cells"]
+    assert [(cell["values"]["k"], cell["values"]["order"], cell["cells"]) for cell in cells] == [
+        (k, order, seeds) for k in (4, 8, 16) for order, seeds in (("source", 1), ("rank", 1), ("random", 3))
+    ]
+    assert all(cell["failed"] == 0 for cell in cells)
+    inverted = {cell["values"]["order"]: cell["scores"]["inverted_pairs"]["mean"] for cell in cells}
+    assert inverted["source"] == 0
+    assert 0.3 < inverted["rank"] < 0.7
+    coverage = [cell["scores"]["evidence_coverage"]["mean"] for cell in cells if cell["values"]["order"] == "source"]
+    assert coverage == sorted(coverage)
+
+
+def test_the_evidence_of_the_example_is_where_it_says():
+    data = read_experiment(EXAMPLE).data["stories"]
+    assert len(data.questions) == 16
+    for question in data.questions:
+        for part in question.evidence:
+            text = data.documents[part.document]
+            assert isinstance(text, str)
+            # Whole words.
+            assert not text[part.start - 1 : part.start].isalnum()
+            assert not text[part.end : part.end + 1].isalnum()

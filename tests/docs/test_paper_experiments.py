@@ -1,0 +1,188 @@
+"""The experiment files of the papers: read as they are, planned and run on small data of the official formats."""
+
+import re
+import shutil
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from oprag.compare import EmbedderSpec, ModelSpec, make_plan, read_experiment, run
+from tests.compare.helpers import Words, reply_to, rows
+from tests.official_data import write_official
+from tests.paper_grids import CELLS, COMMON, FIGURES
+
+FOLDER = Path(__file__).parents[2] / "examples" / "experiments"
+FILES = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
+README = (FOLDER / "README.md").read_text(encoding="utf-8")
+
+PROVIDERS = re.compile(r"(openai|google_genai):\S+")
+
+every_file = pytest.mark.parametrize("name", FILES)
+
+
+@pytest.fixture
+def experiment(name, tmp_path):
+    """A file as it is, with data where it says; tokenizers must be fetched, so contexts are counted by another one."""
+    place = shutil.copy(FILES[name], tmp_path)
+    write_official(tmp_path, tables(name)["data"])
+    return read_experiment(place, changes={"count_tokens": "words"}, trust=True)
+
+
+def tables(name):
+    return tomllib.loads(FILES[name].read_text(encoding="utf-8"))
+
+
+def offline(experiment, *, few=False):
+    """The experiment with stand-ins for what must be fetched, served or paid for; all else stays.
+
+    Args:
+        experiment: The experiment.
+        few: Keep the first two numbers of each axis that has numbers, and one question of each set.
+    """
+    return replace(
+        experiment,
+        models={name: ModelSpec(reply_to, f"stand-in for {name}", retries=0) for name in experiment.models},
+        embedders={name: EmbedderSpec(Words(name), name) for name in experiment.embedders},
+        score_embedder=EmbedderSpec(Words("score"), "score"),
+        stores=dict.fromkeys(experiment.stores, "tests.compare.stores.made_up:plain"),
+        grid=[
+            {name: _offline_values(name, values, few=few) for name, values in one.items()} for one in experiment.grid
+        ],
+        data={name: data.sample(1) if few else data for name, data in experiment.data.items()},
+    )
+
+
+def _offline_values(axis, values, *, few):
+    if axis == "store":
+        # Chroma and FAISS are packages of their own.
+        return list(dict.fromkeys("in_memory" if store in ("chroma", "faiss") else store for store in values))
+    return values[:2] if few and isinstance(values[0], int | float) else values
+
+
+def cells_of(experiment, names):
+    return [tuple(cell.values()[name] for name in names) for cell in experiment.cells().cells]
+
+
+def comments(name):
+    lines = FILES[name].read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if line.startswith("#"))
+
+
+def test_every_file_is_covered():
+    assert set(FILES) == set(CELLS) == set(COMMON) == set(FIGURES)
+
+
+@every_file
+def test_its_cells_are_those_of_the_paper(name, experiment):
+    names, expected = CELLS[name]
+    found = cells_of(experiment, names)
+    assert set(found) == expected
+    # Nothing else varies.
+    assert len(found) == len(expected)
+    common = cells_of(experiment, tuple(COMMON[name]))
+    assert set(common) == {tuple(COMMON[name].values())}
+    assert experiment.cells().impossible == {}
+    assert experiment.cells().repeated == 0
+
+
+def test_the_sum_behind_23625_is_that_of_the_file(tmp_path):
+    cells = CELLS["sakar_emekci"][1]
+    with_thresholds = [cell for cell in cells if cell[-1] is not None]
+    pairs = {cell[2:4] for cell in cells}
+    assert 23_625 * len(pairs) * 6 == 15 * 7 * len(with_thresholds)
+
+
+def test_context_lengths_are_those_of_the_figures():
+    assert [128 * k // 1024 for k in (128, 192, 256, 384)] == [16, 24, 32, 48]
+
+
+@every_file
+def test_it_names_its_figures_and_what_is_not_said(name):
+    words = set(re.findall(r"[\d.,/]*\dK?", comments(name)))
+    assert set(FIGURES[name].split()) <= words
+    for part in ("Published", "Said by the paper", "Not said", "To do:"):
+        assert part in comments(name)
+
+
+@every_file
+def test_models_and_embedders_are_named_and_no_money_is_set(name, experiment):
+    given = tables(name)
+    for model in given["models"].values():
+        assert PROVIDERS.fullmatch(model["use"])
+        assert ("base_url" in model) == ("Llama" in model["use"])
+        assert model["max_tokens"] <= 512
+        assert model["temperature"] == 0
+    for embedder in experiment.embedders.values():
+        bge_or_arctic = "BAAI/bge-large-en-v1.5" in embedder.given or "snowflake-arctic-embed-m-v1.5" in embedder.given
+        assert bool(embedder.question_prefix) == bge_or_arctic
+        assert embedder.document_prefix == ""
+    assert re.match("(tiktoken|huggingface):", given["count_tokens"])
+    assert "prices" not in given
+    assert "limits" not in given
+
+
+def test_self_route_asks_in_the_words_of_the_paper():
+    route = " ".join(tables("self_route")["prompts"]["route"].split())
+    assert "rite unanswerable if the query can not be answered based on the provided text" in route
+
+
+@every_file
+def test_it_is_planned(name, experiment):
+    small = offline(experiment, few=name == "sakar_emekci")
+    plan = make_plan(small)
+    assert plan.failures == plan.impossible == {}
+    assert plan.units == sum(len(small.data[cell.data].questions) for cell in small.cells().cells)
+    assert set(plan.models) == set(experiment.models)
+    assert all(model.calls for model in plan.models.values())
+
+
+@every_file
+def test_it_runs(name, experiment, tmp_path):
+    small = offline(experiment, few=True)
+    report = run(small, tmp_path / "results.db")
+    assert report.complete, report
+    found = rows(
+        tmp_path / "results.db", "SELECT data, method, count(*) FROM results WHERE status = 'answered' GROUP BY 1, 2"
+    )
+    cells = small.cells().cells
+    assert sum(number for _, _, number in found) == len(cells) == report.answered
+    assert {(data, method) for data, method, _ in found} == {(cell.data, cell.method) for cell in cells}
+
+
+SIZES = {"en_qa": 351, "en_mc": 229, "quality": 2_086, "multifieldqa": 150}
+
+
+@every_file
+def test_the_readme_has_it_with_the_sums_of_its_grid(name, experiment):
+    (row,) = re.findall(rf"^\| \[{name}\.toml\]\({name}\.toml\) \|.*$", README, re.MULTILINE)
+    answers, calls, tokens = row.split(" | ")[-3:]
+    rest = {"dos_rag_narrativeqa": 10_391, "self_route": 200, "sakar_emekci": 10}.get(name, 0)
+    cells = [(cell, SIZES.get(cell.data, rest)) for cell in experiment.cells().cells]
+    assert answers == f"{sum(questions for _, questions in cells):,}"
+    if name == "sakar_emekci":
+        return
+    # No call more than answers: what is routed on is asked by long_context as well, see below.
+    assert calls == answers
+    read = sum(
+        n * (cell.context_options.token_budget or 128 * (cell.context_options.k or 0))
+        for cell, n in cells
+        if cell.method == "stuff"
+    )
+    if name != "self_route":
+        assert tokens.startswith(f"{round(read / 1e6):,} million")
+
+
+@pytest.mark.parametrize("name", ["op_rag_table_1", "self_route"])
+def test_what_is_routed_on_asks_what_long_context_asks(experiment):
+    small = offline(experiment)
+    grids = {
+        method: [one for one in small.grid if method in one["method"] and one["model"] == ["gpt_4o"]]
+        for method in ("self_route", "long_context")
+    }
+    # In Table 1 two models have one grid.
+    grids["long_context"] = grids["long_context"] or [{**small.grid[1], "model": ["gpt_4o"]}]
+    routed = make_plan(replace(small, grid=grids["self_route"]))
+    assert routed.calls_unshared > routed.units
+    assert make_plan(replace(small, grid=[*grids["self_route"], *grids["long_context"]])).calls == routed.calls
