@@ -35,7 +35,8 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="a link of Unix")
 def test_a_link_to_a_pipe_without_a_path_is_written_to():
-    code = "import pathlib as p, oprag.files.whole_file as w\nwith w.replacing(p.Path('/dev/stdout')) as f: f.write(b'here')"
+    code = "from oprag.files.whole_file import *\nimport pathlib\n"
+    code += "with replacing(pathlib.Path('/dev/stdout')) as file: file.write(b'here')"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"here"
 
 
