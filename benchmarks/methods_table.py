@@ -20,10 +20,10 @@ from benchmarks.questions import QUESTIONS
 from benchmarks.result import Result, Table, markdown
 from oprag.cli.indexing import Indexing
 from oprag.cli.working import index_sources
+from oprag.compare.providers.local_llm import LOCAL_NAME, local_model
+from oprag.embedding.static import local_embedder
 from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain
 from oprag.methods import Answer, method_names
-from oprag.providers.embedders import local_embedder
-from oprag.providers.local_llm import LOCAL_NAME, local_model
 
 OUTPUT = Path(__file__).parent.parent / "docs" / "methods_benchmark.md"
 COMMAND = "python -m benchmarks.methods_table"

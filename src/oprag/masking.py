@@ -21,7 +21,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus, unquote
 
-__all__ = ["OBEYED", "clean", "describe", "error_text", "listed", "masked_error", "safe", "without_keys"]
+__all__ = ["OBEYED", "clean", "describe", "error_text", "listed", "masked_error", "reason", "safe", "without_keys"]
 
 _MASK = "***"
 _LONGEST_VALUE = 200  # characters of a value in a message
@@ -397,3 +397,13 @@ def _is_random(part: str) -> bool:
 
 def _is_long_and_mixed(part: str) -> bool:
     return len(part) >= 16 and not part.isalpha() and not part.isdigit()
+
+
+def reason(error: Exception) -> str:
+    """The first line of what an error of another package says."""
+    if callable(details := getattr(error, "errors", None)):
+        # Some clients check themselves with pydantic, whose first line says nothing but the name of a class.
+        return "; ".join(detail["msg"] for detail in details())
+    # Some of LangChain's messages go on with pages of links.
+    first = error_text(error).strip().partition("\n")[0]
+    return first or type(error).__name__

@@ -1,10 +1,12 @@
-"""Token counters in profiles: by the names that experiments have for them, and no functions."""
+"""Profiles: the options of one setting, such as the best one of a comparison, in a TOML file.
+
+A profile may come from somebody else, so nothing in it names code: token counters go by their names, prompts are plain
+texts, and a tokenizer is loaded from this machine only.
+"""
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -14,10 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oprag._version import __version__
-from oprag.errors import ExperimentError, InputFileError, OpragError, OptionError, PromptError
+from oprag.errors import InputFileError, OpragError, OptionError, PromptError
 from oprag.fields import ContextFields
-from oprag.files.toml import read_toml
-from oprag.files.whole_file import FileKind, check_target, replacing
+from oprag.files.reading import read_toml
+from oprag.files.writing import FileKind, check_target, replacing
 from oprag.masking import describe
 from oprag.methods.options import MethodOptions, as_method_options
 from oprag.methods.prompts import OUR_PROMPTS, Prompts, TextTemplate
@@ -32,67 +34,11 @@ __all__ = [
     "PROFILE",
     "Profile",
     "check_stitching",
-    "counter_name",
-    "counter_named",
     "is_profile",
-    "key_text",
     "made_of_profile",
     "read_profile",
-    "value_text",
     "write_profile",
 ]
-
-_FUNCTION = "MODULE:FUNCTION"
-
-
-def counter_name(given: Any) -> str:
-    """The name of a token counter.
-
-    A profile may come from somebody else, so that nothing in it may say which code runs here: the function that
-    MODULE:FUNCTION names would get every text.
-
-    Args:
-        given: A name, or a `Counter` of `oprag.providers.tokenizing`.
-
-    Raises:
-        OptionError: It is a function, or names one, or there is no such counter.
-    """
-    from oprag.providers.tokenizing import COUNTERS, Counter
-
-    if given is approximate_tokens:
-        return "approximate"
-    name = given.name if isinstance(given, Counter) and not given.identity.startswith("function ") else given
-    known = [one for one in COUNTERS if one != _FUNCTION]
-    function = callable(name)
-    if isinstance(name, str):
-        kind, colon, which = name.partition(":")
-        like = [one.partition(":")[1] for one in known if one.partition(":")[0] == kind]
-        if like == [colon] and bool(which.strip()) is bool(colon):
-            return name
-        function = bool(colon) and not like
-    why = "; a profile holds no functions, so leave it out, and give count_tokens= beside the profile"
-    raise OptionError(
-        f"count_tokens must be one of {', '.join(known)} in a profile, got {describe(name)}{why if function else ''}",
-        given,
-    )
-
-
-def counter_named(name: str) -> TokenCounter:
-    """The token counter of a profile, loaded from what is on this machine; code of a model is never run.
-
-    Raises:
-        OptionError: It cannot be loaded.
-        MissingExtraError: What it needs is not installed.
-    """
-    if name == "approximate":
-        return approximate_tokens
-    from oprag.providers.tokenizing import counter_of
-
-    try:
-        return counter_of(name, local_files_only=True)
-    except ExperimentError as error:
-        raise OptionError(f"count_tokens: {error}", name) from error
-
 
 FILE_NAME = "oprag.toml"
 """What a profile is called by default."""
@@ -119,8 +65,7 @@ class Profile:
 
     Args:
         context: Options of `oprag.ContextOptions`. Token counters go by their names ("approximate", "words",
-            "characters",
-            "local", "tiktoken:ENCODING", "huggingface:PATH").
+            "characters", "local", "tiktoken:ENCODING", "huggingface:PATH").
         method: Options of `oprag.methods.MethodOptions`, the method itself among them. Prompts are plain texts.
         about: Where the profile came from, for people: texts, numbers, dates and lists of them, by any name.
 
@@ -202,7 +147,7 @@ class Profile:
         """
         wanted = {name: value for name, value in self.context.items() if name not in (given or {})}
         if "count_tokens" in wanted:
-            wanted["count_tokens"] = counter_named(wanted["count_tokens"])
+            wanted["count_tokens"] = _counter(wanted["count_tokens"])
         return wanted
 
     def without_method(self) -> Profile:
@@ -215,7 +160,7 @@ def _options(table: str, given: dict[str, Any]) -> dict[str, Any]:
     declared = {one.name: one for one in fields(KINDS[table])}
     _check_table(table, given, declared)
     if "count_tokens" in given:
-        given["count_tokens"] = counter_name(given["count_tokens"])
+        given["count_tokens"] = _counter_name(given["count_tokens"])
     for name, value in given.items():
         if callable(value):
             raise OptionError(
@@ -242,6 +187,40 @@ def _check_table(table: str, given: Mapping[str, Any], declared: Mapping[str, An
                     f"{error.value} is no option of {table}; it belongs to {other}", error.value
                 ) from None
         raise
+
+
+def _counter_name(given: Any) -> str:
+    """The name of a token counter; functions and names of functions are rejected."""
+    from oprag.token_counters import COUNTERS, Counter
+
+    if given is approximate_tokens:
+        return "approximate"
+    name = given.name if isinstance(given, Counter) and not given.identity.startswith("function ") else given
+    function = callable(name)
+    if isinstance(name, str):
+        kind, colon, which = name.partition(":")
+        alike = [one.partition(":")[1] for one in COUNTERS if one.partition(":")[0] == kind]
+        if alike == [colon] and bool(which.strip()) is bool(colon):
+            return name
+        function = bool(colon) and not alike
+    why = "; a profile holds no functions, so leave it out, and give count_tokens= beside the profile"
+    raise OptionError(
+        f"count_tokens must be one of {', '.join(COUNTERS)} in a profile, got {describe(name)}"
+        f"{why if function else ''}",
+        given,
+    )
+
+
+def _counter(name: str) -> TokenCounter:
+    """The token counter of a profile, loaded from this machine."""
+    if name == "approximate":
+        return approximate_tokens
+    from oprag.token_counters import counter_named
+
+    try:
+        return counter_named(name, local_files_only=True)
+    except OptionError as error:
+        raise OptionError(f"count_tokens: {error}", name) from error
 
 
 def _texts(prompts: Any) -> dict[str, str]:
@@ -291,55 +270,6 @@ def _is_of_toml(value: time | datetime) -> bool:
     return offset is None or not offset % timedelta(minutes=1)
 
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def key_text(name: str) -> str:
-    """A key, in quotes where it needs them."""
-    return name if _BARE.fullmatch(name) else _quoted(name)
-
-
-def value_text(value: Any) -> str:
-    """A text, number, boolean, date, time, or a list or tuple of such values.
-
-    Raises:
-        OptionError: A text is none that a file can hold, or an integer has more than 64 bits.
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise OptionError("an integer has more than 64 bits, which TOML does not have", value)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(value_text, value))}]"
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, str):
-        # A prompt is read by people; line breaks at its ends are seen better as escapes.
-        return _lines(value) if "\n" in value.strip("\n") else _quoted(value)
-    return repr(value)
-
-
-def _quoted(text: str) -> str:
-    return f'"{_escaped(text)}"'
-
-
-def _lines(text: str) -> str:
-    escaped = "\n".join(map(_escaped, text.split("\n")))
-    if '""' not in text and not text.endswith('"'):
-        escaped = escaped.replace(r"\"", '"')  # one alone ends nothing
-    # A line break right behind the opening quotes is none of the text.
-    return f'"""\n{escaped}"""'
-
-
-def _escaped(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise OptionError(f"half a character in a text, which no file can hold: {text!r}", text) from error
-    # JSON escapes as TOML does, but for one control character.
-    return json.dumps(text, ensure_ascii=False)[1:-1].replace("\x7f", r"\u007f")
-
-
 _HEAD = f"""\
 # A profile of oprag: options for order-preserving RAG, loaded by X.from_profile("{FILE_NAME}").
 # What is not said here is what it is by default. "{NOTHING}" stands for no value at all.
@@ -360,7 +290,7 @@ def write_profile(profile: Profile, path: str | os.PathLike[str] = FILE_NAME) ->
     given: Any = profile
     if not isinstance(given, Profile):
         raise OptionError(f"expected an oprag.profile.Profile, got {type(given).__name__}", profile)
-    text = "".join(f"{line}\n" for line in _profile_lines(profile)).encode()
+    text = "".join(_profile_lines(profile)).encode()
     target = check_target(path, kind=PROFILE)
     try:
         with replacing(target) as file:
@@ -372,24 +302,54 @@ def write_profile(profile: Profile, path: str | os.PathLike[str] = FILE_NAME) ->
 
 
 def _profile_lines(profile: Profile) -> Iterator[str]:
-    yield _HEAD.rstrip("\n")
-    yield f"format = {FORMAT}"
-    yield f"written_by = {value_text(f'oprag {__version__}')}"
+    yield _HEAD
+    yield _line("format", FORMAT)
+    yield _line("written_by", f"oprag {__version__}")
     if profile.about:
-        yield from ("", "[about]", "# Where this came from; it changes nothing.")
-        yield from (f"{key_text(name)} = {value_text(value)}" for name, value in profile.about.items())
+        yield "\n[about]\n# Where this came from; it changes nothing.\n"
+        yield from map(_line, profile.about.keys(), profile.about.values())
     for table, kind in KINDS.items():
         options = dict(getattr(profile, table))
         prompts = options.pop("prompts", None)
         helps = {one.name: one.metadata["help"] for one in fields(kind)}
         if options:
-            yield from ("", f"[{table}]")
+            yield f"\n[{table}]\n"
         for name, value in options.items():
-            yield f"# {helps[name]}"
-            yield f"{name} = {value_text(NOTHING if value is None else value)}"
+            yield f"# {helps[name]}\n"
+            yield _line(name, NOTHING if value is None else value)
         if prompts:
-            yield from ("", f"[{table}.prompts]", f"# {helps['prompts']}")
-            yield from (f"{name} = {value_text(text)}" for name, text in prompts.items())
+            yield f"\n[{table}.prompts]\n# {helps['prompts']}\n"
+            yield from map(_line, prompts.keys(), prompts.values())
+
+
+def _line(name: str, value: Any) -> str:
+    """A key and its value; a text with inner line breaks, such as a prompt, as lines."""
+    import tomli_w
+
+    _check_storable(value)
+    # tomli-w would write the line breaks of Windows as those of Unix.
+    as_lines = isinstance(value, str) and "\n" in value.strip("\n") and "\r" not in value
+    return tomli_w.dumps({name: value}, multiline_strings=as_lines)
+
+
+def _check_storable(value: Any) -> None:
+    """Reject what TOML cannot hold.
+
+    Raises:
+        OptionError: An integer has more than 64 bits, or a text has half of a surrogate pair.
+    """
+    if isinstance(value, list | tuple):
+        for one in value:
+            _check_storable(one)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise OptionError("an integer has more than 64 bits, which TOML does not have", value)
+    elif isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise OptionError(
+                f"half a character in a text, which no file can hold: {describe(value)}", value
+            ) from error
 
 
 _TABLES = (*KINDS, "about")

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from oprag import ContextOptions
 from oprag.cli.app import app
 from oprag.cli.indexing import Indexing
+from oprag.compare.providers import local_llm
 from oprag.methods import MethodOptions
-from oprag.providers import local_llm
 from tests.cli import provider
 
 QUESTION = "How much does a crane lift?"

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from oprag import DocumentIndex, LocalEmbedder, build_context, split_recursive
 from oprag.cli.app import app
 from oprag.cli.indexing import Indexing
+from oprag.compare.providers import embedders
 from oprag.errors import OptionError
-from oprag.providers import embedders
 from tests.cli import embeddings_provider, provider
 from tests.helpers import prose
 

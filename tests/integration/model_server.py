@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from oprag.providers.llama_server import LlamaServer, start_llama_server
+from oprag.compare.providers.llama_server import LlamaServer, start_llama_server
 
 SLOTS = 2
 WINDOW = 4_096  # tokens, of each slot

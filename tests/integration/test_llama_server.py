@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from oprag.providers.llama_server import start_llama_server
+from oprag.compare.providers.llama_server import start_llama_server
 
 pytestmark = pytest.mark.integration
 

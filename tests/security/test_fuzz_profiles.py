@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from oprag import OpragError
+from oprag.compare.counters import counter_of
 from oprag.profile import read_profile
-from oprag.providers.tokenizing import counter_of
 from tests.security.fuzzing import cases, check_message, damaged
 
 PROFILE = '''\

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from oprag.compare.likelihood.gguf_server import GgufServer
-from oprag.providers import local_llm
+from oprag.compare.providers import local_llm
 
 
 class _Model:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.errors import OptionError
-from oprag.files.whole_file import replacing
+from oprag.files.writing import replacing
 from oprag.profile import Profile, write_profile
 from tests.compare.folders import write_experiment
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and signa
 
 _WRITER = """
 import pathlib, sys
-from oprag.files.whole_file import replacing
+from oprag.files.writing import replacing
 with replacing(pathlib.Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()

@@ -21,12 +21,12 @@ from oprag.cli.show import show_context
 from oprag.cli.sweep import sweep
 from oprag.cli.telling import clear_errors, echo_json
 from oprag.cli.working import context_of
-from oprag.document_map import map_of
-from oprag.files.whole_file import check_target
+from oprag.compare.document_map import map_of
+from oprag.compare.providers.local_llm import LOCAL_DEFAULTS
+from oprag.files.writing import check_target
 from oprag.masking import safe
 from oprag.methods.options import MethodOptions
 from oprag.options import OP_RAG_16K, ContextOptions
-from oprag.providers.local_llm import LOCAL_DEFAULTS
 from oprag.question import check_question
 
 __all__ = ["app"]

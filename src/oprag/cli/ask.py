@@ -13,6 +13,9 @@ from oprag.cli.indexing import LOCAL, Indexing
 from oprag.cli.reading import Sources, whole_texts
 from oprag.cli.show import characters_of, console, error_console
 from oprag.cli.working import index_sources
+from oprag.compare.providers.chat_models import load_chat_model
+from oprag.compare.providers.embedders import EmbedderOnDemand
+from oprag.compare.providers.local_llm import LOCAL_DEFAULTS
 from oprag.errors import MissingExtraError, OptionError
 from oprag.masking import safe
 from oprag.methods.answer import Answer
@@ -20,9 +23,6 @@ from oprag.methods.comparison import Comparison
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
 from oprag.options import OP_RAG_16K, ContextOptions
-from oprag.providers.chat_models import load_chat_model
-from oprag.providers.embedders import EmbedderOnDemand
-from oprag.providers.local_llm import LOCAL_DEFAULTS
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from oprag.cli.kept import kept
 from oprag.embedding.embedder import Embedder
 from oprag.errors import IndexFileError, OptionError
-from oprag.files.whole_file import replacing
+from oprag.files.writing import replacing
 from oprag.index.document_index import DocumentIndex
 from oprag.index.file import read_index
 from oprag.index.splitting import Split

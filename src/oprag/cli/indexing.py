@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
+from oprag.compare.providers import LOCAL
 from oprag.errors import OptionError
 from oprag.index.document_index import SearchKind
 from oprag.index.splitting import Split, Splitter
 from oprag.options import check_choice, option
-from oprag.providers import LOCAL
 
 __all__ = ["LOCAL", "Indexing"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from oprag.errors import IndexFileWarning, OpragError
-from oprag.files.safe_open import open_private
+from oprag.files.opening import open_private
 
 __all__ = ["kept"]
 

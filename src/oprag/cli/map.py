@@ -8,9 +8,9 @@ from rich.text import Text
 
 from oprag.cli.reading import Sources
 from oprag.cli.show import console
-from oprag.document_map import KEPT, DocumentMap, as_svg, strip
+from oprag.compare.document_map import KEPT, DocumentMap, as_svg, strip
 from oprag.errors import OptionError
-from oprag.files.whole_file import FileKind, begins_with, replacing
+from oprag.files.writing import FileKind, begins_with, replacing
 from oprag.masking import safe
 
 __all__ = ["MAP", "lengths_of", "show_map", "write_svg"]

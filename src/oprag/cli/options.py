@@ -141,7 +141,7 @@ def _counter(typed: str) -> Callable[[str], int]:
     if typed == _APPROXIMATE:
         return approximate_tokens
     if typed == "local":
-        from oprag.providers.embedders import local_embedder
+        from oprag.embedding.static import local_embedder
 
         return local_embedder().count_tokens
     module, _, name = typed.partition(":")

@@ -8,7 +8,7 @@ import typer
 
 from oprag.cli.options import TypedOptions
 from oprag.errors import MissingExtraError, OptionError
-from oprag.files.whole_file import check_target
+from oprag.files.writing import check_target
 from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.profile import PROFILE, Profile, read_profile

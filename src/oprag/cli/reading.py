@@ -11,7 +11,7 @@ from oprag.cli.index_cache import cached_pages, forget
 from oprag.cli.indexing import Indexing
 from oprag.errors import InputFileError
 from oprag.files.pdf import is_pdf, pdf_pages
-from oprag.files.text import file_text
+from oprag.files.reading import file_text
 
 __all__ = ["STDIN", "Sources", "read_sources", "whole_texts"]
 

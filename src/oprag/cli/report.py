@@ -10,7 +10,7 @@ import typer
 from oprag.cli.carrying_out import Trust, trust_or_ask
 from oprag.cli.late_progress import LateProgress
 from oprag.cli.telling import clear_errors, tell
-from oprag.files.whole_file import check_target
+from oprag.files.writing import check_target
 
 __all__ = ["report"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from oprag.cli.telling import tell
 from oprag.errors import OptionError
-from oprag.files.whole_file import check_target
+from oprag.files.writing import check_target
 
 if TYPE_CHECKING:
     from oprag.compare.measurements import MeasuredSetting

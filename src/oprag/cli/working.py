@@ -9,12 +9,12 @@ from oprag.cli.index_cache import cached_index, index_key
 from oprag.cli.indexing import Indexing
 from oprag.cli.late_progress import LateProgress
 from oprag.cli.reading import Sources
+from oprag.compare.providers.embedders import embedder_of
 from oprag.context import Context, ContextInputs, assemble
-from oprag.embedding.static import LocalEmbedder
+from oprag.embedding.static import LocalEmbedder, local_embedder
 from oprag.embedding.vectors import VectorSources, given_with_vectors
 from oprag.index.document_index import DocumentIndex
 from oprag.options import ContextOptions
-from oprag.providers.embedders import embedder_of, local_embedder
 from oprag.steps import run_sync
 
 __all__ = ["context_of", "index_sources"]

@@ -23,11 +23,11 @@ from oprag.compare.memory import MemoryKeeper
 from oprag.compare.models.likelihoods import LIKELIHOOD
 from oprag.compare.money import Limits, Meter
 from oprag.compare.opened import Opened
+from oprag.compare.providers import LOCAL
 from oprag.compare.work import Unit, Work
 from oprag.compare.workshop import longest_replies, make_engine, make_library
 from oprag.context import Context
 from oprag.methods.model_calls import Completion, Usage
-from oprag.providers import LOCAL
 from oprag.tokens import TokenCounter, count
 
 __all__ = ["Asked", "DryRun", "Planned"]

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from oprag.compare.counters import counter_of
 from oprag.compare.data.check import check_data_set
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.grid import Cells, Fixed, Grid, as_grids, cells_of
 from oprag.compare.models import ModelSpec
 from oprag.compare.money import as_limits, as_price
+from oprag.compare.providers import LOCAL
 from oprag.compare.scoring import METRICS, check_metrics
 from oprag.compare.storable import storable
 from oprag.compare.stores import STORE_NAMES
@@ -19,8 +21,6 @@ from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import as_prompts
 from oprag.options import check_count
-from oprag.providers import LOCAL
-from oprag.providers.tokenizing import counter_of
 from oprag.tokens import approximate_tokens
 
 __all__ = ["Experiment", "as_spec"]

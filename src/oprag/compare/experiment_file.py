@@ -18,7 +18,7 @@ from oprag.compare.models import ModelSpec
 from oprag.compare.money import as_limits, as_price
 from oprag.compare.trust import AskTrust, check_trust
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
-from oprag.files.toml import read_toml
+from oprag.files.reading import read_toml
 from oprag.masking import describe
 from oprag.options import check_names
 

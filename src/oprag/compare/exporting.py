@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from oprag.compare.storable import storable
 from oprag.errors import MissingExtraError, OpragError, OptionError
-from oprag.files.whole_file import FileKind, begins_with, replacing
+from oprag.files.writing import FileKind, begins_with, replacing
 
 if TYPE_CHECKING:
     import pandas as pd

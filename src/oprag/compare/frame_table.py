@@ -23,7 +23,7 @@ from oprag.compare.setting_rows import axis_columns, setting_columns, setting_ro
 from oprag.compare.statistics.given import RESAMPLES
 from oprag.compare.table import CellSummary, metrics_of
 from oprag.errors import OptionError
-from oprag.files.whole_file import FileKind, check_target
+from oprag.files.writing import FileKind, check_target
 
 if TYPE_CHECKING:
     import pandas as pd

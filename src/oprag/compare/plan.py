@@ -18,11 +18,11 @@ from oprag.compare.experiment import Experiment
 from oprag.compare.models import ModelSpec
 from oprag.compare.money import Limits, Price
 from oprag.compare.opened import Opened, Unopened
+from oprag.compare.providers.addresses import lacks_key, shown_address
 from oprag.compare.reading import read_notes
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.scoring import Scorable
 from oprag.compare.work import Unit
-from oprag.providers.addresses import lacks_key, shown_address
 
 __all__ = ["Plan", "make_plan"]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oprag.compare.data.files import lies_in
+from oprag.compare.providers import CHAT_PROVIDERS, EMBEDDING_PROVIDERS, LOCAL
+from oprag.compare.providers.addresses import addresses_of, is_own, provider_of, shown_address
 from oprag.errors import UntrustedExperimentError
 from oprag.masking import describe
-from oprag.providers import CHAT_PROVIDERS, EMBEDDING_PROVIDERS, LOCAL
-from oprag.providers.addresses import addresses_of, is_own, provider_of, shown_address
-from oprag.providers.tokenizing.tokenizers import HUGGINGFACE, TIKTOKEN
+from oprag.token_counters import HUGGINGFACE, TIKTOKEN
 
 __all__ = ["AskTrust", "TrustNeed", "check_trust", "describe_needs", "trust_needs"]
 

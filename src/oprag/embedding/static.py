@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from oprag.errors import MissingExtraError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["LocalEmbedder"]
+__all__ = ["LocalEmbedder", "local_embedder"]
 
 
 class LocalEmbedder:
@@ -83,3 +83,13 @@ def _logging_untouched() -> Iterator[None]:
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)
+
+
+@cache
+def local_embedder() -> LocalEmbedder:
+    """The embedded default, loaded once.
+
+    Raises:
+        MissingExtraError: The extra `local` is not installed.
+    """
+    return LocalEmbedder()

@@ -18,7 +18,7 @@ from oprag.chunk import Chunk, counted, quoted
 from oprag.embedding.cosine import CosineSearch, top
 from oprag.embedding.embedder import Embedder, as_vectors
 from oprag.errors import ChunkError, EmbeddingError, IndexFileError, OptionError, QueryError
-from oprag.files.safe_open import open_regular
+from oprag.files.opening import open_regular
 from oprag.index.bm25 import BM25Search
 from oprag.index.file import Contents, read_index, write_index
 from oprag.index.fusion import rrf

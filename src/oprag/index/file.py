@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oprag.embedding.embedder import Embedder
 from oprag.errors import EmbeddingError, IndexFileError
-from oprag.files.whole_file import replacing
+from oprag.files.writing import replacing
 from oprag.masking import describe
 
 __all__ = ["Contents", "read_index", "write_index"]

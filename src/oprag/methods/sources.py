@@ -14,7 +14,7 @@ from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Span
 from oprag.context import Context
 from oprag.errors import InputFileError, OptionError, SourceReadError, SourceTooLongError
-from oprag.files.safe_open import open_regular, same_drive
+from oprag.files.opening import open_regular, same_drive
 from oprag.masking import describe
 from oprag.methods.effects import ReadSources
 from oprag.methods.task import Task

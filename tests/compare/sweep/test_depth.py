@@ -1,8 +1,8 @@
 import pytest
 
+from oprag.compare.counters import tokenizer_of
 from oprag.compare.sweep.depth import candidates
 from oprag.index.splitting import Split, pieces_of
-from oprag.providers.tokenizing.tokenizers import tokenizer_of
 from oprag.tokens import approximate_tokens
 
 PROSE = "The harbour of Aldmere has nine cranes, and its lamp burns by night until the last ship is in. " * 900

@@ -3,7 +3,7 @@
 import pytest
 
 from oprag import InputFileError
-from oprag.files.text import file_text
+from oprag.files.reading import file_text
 
 
 def test_line_ends_stay_and_a_byte_order_mark_goes():

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from oprag import OP_RAG, ContextOptions, OptionError, PromptError, approximate_tokens
+from oprag.compare.counters import counter_of
 from oprag.methods import MethodOptions, Prompts, TextTemplate
 from oprag.profile import Profile
-from oprag.providers.tokenizing import counter_of
 from tests.core.test_options import ALLOWED, REFUSED, cases
 
 CALLABLE = [one.name for one in fields(ContextOptions) if one.metadata["function"] and one.name != "count_tokens"]

@@ -13,7 +13,7 @@ from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import json_lines
 from oprag.errors import DataError
 from oprag.files.pdf import is_pdf, pdf_pages
-from oprag.files.text import file_text
+from oprag.files.reading import file_text
 from oprag.masking import listed
 
 __all__ = ["ENDINGS", "Library", "document_file", "folder_library", "lines_library"]

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from oprag.compare.data.problems import RecordError
 from oprag.errors import InputFileError
 from oprag.files.limits import MEGABYTE, limit, variable
-from oprag.files.safe_open import open_regular, same_drive
+from oprag.files.opening import open_regular, same_drive
 
 __all__ = ["companion", "files_in", "inside", "lies_in", "lines", "opened", "read_bytes", "stem"]
 

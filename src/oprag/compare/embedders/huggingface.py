@@ -14,9 +14,9 @@ from typing import Any
 from oprag.compare.models.identity import plain_settings
 from oprag.embedding.identity import digest_of
 from oprag.errors import EmbeddingError, ExperimentError, MissingExtraError, OptionError
+from oprag.masking import reason
 from oprag.options import check_names
-from oprag.providers.reason import reason
-from oprag.providers.tokenizing.tokenizers import HUGGINGFACE
+from oprag.token_counters import HUGGINGFACE
 
 __all__ = ["HuggingFaceEmbedder"]
 

@@ -9,13 +9,13 @@ from oprag.compare.embedders.huggingface import HuggingFaceEmbedder
 from oprag.compare.embedders.spending import runs_here
 from oprag.compare.kinds import descends
 from oprag.compare.models.identity import plain_settings
+from oprag.compare.providers import EMBEDDING_PROVIDERS, LOCAL
+from oprag.compare.providers.addresses import addresses_of, is_here, provider_of, with_key
+from oprag.compare.providers.functions import function_named, made_by
 from oprag.embedding.identity import digest_of
 from oprag.errors import ExperimentError
 from oprag.masking import describe
-from oprag.providers import EMBEDDING_PROVIDERS, LOCAL
-from oprag.providers.addresses import addresses_of, is_here, provider_of, with_key
-from oprag.providers.functions import function_named, made_by
-from oprag.providers.tokenizing.tokenizers import HUGGINGFACE
+from oprag.token_counters import HUGGINGFACE
 
 __all__ = ["LoadedEmbedder", "is_paid_provider", "load_embedder"]
 
@@ -56,7 +56,7 @@ def load_embedder(
     if not isinstance(given, str):
         return _of_object(given, name, settings)
     if given == LOCAL:
-        from oprag.providers.embedders import local_embedder
+        from oprag.embedding.static import local_embedder
 
         return LoadedEmbedder(local_embedder(), spends=False, tokenizer=LOCAL)
     kind, _, model = given.partition(":")
@@ -65,7 +65,7 @@ def load_embedder(
     function = function_named(given, EMBEDDING_PROVIDERS)
     if function is not None:
         return _of_object(made_by(given, function, settings), name, settings, f", {given}")
-    from oprag.providers.embedders import ProviderEmbedder
+    from oprag.compare.providers.embedders import ProviderEmbedder
 
     embedder = ProviderEmbedder(given, f"The embedder {given!r}", **with_key(given, settings, api_key_env))
     if not embedder.tells_settings:

@@ -8,16 +8,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from oprag.compare.counters import tokenizer_of
 from oprag.compare.embedders.loading import is_paid_provider, load_embedder
 from oprag.compare.models.identity import plain_settings
+from oprag.compare.providers import EMBEDDING_PROVIDERS, LOCAL
+from oprag.compare.providers.addresses import addresses_of, provider_of
+from oprag.compare.providers.functions import no_function
 from oprag.embedding.identity import digest_of, plain
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.options import check_bool, check_text
-from oprag.providers import EMBEDDING_PROVIDERS, LOCAL
-from oprag.providers.addresses import addresses_of, provider_of
-from oprag.providers.functions import no_function
-from oprag.providers.tokenizing.tokenizers import HUGGINGFACE, NamedTokenizer, tokenizer_of
+from oprag.token_counters import HUGGINGFACE, NamedTokenizer
 
 __all__ = ["EmbedderSpec", "ExperimentEmbedder", "as_compare_embedder"]
 

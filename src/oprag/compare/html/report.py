@@ -33,7 +33,7 @@ from oprag.compare.html.texts import texts_of
 from oprag.compare.models import Model
 from oprag.compare.reading import read_results
 from oprag.errors import OptionError
-from oprag.files.whole_file import FileKind, begins_with, check_target, replacing
+from oprag.files.writing import FileKind, begins_with, check_target, replacing
 
 __all__ = ["REPORT", "write_report"]
 

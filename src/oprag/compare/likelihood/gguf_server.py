@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from oprag.compare.providers.llama_server import start_llama_server
 from oprag.errors import MissingExtraError, ModelError
-from oprag.providers.llama_server import start_llama_server
 
 __all__ = ["BLOCK", "GgufServer", "check_gguf"]
 

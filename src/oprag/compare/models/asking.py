@@ -58,8 +58,8 @@ def asking_local(settings: Mapping[str, Any]) -> Ask:
     """
 
     def ask(prompt: Prompt) -> Completion:
+        from oprag.compare.providers.local_llm import local_model
         from oprag.langchain.backend import complete
-        from oprag.providers.local_llm import local_model
 
         try:
             client = local_model(**settings)

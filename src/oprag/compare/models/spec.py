@@ -11,14 +11,14 @@ from oprag.compare.models.asking import Ask, asking, asking_local, retries_itsel
 from oprag.compare.models.identity import model_name_of, naming_part, plain_settings, told_by
 from oprag.compare.models.likelihoods import AskedForLikelihoods, gives_likelihoods, load_likelihood_model
 from oprag.compare.models.retrying import RETRIES, Retrying
+from oprag.compare.providers import CHAT_PROVIDERS, LOCAL
+from oprag.compare.providers.addresses import addresses_of, is_here, provider_of, with_key
+from oprag.compare.providers.functions import function_named, made_by, no_function
 from oprag.embedding.identity import digest_of, plain
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.options import check_count, check_text
-from oprag.providers import CHAT_PROVIDERS, LOCAL
-from oprag.providers.addresses import addresses_of, is_here, provider_of, with_key
-from oprag.providers.functions import function_named, made_by, no_function
 
 __all__ = ["Model", "ModelSpec", "as_model"]
 
@@ -186,8 +186,8 @@ class ModelSpec:
     def _opened_local(self, stop: Event | None) -> Model:
         from importlib.metadata import version
 
-        from oprag.providers.chat_models import check_local_settings
-        from oprag.providers.local_llm import LOCAL_NAME, LOCAL_SETTINGS, LOCAL_WINDOW
+        from oprag.compare.providers.chat_models import check_local_settings
+        from oprag.compare.providers.local_llm import LOCAL_NAME, LOCAL_SETTINGS, LOCAL_WINDOW
 
         try:
             check_local_settings(self.settings)
@@ -205,7 +205,7 @@ class ModelSpec:
 
     def _loaded(self) -> Any:
         """What a name means."""
-        from oprag.providers.chat_models import load_chat_model
+        from oprag.compare.providers.chat_models import load_chat_model
 
         function = self._function
         if function is not None:

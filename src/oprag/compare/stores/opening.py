@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from oprag.compare.kinds import descends
+from oprag.compare.providers.functions import required_function
 from oprag.errors import ExperimentError, MissingExtraError
 from oprag.masking import describe
 from oprag.options import check_text
-from oprag.providers.functions import required_function
 
 if TYPE_CHECKING:
     from oprag.compare.stores.empty import EmptyStore

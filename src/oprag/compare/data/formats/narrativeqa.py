@@ -15,7 +15,7 @@ from oprag.compare.data.plain_html import html_text
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import Record, csv_records
 from oprag.errors import InputFileError, OptionError
-from oprag.files.text import file_text
+from oprag.files.reading import file_text
 from oprag.masking import describe
 from oprag.options import check_bool, check_choice, check_text
 

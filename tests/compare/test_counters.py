@@ -9,7 +9,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from oprag import ExperimentError, LocalEmbedder, TokenizerError, approximate_tokens, split_tokens
-from oprag.providers.tokenizing import COUNTERS, counter_of, tokenizer_of
+from oprag.compare.counters import COUNTER_NAMES, counter_of, tokenizer_of
 from tests.helpers import run_python
 
 TEXT = "The harbour of Aldmere has nine cranes."
@@ -83,7 +83,7 @@ def test_it_is_known_by_what_it_holds(folder, tmp_path):
 
 def test_an_encoding_of_tiktoken(encoding):
     code = (
-        "from oprag.providers.tokenizing import counter_of, tokenizer_of; from oprag import split_tokens\n"
+        "from oprag.compare.counters import counter_of, tokenizer_of; from oprag import split_tokens\n"
         f"counter = counter_of({encoding!r})\n"
         "print(counter('the he <|end|>'), counter.identity)\n"
         f"print([window.text for window in split_tokens('the theme', tokenizer_of({encoding!r}).tokenizer, size=3)])"
@@ -163,4 +163,4 @@ def test_they_go_to_other_processes(folder):
 def test_all_names_are_listed():
     assert (
         *("approximate", "words", "characters", "local", "tiktoken:ENCODING", "huggingface:PATH", "MODULE:FUNCTION"),
-    ) == COUNTERS
+    ) == COUNTER_NAMES

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from oprag.errors import OptionError
-from oprag.files.whole_file import FileKind, check_target, replacing
+from oprag.files.writing import FileKind, check_target, replacing
 
 ANY = FileKind("a file", lambda path: True)
 
@@ -35,7 +35,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="a link of Unix")
 def test_a_link_to_a_pipe_without_a_path_is_written_to():
-    code = "from oprag.files.whole_file import *\nimport pathlib\n"
+    code = "from oprag.files.writing import *\nimport pathlib\n"
     code += "with replacing(pathlib.Path('/dev/stdout')) as file: file.write(b'here')"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"here"
 

@@ -1,4 +1,4 @@
-"""A function by its name, MODULE:FUNCTION, as experiment files have it."""
+"""Functions by their names, MODULE:FUNCTION, as experiment files have them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from oprag.errors import ExperimentError, OpragError
-from oprag.providers.reason import reason
+from oprag.masking import reason
 
 __all__ = ["function_named", "made_by", "no_function", "required_function"]
 

@@ -6,25 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from oprag.compare.providers import LOCAL
 from oprag.embedding.embedder import Embedder
-from oprag.embedding.static import LocalEmbedder
+from oprag.embedding.static import local_embedder
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, OptionError
 from oprag.index.document_index import QuestionVectors
-from oprag.masking import describe
-from oprag.providers import LOCAL
-from oprag.providers.reason import reason
+from oprag.masking import describe, reason
 
-__all__ = ["EmbedderOnDemand", "ProviderEmbedder", "embedder_of", "local_embedder"]
-
-
-@cache
-def local_embedder() -> LocalEmbedder:
-    """The embedded default, loaded once.
-
-    Raises:
-        MissingExtraError: The extra `local` is not installed.
-    """
-    return LocalEmbedder()
+__all__ = ["EmbedderOnDemand", "ProviderEmbedder", "embedder_of"]
 
 
 @cache

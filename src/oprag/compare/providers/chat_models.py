@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from oprag.compare.providers import LOCAL
+from oprag.compare.providers.addresses import provider_of
+from oprag.compare.providers.local_llm import check_local_model, local_client, local_model
 from oprag.errors import MissingExtraError, OptionError
-from oprag.providers import LOCAL
-from oprag.providers.addresses import provider_of
-from oprag.providers.local_llm import check_local_model, local_client, local_model
-from oprag.providers.reason import reason
+from oprag.masking import reason
 
 __all__ = ["check_local_settings", "load_chat_model"]
 

@@ -1,9 +1,8 @@
 """Models and embedders by their names, for the command line and the comparison harness."""
 
-__all__ = ["CHAT_PROVIDERS", "EMBEDDING_PROVIDERS", "LOCAL"]
+from oprag.token_counters import LOCAL
 
-LOCAL = "local"
-"""The name of what comes in packages: the embedder, and the small model."""
+__all__ = ["CHAT_PROVIDERS", "EMBEDDING_PROVIDERS", "LOCAL"]
 
 EMBEDDING_PROVIDERS = frozenset(
     (

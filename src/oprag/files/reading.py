@@ -1,4 +1,4 @@
-"""Reading a TOML file, with errors that say which file and what is wrong with it."""
+"""The text of a file, as it is."""
 
 from __future__ import annotations
 
@@ -7,9 +7,33 @@ from pathlib import Path
 from typing import Any
 
 from oprag.errors import InputFileError, OpragError
-from oprag.files.text import file_text
 
-__all__ = ["read_toml"]
+__all__ = ["file_text", "read_toml"]
+
+
+def file_text(name: str, data: bytes) -> str:
+    """The characters of a text file, line ends included, so that offsets are those of the file.
+
+    Args:
+        name: The name of the file, for messages.
+        data: Its bytes; offsets count from behind a byte-order mark.
+
+    Raises:
+        InputFileError: It is not UTF-8, is no text file, or has no text in it.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputFileError(
+            f"{name} is not UTF-8 text: byte {error.start:,} is 0x{data[error.start]:02x}; convert it first, for "
+            "example with iconv -f latin1 -t utf-8",
+            name,
+        ) from error
+    if "\0" in text:
+        raise InputFileError(f"{name} is no text file: it has zero bytes in it", name)
+    if not text.strip():
+        raise InputFileError(f"{name} has no text in it", name)
+    return text
 
 
 def read_toml(path: Path, what: str, error: type[OpragError] = InputFileError) -> dict[str, Any]:

@@ -3,9 +3,9 @@ import sys
 import pytest
 
 from oprag import OptionError
+from oprag.compare.providers import CHAT_PROVIDERS, EMBEDDING_PROVIDERS
+from oprag.compare.providers.chat_models import load_chat_model
 from oprag.errors import MissingExtraError
-from oprag.providers import CHAT_PROVIDERS, EMBEDDING_PROVIDERS
-from oprag.providers.chat_models import load_chat_model
 from tests.cli import provider
 
 

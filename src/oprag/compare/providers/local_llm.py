@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from oprag.compare.providers.llama_server import LlamaServer, start_llama_server
 from oprag.errors import MissingExtraError, OpragError
-from oprag.providers.llama_server import LlamaServer, start_llama_server
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
