@@ -4,12 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# The tests start hundreds of Python processes, which would each compile everything again.
+# The tests start many Python processes, which would each compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 # Most files stay together, as some of their tests share fixtures, and no processor waits for the last long file.
-TESTS := $(BIN)/pytest -m "not integration" --numprocesses auto --dist worksteal
+PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: demo check test coverage integration floors nightly fuzz benchmarks docs site dist clean
+.PHONY: demo check test coverage processes integration floors nightly fuzz benchmarks docs site dist clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/oprag demo
@@ -20,10 +20,13 @@ check: $(VENV)/dev.done
 	$(BIN)/mypy
 
 test: check
-	$(TESTS)
+	$(PYTEST) -m "not integration and not process"
 
 coverage: check
-	$(TESTS) --cov --cov-report=term
+	$(PYTEST) -m "not integration" --cov --cov-report=term
+
+processes: $(VENV)/dev.done
+	$(PYTEST) -m process
 
 integration: $(VENV)/integration.done
 	# Files stay together: each process has a model server and a database of its own.

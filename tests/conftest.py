@@ -1,4 +1,4 @@
-"""Hypothesis profiles (200 repeatable examples, or 10,000 fresh ones with HYPOTHESIS_PROFILE=nightly), and Ctrl-C."""
+"""Hypothesis profiles (100 repeatable examples, or 10,000 fresh ones with HYPOTHESIS_PROFILE=nightly), and Ctrl-C."""
 
 import gc
 import os
@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from oprag.warn import forget
 
-settings.register_profile("default", max_examples=200, deadline=None, derandomize=True)
+settings.register_profile("default", max_examples=100, deadline=None, derandomize=True)
 settings.register_profile(
     "nightly", max_examples=10_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )

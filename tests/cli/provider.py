@@ -6,12 +6,15 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import model_validator
+
+if TYPE_CHECKING:
+    import pytest
 
 MODULE = "langchain_groq"
 
@@ -90,3 +93,11 @@ class ChatGroq(BaseChatModel):
             if self.model == "breaking" and number == 3:
                 raise ConnectionError("the line broke")
             yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> type[ChatGroq]:
+    """Let this module be the provider's package, which has not been asked anything."""
+    monkeypatch.setitem(sys.modules, MODULE, sys.modules[__name__])
+    monkeypatch.setattr(ChatGroq, "made", [])
+    monkeypatch.setattr(ChatGroq, "prompts", [])
+    return ChatGroq

@@ -41,10 +41,7 @@ OWN = {
 @pytest.fixture(autouse=True)
 def model(monkeypatch):
     """The provider's package is there, and has not been asked anything."""
-    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
-    monkeypatch.setattr(provider.ChatGroq, "made", [])
-    monkeypatch.setattr(provider.ChatGroq, "prompts", [])
-    return provider.ChatGroq
+    return provider.install(monkeypatch)
 
 
 @pytest.fixture
@@ -192,6 +189,7 @@ def test_an_empty_answer_is_an_empty_line(book):
     assert answered(book, QUESTION, llm="groq:empty").stdout == "\n"
 
 
+@pytest.mark.process
 def test_pieces_are_shown_before_the_model_has_finished(book):
     code = f"import sys, tests.cli.provider as p, oprag.cli as c; sys.modules[{provider.MODULE!r}] = p; c.main()"
     with subprocess.Popen(

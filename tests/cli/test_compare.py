@@ -105,6 +105,7 @@ def test_a_run_that_is_not_agreed_to_leaves_no_file(tmp_path):
     assert rows(tmp_path / "harbour.db", "SELECT count(*) FROM replies") == [(made,)]
 
 
+@pytest.mark.process
 def test_the_money_of_measuring_is_asked_for(tmp_path):
     pytest.importorskip("psutil")
     log = tmp_path / "log"
@@ -300,6 +301,7 @@ def test_json_says_that_differences_were_not_computed(tmp_path, monkeypatch):
     assert "More than 1 pairs differ in order alone; oprag.compare.pairs.differences() has them." in result.stderr
 
 
+@pytest.mark.process
 def test_what_a_model_prints_is_no_part_of_it(tmp_path):
     path = write_experiment(tmp_path, ORDERS, '[models.m]\nuse = "tests.compare.answering:chatty"')
     for option in ("--plan", "--yes"):
@@ -435,6 +437,7 @@ def test_models_without_a_price_need_no_question(tmp_path):
     done(write_experiment(tmp_path, ORDERS, model(), "[prices.quick]\ninput = 0\noutput = 0"))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("y\n", 0)])
 def test_on_a_terminal_the_user_is_asked(tmp_path, answer, code):
     log = tmp_path / "log"
@@ -560,6 +563,7 @@ def test_a_damaged_results_file_is_one_line(tmp_path):
     check_refusal(compare(path), "harbour.db", "is damaged")
 
 
+@pytest.mark.process
 def test_a_full_disk_is_one_line_and_the_next_run_goes_on(tmp_path):
     log = tmp_path / "log"
     path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
@@ -590,7 +594,10 @@ def undisturbed(folder):
     return data["cells"], data["differences"]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.process)],
+)
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, number, code):
     log = tmp_path / "log"
     path = write_experiment(tmp_path / "a", ORDERS, model(log=str(log), seconds=0.15), max_concurrency=2)
@@ -613,6 +620,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, number, code):
     assert (data["cells"], data["differences"]) == undisturbed(tmp_path / "b")
 
 
+@pytest.mark.process
 def test_a_second_interrupt_leaves_at_once(tmp_path):
     log = tmp_path / "log"
     path = write_experiment(tmp_path, ORDERS, model(log=str(log), seconds=600), max_concurrency=2)
@@ -638,6 +646,7 @@ def test_measuring_prints_what_each_phase_took(tmp_path):
         assert word in result.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("function", ["leaking", "dying"])
 @pytest.mark.parametrize("give_up_after", [1, 25])
 def test_a_key_in_the_error_of_a_measured_model_is_nowhere(tmp_path, function, give_up_after):
@@ -657,6 +666,7 @@ def test_a_key_in_the_error_of_a_measured_model_is_nowhere(tmp_path, function, g
         assert file.is_dir() or LEAKED.encode() not in file.read_bytes(), file
 
 
+@pytest.mark.process
 def test_what_could_not_be_measured_is_told_with_its_cause(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(failing="bread rise"))
@@ -664,6 +674,7 @@ def test_what_could_not_be_measured_is_told_with_its_cause(tmp_path):
     assert re.search(r"1 questions? in cells failed:\n  1 × ValueError: .*no answer about bread rise", result.stderr)
 
 
+@pytest.mark.process
 def test_a_limit_that_stops_measuring_may_be_raised(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), "[limits]\ncalls = 2")

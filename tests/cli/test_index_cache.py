@@ -223,6 +223,7 @@ def test_an_empty_name_is_refused(book):
     assert "index_cache must not be empty" in result.stderr
 
 
+@pytest.mark.process
 def test_two_processes_at_once_both_answer(book, tmp_path):
     command = [sys.executable, "-c", "from oprag.cli import main; main()", "context", str(book), "ocean", "--raw"]
     processes = [

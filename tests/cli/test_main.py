@@ -51,6 +51,7 @@ def run_main(folder, *arguments, stdout=subprocess.PIPE, **environment):
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("encoding", "every_options"), [("ascii", [(), ("--explain",), ("--raw",)]), ("cp1252", [(), ("--raw",)])]
 )
@@ -64,6 +65,7 @@ def test_what_an_output_cannot_hold_is_escaped(tmp_path, encoding, every_options
         assert (r"\u4e2d" if options != ("--raw",) or encoding != "ascii" else "中").encode() in result.stdout
 
 
+@pytest.mark.process
 def test_json_keeps_every_character(tmp_path):
     (tmp_path / "book.txt").write_text(BOOK, encoding="utf-8")
     arguments = ("context", "book.txt", "Maß?", "--k", 1, "--json")
@@ -73,6 +75,7 @@ def test_json_keeps_every_character(tmp_path):
     assert "😀" in told.stdout.decode()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 def test_a_full_disk_is_one_line(tmp_path):
     (tmp_path / "book.txt").write_text("The harbour has nine cranes.", encoding="utf-8")

@@ -107,6 +107,7 @@ def test_every_state_has_a_glyph_of_its_own(book):
     assert sum(shares) == pytest.approx(100, abs=0.5)
 
 
+@pytest.mark.process
 def test_a_terminal_without_unicode_gets_letters(book):
     command = [sys.executable, "-c", "from oprag.cli import main; main()", "map", str(book), QUESTION, "--k", "3"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "70"}

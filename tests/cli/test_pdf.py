@@ -67,7 +67,7 @@ def test_a_passage_over_two_pages_says_where_it_begins_and_ends(book):
 
 
 def test_citations_lead_to_a_page(book, monkeypatch):
-    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
+    provider.install(monkeypatch)
     options = ("--search", "bm25", "--chunk-size", 12, "--k", 1, "--cite", "--model", "groq:cranes")
     result = run("ask", book, "How many tons are lifted?", *options)
     assert result.exit_code == 0, result.output
@@ -75,8 +75,7 @@ def test_citations_lead_to_a_page(book, monkeypatch):
 
 
 def test_the_whole_text_has_blank_lines_between_pages(book, monkeypatch):
-    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
-    monkeypatch.setattr(provider.ChatGroq, "prompts", [])
+    provider.install(monkeypatch)
     assert whole_texts(read_sources([str(book)])) == {str(book): "\n\n".join(PAGES)}
     result = run("ask", book, "crane?", "--method", "long_context", "--k", 1, "--model", "groq:cranes")
     assert result.exit_code == 0, result.output
@@ -134,6 +133,7 @@ def test_a_damaged_file_is_one_line(tmp_path, data):
     check_refusal(path)
 
 
+@pytest.mark.process
 def test_what_the_library_says_about_a_file_does_not_reach_the_terminal(tmp_path):
     path = tmp_path / "odd.pdf"
     # A wrong place of the table of objects: the library logs that, and reads on.

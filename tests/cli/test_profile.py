@@ -1,7 +1,6 @@
 """`--profile`, on the commands that make contexts and answers."""
 
 import json
-import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -22,10 +21,7 @@ ASSEMBLY = {"k": 3, "token_budget": None, "order": "rank", "count_tokens": "word
 
 @pytest.fixture(autouse=True)
 def model(monkeypatch):
-    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
-    monkeypatch.setattr(provider.ChatGroq, "made", [])
-    monkeypatch.setattr(provider.ChatGroq, "prompts", [])
-    return provider.ChatGroq
+    return provider.install(monkeypatch)
 
 
 @pytest.fixture

@@ -24,8 +24,7 @@ QUESTION = f"{WORDS[300]} {WORDS[20]}"
 def embeddings(monkeypatch):
     """The provider's packages are there, and have embedded nothing."""
     monkeypatch.setitem(sys.modules, embeddings_provider.MODULE, embeddings_provider)
-    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
-    monkeypatch.setattr(provider.ChatGroq, "prompts", [])
+    provider.install(monkeypatch)
     for name in ("documents", "questions"):
         monkeypatch.setattr(embeddings_provider.CohereEmbeddings, name, [])
     embedders.embedder_of.cache_clear()

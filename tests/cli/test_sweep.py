@@ -110,9 +110,7 @@ def test_what_is_wrong_is_told_before_anything_is_done(folder, arguments, words,
 
 @pytest.fixture
 def groq(monkeypatch):
-    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
-    monkeypatch.setattr(provider.ChatGroq, "prompts", [])
-    return provider.ChatGroq.prompts
+    return provider.install(monkeypatch).prompts
 
 
 def test_no_providers_model_is_called_without_a_word(folder, groq):
@@ -253,6 +251,7 @@ def test_documents_of_a_folder_are_no_profile(folder):
     assert document.read_bytes() == before
 
 
+@pytest.mark.process
 def test_who_reads_the_first_line_alone_has_the_profile_as_well(folder):
     arguments = [
         "sweep",

@@ -16,6 +16,7 @@ def prompt(*messages, step="answer"):
     return Prompt(tuple(Message(role, content) for role, content in messages), step)
 
 
+@pytest.mark.process
 def test_addresses_are_the_same_in_every_process():
     code = """
 from tests.compare.helpers import *

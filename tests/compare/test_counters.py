@@ -149,6 +149,7 @@ def test_a_package_that_is_missing(monkeypatch):
         counter_of("tiktoken:another_base")
 
 
+@pytest.mark.process
 def test_they_go_to_other_processes(folder):
     for name in ("words", "local", f"huggingface:{folder}", f"{__name__}:by_tens"):
         counter = counter_of(name)

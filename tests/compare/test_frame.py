@@ -354,6 +354,7 @@ def test_best_is_held_against_the_others_question_by_question(ran):
         assert other.difference == paired_difference(means[place(found.setting)], means[place(other.setting)])
 
 
+@pytest.mark.process
 def test_what_was_measured_has_columns(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(
@@ -383,6 +384,7 @@ def test_what_was_measured_has_columns(tmp_path):
     assert all(row["generation_seconds"] >= 0.02 for row in run)
 
 
+@pytest.mark.process
 def test_measured_answers_have_what_they_took(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(seconds=0.02), data="questions = 2")

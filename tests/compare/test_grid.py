@@ -298,6 +298,7 @@ def test_several_grids_are_one_experiment():
     assert (found.combinations, found.repeated) == (6, 1)
 
 
+@pytest.mark.process
 def test_cells_stand_in_the_same_sequence_in_every_process():
     code = """
 from tests.compare.test_grid import FIXED, cells

@@ -25,6 +25,8 @@ from tests.compare.measurable import MODULE, TWO, measurable, noted
 from tests.compare.measuring.working import gone
 from tests.helpers import WORDS
 
+pytestmark = pytest.mark.process
+
 MB = 1_000_000
 
 

@@ -27,6 +27,7 @@ def test_a_run_that_was_not_measured_has_no_rows(tmp_path):
     assert table_of(read_results(tmp_path / "r.db"), tmp_path / "r.db") == []
 
 
+@pytest.mark.process
 def test_each_phase_of_each_setting(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(

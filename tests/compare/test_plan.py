@@ -223,6 +223,7 @@ def test_the_description_has_everything(tmp_path):
 MEASURED = ["stuff", "map_reduce", "context_only"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("warmup", "repeats"), [(2, 2), (0, 1)])
 def test_the_calls_of_measuring_are_those_that_are_made(warmup, repeats, tmp_path):
     pytest.importorskip("psutil")
@@ -255,6 +256,7 @@ def test_the_calls_of_measuring_are_those_that_are_made(warmup, repeats, tmp_pat
     assert again.spent.calls - report.spent.calls == more.calls > 0
 
 
+@pytest.mark.process
 def test_the_money_of_measuring_is_that_of_all_its_calls(tmp_path):
     pytest.importorskip("psutil")
     prices = {"m": {"input": 1_000_000, "output": 0}}

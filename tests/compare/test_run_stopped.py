@@ -72,6 +72,7 @@ class Process:
         return self._process.returncode, output, errors
 
 
+@pytest.mark.process
 def test_killed_again_and_again(undisturbed, tmp_path):
     results, calls = undisturbed
     generator = random.Random(5)
@@ -131,6 +132,7 @@ def names_of_keys(known={}):  # noqa: B006 - made once
     return known
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run_cleanly(number, undisturbed, tmp_path):
     process = Process(tmp_path, 0.05)
@@ -148,6 +150,7 @@ def test_a_signal_ends_a_run_cleanly(number, undisturbed, tmp_path):
     assert not {name_of(text) for text in model.calls} & set(process.asked)
 
 
+@pytest.mark.process
 def test_a_second_signal_does_not_wait(undisturbed, tmp_path):
     process = Process(tmp_path, 0, 20)
     assert process.after(21)

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from oprag import ContextOptions, OptionError
 from oprag.fields import OPTIONS, ContextFields, callables
-from tests.core.test_options import ALLOWED, REFUSED, cases
+from tests.option_values import each_bad_value, each_good_value
 
 
 def test_names_and_defaults_are_those_of_the_assembly():
@@ -22,7 +22,7 @@ def test_annotate_is_checked_as_the_options_are(value):
         ContextFields(annotate=value)
 
 
-@pytest.mark.parametrize(("name", "value"), cases(REFUSED))
+@each_bad_value
 def test_the_same_values_are_refused_in_the_same_words(name, value):
     with pytest.raises(OptionError) as expected:
         ContextOptions(**{name: value})
@@ -31,7 +31,7 @@ def test_the_same_values_are_refused_in_the_same_words(name, value):
     assert str(expected.value) in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "value"), cases(ALLOWED))
+@each_good_value
 def test_the_same_values_are_allowed_and_kept(name, value):
     assert getattr(ContextFields(**{name: value}), name) == value
     assert ContextFields(**{name: value})._context_options() == dataclasses.replace(

@@ -1,6 +1,6 @@
 """What holds for every context, whatever is in the metadata.
 
-200 generated cases a property; 10,000 with HYPOTHESIS_PROFILE=nightly (see conftest.py).
+100 generated cases a property; 10,000 with HYPOTHESIS_PROFILE=nightly (see conftest.py).
 """
 
 from __future__ import annotations

@@ -24,6 +24,11 @@ every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.
 every_swap = pytest.mark.parametrize("path", SWAPS, ids=lambda path: path.stem)
 
 
+def one_is_enough(*values):
+    """Parameters of a test that runs an example; a quick run of the tests has one of them."""
+    return pytest.param(*values, marks=() if "langchain_retriever" in str(values[-1]) else pytest.mark.process)
+
+
 def run(path, **environment):
     # Deprecations are the frameworks' own, inside their packages.
     command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", path]
@@ -55,7 +60,7 @@ def lines_in(output, word):
     return re.findall(rf"^(?:before|after): {word} (.*)$", output, re.MULTILINE)
 
 
-@every_example
+@pytest.mark.parametrize("path", map(one_is_enough, EXAMPLES), ids=lambda path: path.stem)
 def test_the_same_passages_come_in_source_order(path):
     rank_order, source_ranking = orders_in(output_of(path))
     assert len(rank_order) == 8
@@ -65,7 +70,10 @@ def test_the_same_passages_come_in_source_order(path):
 
 @pytest.mark.parametrize(
     ("page", "example"),
-    [("langchain", "langchain_retriever"), ("llama_index", "llama_index_postprocessor")],
+    [
+        one_is_enough("langchain", "langchain_retriever"),
+        one_is_enough("llama_index", "llama_index_postprocessor"),
+    ],
 )
 def test_getting_started_shows_what_is_printed(page, example):
     text = (FOLDER.parent / "docs" / f"getting_started_{page}.md").read_text(encoding="utf-8")
@@ -73,11 +81,13 @@ def test_getting_started_shows_what_is_printed(page, example):
     assert without_figures(shown) == without_figures(output_of(FOLDER / f"{example}.py"))
 
 
+@pytest.mark.process
 @every_swap
 def test_a_swap_gives_the_same_keys(path):
     assert lines_in(output_of(path), "keys") == [KEYS[path.stem]] * 2
 
 
+@pytest.mark.process
 @every_swap
 def test_a_swap_answers_the_question(path):
     before, after = lines_in(output_of(path), "answer")
@@ -88,6 +98,7 @@ def test_a_swap_answers_the_question(path):
         assert "?" not in answer
 
 
+@pytest.mark.process
 def test_the_official_chains_read_what_the_store_ranked():
     """What the swaps show as "before" is the rank order that the retriever itself gives."""
     (ranked, _) = orders_in(output_of(FOLDER / "langchain_retriever.py"))
@@ -112,6 +123,7 @@ def test_an_example_is_short_and_says_what_to_install(path):
         assert (f"from {module} import" in text or f"from {module}." in text) == (package in line)
 
 
+@pytest.mark.process
 def test_a_model_of_ones_own_is_asked():
     result = run(FOLDER / "swap_retrieval_qa.py", OPRAG_EXAMPLE_MODEL="no-such-provider:model")
     assert result.returncode != 0

@@ -44,8 +44,7 @@ def _evil_modules(tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def groq(monkeypatch):
-    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
-    monkeypatch.setattr(provider.ChatGroq, "made", [])
+    provider.install(monkeypatch)
     monkeypatch.setenv("GROQ_API_KEY", "a-key-of-groq")
     return provider.ChatGroq
 

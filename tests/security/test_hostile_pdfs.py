@@ -46,12 +46,28 @@ def many_pages(depth):
 @pytest.mark.parametrize(
     ("data", "limits", "message"),
     [
-        (nested_forms(b"BT /F1 12 Tf (ha) Tj ET"), {"SECONDS": 2}, "takes more than 2 seconds of processor time"),
-        (many_fonts(2_000), {"SECONDS": 20, "MEGABYTES": 300}, "takes more than 300 MB of memory"),
-        (long_text(200_000), {"CHARACTERS": 100_000}, "has more than 100,000 characters of text"),
-        (many_pages(4), {"PAGES": 5_000}, "has 10,000 pages, more than 5,000"),
+        pytest.param(
+            nested_forms(b"BT /F1 12 Tf (ha) Tj ET"),
+            {"SECONDS": 2},
+            "takes more than 2 seconds of processor time",
+            id="time",
+            marks=pytest.mark.process,
+        ),
+        pytest.param(
+            many_fonts(2_000),
+            {"SECONDS": 20, "MEGABYTES": 300},
+            "takes more than 300 MB of memory",
+            id="memory",
+            marks=pytest.mark.process,
+        ),
+        pytest.param(
+            long_text(200_000),
+            {"CHARACTERS": 100_000},
+            "has more than 100,000 characters of text",
+            id="characters",
+        ),
+        pytest.param(many_pages(4), {"PAGES": 5_000}, "has 10,000 pages, more than 5,000", id="pages"),
     ],
-    ids=["time", "memory", "characters", "pages"],
 )
 def test_a_small_file_that_takes_too_much_is_refused(monkeypatch, data, limits, message):
     assert len(data) < 100_000
@@ -61,6 +77,7 @@ def test_a_small_file_that_takes_too_much_is_refused(monkeypatch, data, limits, 
         pdf_pages("a.pdf", data, "cli")
 
 
+@pytest.mark.process
 def test_threads_leave_warnings_and_loggers_as_they_were():
     filters, level = list(warnings.filters), logging.getLogger("pypdf").level
     files = [pdf("The harbour has nine cranes."), b"%PDF-1.4 nothing", pdf("A comet crossed the sky.")[:-99]] * 3

@@ -4,6 +4,7 @@ import inspect
 from importlib import import_module
 from importlib.metadata import version
 
+import pytest
 from pydantic import Field
 
 import oprag.langchain
@@ -36,6 +37,7 @@ def test_the_public_names_are_sorted_and_there():
     assert all(hasattr(oprag.langchain, name) for name in oprag.langchain.__all__)
 
 
+@pytest.mark.process
 def test_signatures_and_help_have_every_option_from_the_import_on():
     shown = shown_after_import("oprag.langchain")
     assert set(shown) == set(OPTIONS)

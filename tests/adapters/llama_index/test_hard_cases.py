@@ -40,7 +40,7 @@ from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetri
 from oprag.warn import forget
 from tests.adapters.llama_index.conftest import HashedWords, inversions, pdf_pages, places, prose, ranked
 
-DRAWS = 200
+DRAWS = 100
 
 
 class Outcome(NamedTuple):

@@ -6,6 +6,7 @@ import inspect
 from pathlib import Path
 
 import llama_index.core
+import pytest
 
 import oprag.llama_index
 from oprag import ContextOptions
@@ -52,12 +53,14 @@ except ImportError as error:
     )
 
 
+@pytest.mark.process
 def test_langchain_is_not_imported():
     loaded = run_python("import sys, oprag.llama_index; print({name.split('.')[0] for name in sys.modules})")
     assert "llama_index" in loaded
     assert "langchain" not in loaded
 
 
+@pytest.mark.process
 def test_signatures_and_help_have_every_option_from_the_import_on():
     shown = shown_after_import("oprag.llama_index")
     assert set(shown) == set(OPTIONS)

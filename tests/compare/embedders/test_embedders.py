@@ -216,6 +216,7 @@ class TestRefusals:
             as_compare_embedder("huggingface:BAAI/bge-large-en-v1.5")
 
 
+@pytest.mark.process
 def test_a_spec_goes_to_another_process():
     for spec in (
         EmbedderSpec(question_prefix="q: ", tokenizer="local"),

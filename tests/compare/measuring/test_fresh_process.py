@@ -13,6 +13,7 @@ from oprag.errors import MeasuringError, OptionError
 from tests.compare.measuring import working
 from tests.compare.measuring.working import gone, twice
 
+pytestmark = pytest.mark.process
 linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and forks")
 
 

@@ -23,6 +23,8 @@ from tests.compare.measuring.working import (
 )
 from tests.helpers import run_python
 
+pytestmark = pytest.mark.process
+
 # The kernel's own counts may be some dozens of pages late on each core, and the watching thread needs memory too.
 SLACK = 3 * MB
 # The kernel counts the processor time of other processes in hundredths of a second.

@@ -12,9 +12,7 @@ from tests.cli import provider
 @pytest.fixture
 def groq(monkeypatch):
     """A provider's package, as LangChain finds it."""
-    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
-    monkeypatch.setattr(provider.ChatGroq, "made", [])
-    return provider.ChatGroq
+    return provider.install(monkeypatch)
 
 
 def load(name, defaults=None, **settings):

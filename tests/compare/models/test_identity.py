@@ -113,6 +113,7 @@ def test_models_of_llama_index():
     assert as_model(Completing(completion_to_prompt=lambda text: text), "own").identity.endswith("Completing(own)")
 
 
+@pytest.mark.process
 def test_it_is_the_same_in_every_process():
     code = (
         "from oprag.compare.models import as_model\n"

@@ -27,10 +27,7 @@ HOSTED = "tests.compare.models.hosted"
 @pytest.fixture
 def groq(monkeypatch):
     """A provider's package, as LangChain finds it."""
-    monkeypatch.setitem(sys.modules, provider.MODULE, provider)
-    monkeypatch.setattr(provider.ChatGroq, "made", [])
-    monkeypatch.setattr(provider.ChatGroq, "prompts", [])
-    return provider.ChatGroq
+    return provider.install(monkeypatch)
 
 
 class TestKinds:
@@ -256,6 +253,7 @@ class TestNames:
         assert as_model(Completing(), window=77).window == 77
 
 
+@pytest.mark.process
 def test_a_spec_goes_to_another_process(groq):
     spec = ModelSpec("groq:cranes", settings={"temperature": 0.5, "base_url": "http://me:pass@host/v1"}, window=9)
     code = (

@@ -265,6 +265,7 @@ def test_an_object_that_contains_itself_has_a_number():
     assert not identity_of(model).lasting
 
 
+@pytest.mark.process
 def test_it_is_the_same_in_every_process():
     module = "tests.core.embedding.test_identity"
     code = f"from {module} import *; print(identity_of(Remote()).name, identity_of(Private()).name)"

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 WRITING = """
 import sys, threading, time
 from oprag.compare.records import FailedCall
@@ -21,6 +23,7 @@ time.sleep(0.3)
 """
 
 
+@pytest.mark.process
 def test_the_end_of_a_process_does_not_close_a_database_under_a_thread_that_writes(tmp_path):
     # It crashed two times in three.
     for number in range(6):

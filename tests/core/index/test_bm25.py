@@ -75,6 +75,7 @@ print(BM25Search(texts).scores("word3 other1 the word5").tolist())
 """
 
 
+@pytest.mark.process
 def test_scores_are_the_same_under_every_hash_seed():
     assert len({run_python(CODE, PYTHONHASHSEED=seed) for seed in ("0", "1", "77")}) == 1
 

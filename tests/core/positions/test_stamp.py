@@ -79,6 +79,7 @@ def test_other_texts_have_another_numbering():
     assert len({numbering(*texts) for texts in calls}) == len(calls)
 
 
+@pytest.mark.process
 def test_the_numbering_is_equal_in_every_process_and_no_store_takes_it_for_a_number():
     code = "from tests.core.positions.test_stamp import numbering; print(numbering('a', 'b'))"
     assert {run_python(code, PYTHONHASHSEED=seed).strip() for seed in "01"} == {numbering("a", "b")}

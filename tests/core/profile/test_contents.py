@@ -10,12 +10,12 @@ from oprag import OP_RAG, ContextOptions, OptionError, PromptError, approximate_
 from oprag.compare.counters import counter_of
 from oprag.methods import MethodOptions, Prompts, TextTemplate
 from oprag.profile import Profile
-from tests.core.test_options import ALLOWED, REFUSED, cases
+from tests.option_values import BAD, each_good_value
 
 CALLABLE = [one.name for one in fields(ContextOptions) if one.metadata["function"] and one.name != "count_tokens"]
 
 
-@pytest.mark.parametrize(("name", "value"), cases(ALLOWED))
+@each_good_value
 def test_every_value_of_the_assembly_is_held_but_for_functions(name, value):
     if callable(value) and value is not approximate_tokens:
         with pytest.raises(OptionError, match=f"{name}.* holds no.*give {name}= beside the profile"):
@@ -26,8 +26,9 @@ def test_every_value_of_the_assembly_is_held_but_for_functions(name, value):
     assert set(profile.context) == {name}
 
 
-@pytest.mark.parametrize(("name", "value"), [case for case in cases(REFUSED) if case.values[0] != "count_tokens"])
-def test_the_same_values_are_refused_in_the_same_words(name, value):
+@pytest.mark.parametrize("name", [name for name in BAD if name != "count_tokens"])  # counters have names here
+def test_the_same_values_are_refused_in_the_same_words(name):
+    value = BAD[name][0]
     with pytest.raises(OptionError) as expected:
         ContextOptions(**{name: value})
     with pytest.raises(OptionError) as caught:

@@ -286,6 +286,7 @@ for chain in (retrieving, answering):
 """
 
 
+@pytest.mark.process
 def test_a_chain_inside_a_chain_does_not_wait_for_itself():
     """As its retriever or its model, in a batch with a limit of one; in a process that can be ended if it does."""
     root = Path(__file__).parents[4]

@@ -23,11 +23,11 @@ def row(**fields):
 def books(tmp_path):
     write(tmp_path / "textbooks" / "en" / "Herbs.txt", "Sage helps.")
     compressed(write(tmp_path / "textbooks" / "en" / "Roots.txt", "Roots do not."))
-    write(tmp_path / "textbooks" / "en" / "Leaves.pdf", pdf("Leaves may."))
     return tmp_path / "textbooks" / "en"
 
 
 def test_every_question_is_searched_over_the_whole_corpus(tmp_path, books):
+    write(books / "Leaves.pdf", pdf("Leaves may."))
     four = {"A": "Mint", "B": "Sage", "C": "Thyme", "D": "Rue"}
     path = write_lines(tmp_path / "test.jsonl", row(), row(options=four, metamap_phrases=["herb"]))
     data = read_data(path, "medqa", documents=books)

@@ -132,7 +132,7 @@ def test_every_other_package_is_in_the_reference(page):
     assert module.rpartition(".")[2] == page
     package = import_module(module)
     # Griffe takes a name for the module that is called the same.
-    hidden = {one.name for one in pkgutil.iter_modules(getattr(package, "__path__", []))} & set(package.__all__)
+    hidden = {one.name for one in pkgutil.iter_modules(getattr(package, "__path__", ()))} & set(package.__all__)
     assert set(alone) == {f"{module}.{name}.{name}" for name in hidden}
     assert f"`{module}`" in (DOCS / "stability.md").read_text(encoding="utf-8")
 

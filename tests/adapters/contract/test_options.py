@@ -1,0 +1,194 @@
+"""`ContextOptions` declares the options; every component has the same names, defaults and refusals."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from oprag import ContextOptions, OptionError
+from tests.adapters.contract.surfaces import SURFACES, Surface, each_assignable_surface, each_surface
+from tests.option_values import a_bad_value_of_each
+
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(ContextOptions)}
+
+
+def parts(text: str) -> int:
+    return text.count("Part ")
+
+
+def number(chunk: Any) -> Any:
+    return chunk.metadata["chunk_index"]
+
+
+def number_but_for_1(chunk: Any) -> Any:
+    return None if number(chunk) == 1 else number(chunk)
+
+
+def titled(passage: Any) -> str:
+    return f"# {passage.source}"
+
+
+TAKEN: list[tuple[str, Any]] = [
+    ("k", 3),
+    ("max_candidates", 130),
+    ("token_budget", 1_000),
+    ("count_tokens", parts),
+    *[("order", order) for order in ("rank", "reverse_rank", "edges", "random")],
+    ("seed", 7),
+    *[("source_ranking", ranking) for ranking in ("best_last", "score_sum", "name", len)],
+    *[("on_missing_position", place) for place in ("first", "drop", "error")],
+    *[("source_key", key) for key in ("chunk_index", ("chunk_index",), number)],
+    *[("position_key", key) for key in ("chunk_index", ("chunk_index",), number)],
+    ("similarity_threshold", -1),
+    ("redundancy_threshold", 1),
+    ("min_chunks", 3),
+    ("neighbors", 2),
+    ("stitch", True),
+    ("separator", "\n---\n"),
+    ("gap", "[...]"),
+    *[("header", header) for header in ("{source} {page} {start} {end} {rank} {{}}", titled)],
+]
+
+
+def test_these_values_are_those_of_every_option():
+    assert {name for name, _ in TAKEN} == set(DEFAULTS)
+
+
+@each_surface
+def test_every_option_is_there_with_its_default(surface: Surface):
+    made = surface.make()
+    options = {name: getattr(made, name) for name in DEFAULTS}
+    assert options == DEFAULTS | surface.defaults
+    assert list(map(type, options.values())) == list(map(type, (DEFAULTS | surface.defaults).values()))
+
+
+@each_surface
+@a_bad_value_of_each
+def test_a_value_is_refused_in_the_words_of_the_dataclass(surface: Surface, name: str, value: Any):
+    with pytest.raises(OptionError) as expected:
+        ContextOptions(**{name: value})
+    with pytest.raises(ValidationError) as caught:
+        surface.make(**{name: value})
+    assert str(expected.value) in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+@each_assignable_surface
+@a_bad_value_of_each
+def test_a_value_that_is_assigned_is_refused_at_the_latest_on_use(surface: Surface, name: str, value: Any):
+    made = surface.make()
+
+    def assign_and_use() -> None:
+        setattr(made, name, value)
+        surface.use(made)
+
+    with pytest.raises(ValueError, match=name):
+        assign_and_use()
+
+
+@each_surface
+@pytest.mark.parametrize(("name", "value"), TAKEN)
+def test_every_option_is_taken_as_it_is_and_followed(surface: Surface, name: str, value: Any):
+    made = surface.make(**{name: value})
+    assert getattr(made, name) is value
+    assert surface.use(made)
+    if surface.options_of is not None:
+        options = surface.options_of(made)
+        expected = DEFAULTS | surface.defaults | {"stitch": True, name: value}
+        assert {option: getattr(options, option) for option in DEFAULTS} == expected
+
+
+@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.parametrize("surface", [one for one in SURFACES if "store" not in one.name], ids=str)
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"k": 2}, [1, 2]),
+        ({"max_candidates": 1}, [2]),
+        ({"token_budget": 2, "count_tokens": parts}, [1, 2]),
+        ({"order": "rank"}, [2, 1, 0]),
+        ({"order": "reverse_rank"}, [0, 1, 2]),
+        ({"order": "edges"}, [2, 0, 1]),
+        ({"position_key": lambda chunk: 5 - number(chunk)}, [2, 1, 0]),
+        ({"position_key": number_but_for_1, "on_missing_position": "last"}, [0, 2, 1]),
+        ({"position_key": number_but_for_1, "on_missing_position": "first"}, [1, 0, 2]),
+        ({"position_key": number_but_for_1, "on_missing_position": "drop"}, [0, 2]),
+    ],
+    ids=range(10),
+)
+def test_an_option_does_the_same_everywhere(surface: Surface, options: dict[str, Any], expected: list[int]):
+    assert surface.numbers(surface.use(surface.make(**options))) == expected
+
+
+@each_assignable_surface
+def test_an_option_that_is_assigned_is_followed(surface: Surface):
+    made = surface.make()
+    made.k = 2
+    assert len(surface.numbers(surface.use(made))) == 2
+
+
+@each_surface
+def test_two_options_that_contradict_each_other_are_refused(surface: Surface):
+    message = "max_candidates must be at least k, got max_candidates=3 and k=4"
+    with pytest.raises(OptionError, match=message):
+        ContextOptions(k=4, max_candidates=3)
+    with pytest.raises(ValidationError, match=message):
+        surface.make(k=4, max_candidates=3)
+
+
+@each_assignable_surface
+@pytest.mark.parametrize("value", [2, "no"])
+def test_annotate_is_true_or_false(surface: Surface, value: Any):
+    with pytest.raises(ValueError, match="annotate"):
+        surface.make(annotate=value)
+    made = surface.make()
+
+    def assign_and_use() -> None:
+        made.annotate = value
+        surface.use(made)
+
+    with pytest.raises(ValueError, match="annotate"):
+        assign_and_use()
+
+
+UNKNOWN = {
+    "token_budgets": "did you mean 'token_budget'",
+    "oder": "did you mean 'order'",
+    "similarity_treshold": "did you mean 'similarity_threshold'",
+    "top_n": "",
+    "similarity_cutoff": "",
+    "zzz": r"expected one of .*k, ",
+}
+
+
+@each_surface
+@pytest.mark.parametrize(("name", "advice"), UNKNOWN.items())
+def test_unknown_names_are_refused_with_a_guess(surface: Surface, name: str, advice: str):
+    with pytest.raises(ValidationError, match=f"unknown option '{name}'; .*{advice}"):
+        surface.make(**{name: 5})
+    if "llama" in surface.name:
+        with pytest.raises(ValueError, match=name):
+            setattr(surface.make(), name, 5)
+
+
+@each_surface
+def test_refusals_do_not_show_whole_inputs(surface: Surface):
+    with pytest.raises(ValidationError) as refusal:
+        surface.make(header="{secret}", source_key="api-key-of-somebody")
+    assert "api-key-of-somebody" not in str(refusal.value)
+
+
+def test_all_components_are_here():
+    import oprag.langchain
+    import oprag.llama_index
+
+    with_options = [
+        getattr(package, name)
+        for package in (oprag.langchain, oprag.llama_index)
+        for name in package.__all__
+        if set(DEFAULTS) <= set(getattr(getattr(package, name), "model_fields", ()))
+    ]
+    assert {type(surface.make()) for surface in SURFACES} == set(with_options)

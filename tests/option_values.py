@@ -1,0 +1,71 @@
+"""Values that each option of `ContextOptions` refuses and takes, for every surface that has these options.
+
+`ContextOptions` itself, and the fields that all adapters inherit, are tried with all of them. The other surfaces are
+tried with one of each, which shows that they ask `ContextOptions`.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from _pytest.mark import ParameterSet
+
+from oprag import approximate_tokens
+from oprag.options import HEADER_FIELDS
+
+OBJECT = object()
+
+# The first of each is one that a careless surface would convert or take: a digit for a number, a number for a text.
+BAD: dict[str, list[Any]] = {
+    "k": ["3", 0, -1, 1.0, True, (1,), [3], float("nan")],
+    "max_candidates": [True, 0, -1, 2.5, False, "3"],
+    "token_budget": [100.0, 0, -1, True, "100", float("inf")],
+    "count_tokens": ["len", None, 5],
+    "order": ["Source", None, "", "sorted", 1, ["source"], OBJECT],
+    "seed": ["1", None, 1.0, True],
+    "source_ranking": ["first", None, "", 1, ("best_first",)],
+    "on_missing_position": ["raise", None, "", 1, True],
+    "source_key": [["source"], "", (), ("source", ""), 1, ("source", 1), True],
+    "position_key": [b"page", "", (), ("page", ""), ["page"], 1, ("page", 1), ("page", None)],
+    "similarity_threshold": ["0.5", 1.01, -1.5, float("nan"), float("inf"), True, [0.5], OBJECT],
+    "redundancy_threshold": [True, 2, -1.01, float("nan"), float("-inf"), False, "0.9", (0.9,), OBJECT],
+    "min_chunks": ["2", None, -1, 1.0, True],
+    "neighbors": [True, None, -1, 0.5, False, "1", (1, 1)],
+    "stitch": ["yes", None, 1, 0],
+    "separator": [b"\n", None, 1, ["\n"]],
+    "gap": [b"...", 1, ["..."], False],
+    "header": ["{title}", 1, b"x", ["{source}"], False],
+}
+
+GOOD: dict[str, list[Any]] = {
+    "k": [None, 1, 10**9, np.int64(5), np.uint8(5)],
+    "max_candidates": [None, 1, np.int64(5)],
+    "token_budget": [None, 1, np.int32(5)],
+    "count_tokens": [len, approximate_tokens],
+    "order": ["source", "rank", "reverse_rank", "edges", "random"],
+    "seed": [0, -5, 2**80, np.int64(-5)],
+    "source_ranking": ["best_first", "best_last", "score_sum", "name", len],
+    "on_missing_position": ["last", "first", "drop", "error"],
+    "source_key": [None, "book", ("book", "shelf"), len],
+    "position_key": [None, "verse", ("book", "verse"), len],
+    "similarity_threshold": [None, -1, 0, 1, 0.35, np.float32(0.5)],
+    "redundancy_threshold": [None, -1.0, 1.0, 0.95, np.float64(0.5)],
+    "min_chunks": [0, 1, 500, np.int64(5)],
+    "neighbors": [0, 1, 500, np.int64(5)],
+    "stitch": [True, False],
+    "separator": ["", "\n", "---"],
+    "gap": [None, "", "[...]"],
+    "header": [None, "", "# {source}", "{{literal}} {rank}", *(f"{{{field}}}" for field in HEADER_FIELDS), repr],
+}
+
+
+def cases(table: dict[str, list[Any]]) -> list[ParameterSet]:
+    """Each value of a table, with its option."""
+    return [
+        pytest.param(name, value, id=f"{name}-{index}") for name in table for index, value in enumerate(table[name])
+    ]
+
+
+each_bad_value = pytest.mark.parametrize(("name", "value"), cases(BAD))
+each_good_value = pytest.mark.parametrize(("name", "value"), cases(GOOD))
+a_bad_value_of_each = pytest.mark.parametrize(("name", "value"), [(name, values[0]) for name, values in BAD.items()])
