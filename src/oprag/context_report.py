@@ -10,8 +10,7 @@ from oprag.chunk import Chunk, PositionKind, counted
 from oprag.context import chunk_to_dict
 from oprag.masking import without_keys
 from oprag.positions.ladder import PAGE_FIELDS, page_of
-from oprag.svg import escaped, shortened
-from oprag.table import table
+from oprag.text_table import escaped, shortened, table
 
 if TYPE_CHECKING:
     from oprag.assembly.stitch import Passage

@@ -1,26 +1,13 @@
-"""What every picture in SVG needs: escaped text, short numbers and alternative text."""
+"""What every picture in SVG needs: short numbers and alternative text."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
-from html import escape
 
-__all__ = ["escaped", "picture", "pixels", "shortened"]
+from oprag.text_table import escaped
 
-# What XML cannot hold, and characters that turn the direction of the text behind them.
-_NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-
-
-def escaped(text: str) -> str:
-    """The text as XML, for elements and attributes; characters that XML cannot hold are replaced."""
-    return escape(_NOT_XML.sub("\ufffd", text))
-
-
-def shortened(text: str, longest: int) -> str:
-    """The text with at most so many characters."""
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+__all__ = ["picture", "pixels"]
 
 
 def pixels(value: float) -> str:

@@ -17,7 +17,7 @@ from oprag.assembly.thresholds import find_repeats, unit_rows, unit_vector
 from oprag.chunk import counted, quoted
 from oprag.context import Context
 from oprag.errors import EmbeddingError, QueryError
-from oprag.table import table
+from oprag.text_table import table
 
 __all__ = ["ThresholdReport", "report_thresholds"]
 

@@ -13,7 +13,7 @@ from oprag.compare.results_file import ResultsFile
 from oprag.compare.schema import RESULTS
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.files.database import Database
-from oprag.svg import shortened
+from oprag.text_table import shortened
 
 __all__ = ["OF_EXPERIMENT", "experiment_row", "opened_database", "rows_of_answers"]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from oprag.compare.charts.palette import Look, marker, paint
 from oprag.compare.charts.texts import SMALL, text_width, wrapped
 from oprag.options import check_text
-from oprag.svg import escaped, picture, pixels
+from oprag.svg import picture, pixels
+from oprag.text_table import escaped
 
 __all__ = ["LINE", "MOST_LINES", "WIDTH", "Drawing", "label", "ring", "tooltip"]
 

@@ -12,7 +12,8 @@ from oprag.compare.charts.texts import SMALL, clipped, text_width, wrapped
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.options import check_text
-from oprag.svg import escaped, pixels
+from oprag.svg import pixels
+from oprag.text_table import escaped
 
 __all__ = ["heat_map"]
 

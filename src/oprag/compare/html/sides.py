@@ -9,7 +9,7 @@ from oprag.compare.html.chunk_map import Line, chunk_map
 from oprag.compare.html.kept import AnswerText, Asked, ContextRow, Kept, Place
 from oprag.compare.html.page import render
 from oprag.compare.html.texts import Texts
-from oprag.svg import shortened
+from oprag.text_table import shortened
 
 __all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "chosen", "sides_of"]
 

@@ -15,7 +15,7 @@ from oprag.compare.html.sides import LONGEST_NAME, CellName, Limits, chosen, sid
 from oprag.compare.html.words import counted, score
 from oprag.compare.reading import KeptAnswer
 from oprag.compare.results_access import opened_database
-from oprag.svg import shortened
+from oprag.text_table import shortened
 
 __all__ = ["section"]
 

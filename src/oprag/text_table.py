@@ -1,0 +1,46 @@
+"""Text for terminals and notebooks: aligned tables, single lines, and escaped or shortened text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+
+__all__ = ["escaped", "one_line", "printable", "shortened", "table"]
+
+# What XML cannot contain, and characters that change the direction of the text after them.
+_NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table with aligned columns; each row stays on one line.
+
+    Args:
+        head: The column titles.
+        rows: The cells of each row, one for each column.
+    """
+    cells = [list(head), *([printable(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+    ]
+
+
+def printable(text: str) -> str:
+    """The text with a question mark for each line break and control character."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def one_line(text: str) -> str:
+    """The words of a text with one space between them."""
+    return " ".join(text.split())
+
+
+def shortened(text: str, longest: int) -> str:
+    """The text, cut to a maximum number of characters."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def escaped(text: str) -> str:
+    """The text escaped for HTML and XML; characters that XML cannot contain are replaced."""
+    return escape(_NOT_XML.sub("\ufffd", text))
