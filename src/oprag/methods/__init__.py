@@ -10,7 +10,7 @@ from oprag.methods.comparison import Comparison
 from oprag.methods.effects import Embed, Generate, ReadSources, Retrieve, Together
 from oprag.methods.model_calls import Call, Completion, Message, Prompt, Usage
 from oprag.methods.options import MethodOptions
-from oprag.methods.passages import packed, units
+from oprag.methods.passages import packed, split_passages
 from oprag.methods.prompts import Prompts, Template, TextTemplate
 from oprag.methods.registry import method_names, register
 from oprag.methods.sources import SourceFolder
@@ -45,5 +45,5 @@ __all__ = [
     "nothing_found",
     "packed",
     "register",
-    "units",
+    "split_passages",
 ]

@@ -1,4 +1,4 @@
-"""Several methods over one retrieval, side by side."""
+"""The answers of several methods to one question, as a table."""
 
 from __future__ import annotations
 
@@ -9,22 +9,17 @@ from typing import Any
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.methods.answer import Answer
-from oprag.svg import escaped, shortened
-from oprag.table import printable, table
+from oprag.text_table import escaped, one_line, printable, shortened, table
 
 __all__ = ["Comparison", "check_methods"]
 
-_WIDTH = 120  # characters of an answer in a line of the table
-_QUESTION_IN_HTML = 4_000  # characters
+_ANSWER_WIDTH = 120  # characters of an answer in a row
+_QUESTION_IN_HTML = 4_000  # characters of a question in a notebook
 _COLUMNS = ("method", "calls", "tokens in", "tokens out", "seconds", "passages", "answer")
 
 
 def check_methods(methods: Any) -> None:
-    """Refuse what is no list of methods.
-
-    Raises:
-        OptionError: It is a single string, or empty.
-    """
+    """Reject a single string or an empty list, with an `OptionError`."""
     if isinstance(methods, str) or not methods:
         raise OptionError(f"methods must be a list of methods, got {describe(methods)}", methods)
 
@@ -35,7 +30,7 @@ class Comparison(Sequence[Answer]):
 
     Attributes:
         question: The question.
-        answers: The answers, in the sequence of the methods.
+        answers: One answer for each method, in the given sequence.
     """
 
     question: str
@@ -44,8 +39,8 @@ class Comparison(Sequence[Answer]):
     def rows(self) -> list[dict[str, Any]]:
         """One row a method: method, calls, tokens_in, tokens_out, estimated, seconds, passages, answer, notes.
 
-        Tokens are the model's own figures, or an estimate (`estimated`). Seconds are those of the model calls and of
-        everything around them but the retrieval, which the methods share. Passages are those that the model was given.
+        Tokens are reported by the model, or estimated (`estimated`). Seconds include all but the retrieval, which the
+        methods share. Passages are those that the model read.
         """
         return [
             {
@@ -83,7 +78,6 @@ class Comparison(Sequence[Answer]):
     def _cells(self) -> Iterator[list[str]]:
         for row in self.rows():
             about = "~" if row["estimated"] else ""
-            words = " ".join(row["answer"].split())
             yield [
                 row["method"],
                 str(row["calls"]),
@@ -91,5 +85,5 @@ class Comparison(Sequence[Answer]):
                 f"{about}{row['tokens_out']:,}",
                 f"{row['seconds']:.2f}",
                 str(row["passages"]),
-                words if len(words) <= _WIDTH else f"{words[: _WIDTH - 1]}…",
+                shortened(one_line(row["answer"]), _ANSWER_WIDTH),
             ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from oprag.methods.answer import Result, nothing_found
 from oprag.methods.effects import Body, Generate, Retrieve
-from oprag.methods.passages import packed, units
+from oprag.methods.passages import packed, split_passages
 from oprag.methods.task import Task
 
 __all__ = ["map_reduce"]
@@ -25,7 +25,7 @@ def map_reduce(task: Task) -> Body:
     """
     (context,) = yield Retrieve((task.question,))
     task = task.reading(context, task.room("map", context=""))
-    passages = units(context, task.options.passage_tokens)
+    passages = split_passages(context, task.options.passage_tokens)
     if not passages:
         return nothing_found(task.options.empty_answer, context)
     replies = yield Generate(tuple(task.prompt("map", context=text) for text in packed(task, passages)))

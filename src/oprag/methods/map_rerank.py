@@ -7,7 +7,7 @@ from dataclasses import replace
 from oprag.embedding.cosine import cosine
 from oprag.methods.answer import PassageAnswer, Result, nothing_found
 from oprag.methods.effects import Body, Embed, Generate, Retrieve
-from oprag.methods.passages import units
+from oprag.methods.passages import split_passages
 from oprag.methods.replies import rated, text_of
 from oprag.methods.task import Task
 
@@ -28,7 +28,7 @@ def map_rerank(task: Task) -> Body:
     """
     (context,) = yield Retrieve((task.question,))
     task = task.reading(context, task.room("rerank", context=""))
-    passages = units(context, task.options.passage_tokens)
+    passages = split_passages(context, task.options.passage_tokens)
     if not passages:
         return nothing_found(task.options.empty_answer, context)
     replies = yield Generate(

@@ -1,4 +1,4 @@
-"""What is sent to a model, in no framework's words."""
+"""Model calls in neutral terms: prompts of messages, completions, and their token usage."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["Call", "Completion", "Message", "Prompt", "Role", "Usage", "as_text"
 
 Role = Literal["system", "user", "assistant"]
 
-_SPEAKERS = {"system": "System", "user": "Human", "assistant": "Assistant"}
+_ROLE_NAMES = {"system": "System", "user": "Human", "assistant": "Assistant"}
 
 
 class Message(NamedTuple):
     """One message of a prompt or of a conversation.
 
     Attributes:
-        role: Who speaks: "system", "user" or "assistant".
-        content: What is said.
+        role: "system", "user" or "assistant".
+        content: The text.
     """
 
     role: Role
@@ -29,11 +29,11 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Prompt:
-    """One call of a model: what it reads, and what the call is for.
+    """The input of one model call.
 
     Attributes:
         messages: The messages, for a chat model.
-        step: The step of the method that makes the call, such as "map" or "reduce"; the name of its run in traces.
+        step: The step of the method, such as "map" or "reduce"; the name of the call's run in traces.
     """
 
     messages: tuple[Message, ...]
@@ -44,9 +44,9 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The messages as one text, for a model that completes texts.
+        """The messages as one text, for a completion model.
 
-        Without a conversation in it nobody's name stands before a message: instructions and question are one text.
+        Only conversations name the roles: instructions and question alone are one text.
         """
         if any(message.role == "assistant" for message in self.messages):
             return as_text(self.messages)
@@ -54,23 +54,23 @@ class Prompt:
 
     @cached_property
     def length(self) -> int:
-        """The characters of all messages."""
+        """Number of characters of all messages."""
         return sum([len(message.content) for message in self.messages])
 
 
 def as_text(messages: tuple[Message, ...]) -> str:
-    """A conversation as one text, a line for each message."""
-    return "\n".join(f"{_SPEAKERS[message.role]}: {message.content}" for message in messages)
+    """A conversation as one text: a line for each message, with its role."""
+    return "\n".join(f"{_ROLE_NAMES[message.role]}: {message.content}" for message in messages)
 
 
 class Usage(NamedTuple):
     """The tokens of one call or of several.
 
     Attributes:
-        input_tokens: The tokens that the model read.
-        output_tokens: The tokens that it wrote.
-        cached_tokens: The part of `input_tokens` that it had read before.
-        estimated: Whether any of it was counted here, since the model did not say.
+        input_tokens: Tokens that the model read.
+        output_tokens: Tokens that it wrote.
+        cached_tokens: The part of `input_tokens` that came from the provider's cache.
+        estimated: Whether any of them was counted here, since the model did not report it.
     """
 
     input_tokens: int = 0
@@ -79,7 +79,7 @@ class Usage(NamedTuple):
     estimated: bool = False
 
     def plus(self, other: Usage) -> Usage:
-        """Both together."""
+        """The sum of both."""
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -93,13 +93,13 @@ class Completion:
     """A model's reply to one prompt.
 
     Attributes:
-        text: The reply; JSON where the model gives objects; empty where the call failed.
-        parsed: The object, where the model gives objects (structured output).
+        text: The reply; JSON for models that return objects; empty if the call failed.
+        parsed: The object, for models that return objects (structured output).
         error: Why the call failed, or None.
-        usage: The model's own count of tokens; None where it gives none.
-        seconds: How long the call took.
-        finish_reason: Why the model stopped, in its own word, such as "stop" or "length".
-        shown: Whether the user has seen a part of it, which cannot be taken back.
+        usage: Token usage as the model reports it, or None.
+        seconds: Duration of the call in seconds.
+        finish_reason: Why the model stopped, in its own words, such as "stop" or "length".
+        shown: Whether a part of it was already streamed to the user.
     """
 
     text: str = ""
@@ -113,12 +113,12 @@ class Completion:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the model, as it is recorded in an answer.
+    """One model call, as it is recorded in an answer.
 
     Attributes:
-        prompt: What was sent; `prompt.step` says what for.
-        completion: What came back.
-        usage: The tokens: the model's own figures, or an estimate that is marked as one.
+        prompt: The prompt.
+        completion: The reply.
+        usage: Token usage as the model reports it, or an estimate that is marked as one.
     """
 
     prompt: Prompt
@@ -127,7 +127,7 @@ class Call:
 
     @property
     def step(self) -> str:
-        """What the call was for."""
+        """The step of the method that made the call."""
         return self.prompt.step
 
     def __repr__(self) -> str:
@@ -137,12 +137,12 @@ class Call:
 
     @property
     def reply(self) -> str:
-        """What came back."""
+        """The text of the reply."""
         return self.completion.text
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Duration in seconds."""
         return self.completion.seconds
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from oprag.methods.answer import Result, nothing_found
 from oprag.methods.effects import Body, Generate, Retrieve
 from oprag.methods.model_calls import Completion
-from oprag.methods.passages import packed, units
+from oprag.methods.passages import packed, split_passages
 from oprag.methods.task import Task
 
 __all__ = ["refine"]
@@ -23,7 +23,7 @@ def refine(task: Task) -> Body:
     if (room := task.room("refine", existing_answer="", context="")) is not None:
         # The other half is for the answer so far.
         task = task.reading(context, room._replace(tokens=room.tokens // 2))
-    passages = units(context, task.options.passage_tokens)
+    passages = split_passages(context, task.options.passage_tokens)
     if not passages:
         return nothing_found(task.options.empty_answer, context)
     answer = Completion()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oprag import Chunk, ContextOptions, build_context
-from oprag.methods import MethodOptions, Task, packed, units
+from oprag.methods import MethodOptions, Task, packed, split_passages
 from tests.core.methods.helpers import QUESTION, World, numbers, parts
 from tests.helpers import cut, prose
 
@@ -167,7 +167,7 @@ def test_what_holds_for_any_chunks(
     context_options = ContextOptions(count_tokens=counter, gap=gap, header=header)
     context = build_context(cut(text, spans), context_options)
     task = Task(QUESTION, MethodOptions(passage_tokens=most), context_options)
-    passages = units(context, most)
+    passages = split_passages(context, most)
     texts = packed(task, passages)
     # In order, each once, alone where it has no room beside a neighbour.
     assert len(texts) <= len(passages)
@@ -200,7 +200,7 @@ def test_packing_takes_linear_time():
             return words(text)
 
         context_options = ContextOptions(count_tokens=counter)
-        passages = units(build_context(parts(count), context_options), 40 * count)
+        passages = split_passages(build_context(parts(count), context_options), 40 * count)
         counted.clear()
         packed(Task(QUESTION, MethodOptions(passage_tokens=40 * count), context_options), passages)
         return sum(counted) / count

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oprag import Chunk, ContextOptions, Span, TokenizerError, build_context
-from oprag.methods import units
+from oprag.methods import split_passages
 from tests.helpers import cut, prose
 
 
@@ -21,20 +21,25 @@ def windows(text: str, size: int, step: int) -> list[tuple[int, int]]:
 def test_passages_that_fit_stay_as_they_are():
     chunks = cut("one two three four five", [(0, 7), (8, 13), (14, 23)])
     context = build_context([chunks[0], chunks[2]], WORDS)
-    assert units(context, 2) == context.passages
+    assert split_passages(context, 2) == context.passages
 
 
 def test_an_empty_context_has_none():
-    assert units(build_context([]), 10) == ()
+    assert split_passages(build_context([]), 10) == ()
 
 
 def test_a_run_is_cut_at_chunk_borders():
     text = "a0 a1 a2 b0 b1 b2 c0 c1 c2 d0 d1 d2"
     context = build_context(cut(text, [(0, 9), (9, 18), (18, 27), (27, 35)]), WORDS)
     assert len(context.passages) == 1
-    assert [unit.text for unit in units(context, 6)] == ["a0 a1 a2 b0 b1 b2 ", "c0 c1 c2 d0 d1 d2"]
-    assert [unit.text for unit in units(context, 5)] == ["a0 a1 a2 ", "b0 b1 b2 ", "c0 c1 c2 ", "d0 d1 d2"]
-    assert [len(unit.chunks) for unit in units(context, 6)] == [2, 2]
+    assert [passage.text for passage in split_passages(context, 6)] == ["a0 a1 a2 b0 b1 b2 ", "c0 c1 c2 d0 d1 d2"]
+    assert [passage.text for passage in split_passages(context, 5)] == [
+        "a0 a1 a2 ",
+        "b0 b1 b2 ",
+        "c0 c1 c2 ",
+        "d0 d1 d2",
+    ]
+    assert [len(passage.chunks) for passage in split_passages(context, 6)] == [2, 2]
 
 
 @pytest.mark.parametrize("separator", ["", "\n\n", " // "])
@@ -43,17 +48,17 @@ def test_a_separator_counts_too(separator, most):
     text = "abc0 fgh0 abc1 fgh1 abc2 fgh2 abc3 fgh3"
     spans = [(0, 9), (10, 19), (20, 29), (30, 39)]
     context = build_context(cut(text, spans), ContextOptions(count_tokens=len, separator=separator))
-    found = units(context, most)
-    assert all(len(unit.text) <= most for unit in found)
-    assert [chunk.text for unit in found for chunk in unit.chunks] == [text[start:end] for start, end in spans]
-    assert [span for unit in found for span in unit.spans] == [Span(*span) for span in spans]
+    found = split_passages(context, most)
+    assert all(len(passage.text) <= most for passage in found)
+    assert [chunk.text for passage in found for chunk in passage.chunks] == [text[start:end] for start, end in spans]
+    assert [span for passage in found for span in passage.spans] == [Span(*span) for span in spans]
 
 
 def test_overlapping_chunks_are_counted_together():
     text = prose(60)
     context = build_context(cut(text, windows(text, 100, 50)), ContextOptions(count_tokens=len))
-    found = units(context, 200)
-    assert all(len(unit.text) <= 200 for unit in found)
+    found = split_passages(context, 200)
+    assert all(len(passage.text) <= 200 for passage in found)
     assert len(found[0].chunks) == 3
     assert found[0].text == text[:200]
 
@@ -61,27 +66,29 @@ def test_overlapping_chunks_are_counted_together():
 def test_a_long_chunk_is_cut_behind_white_space_and_nothing_is_lost():
     text = "  one two\nthree\n\nfour five  six "
     context = build_context(cut(text, [(0, len(text))]), WORDS)
-    found = units(context, 2)
-    assert "".join(unit.text for unit in found) == text
-    assert [unit.text.split() for unit in found] == [["one", "two"], ["three", "four"], ["five", "six"]]
-    assert all(text[unit.spans[0].start : unit.spans[0].end] == unit.text for unit in found)
+    found = split_passages(context, 2)
+    assert "".join(passage.text for passage in found) == text
+    assert [passage.text.split() for passage in found] == [["one", "two"], ["three", "four"], ["five", "six"]]
+    assert all(text[passage.spans[0].start : passage.spans[0].end] == passage.text for passage in found)
 
 
 def test_a_text_without_white_space_is_cut_anywhere():
     text = "x" * 95
-    found = units(build_context(cut(text, [(0, 95)]), ContextOptions(count_tokens=len)), 10)
-    assert [len(unit.text) for unit in found] == [10] * 9 + [5]
+    found = split_passages(build_context(cut(text, [(0, 95)]), ContextOptions(count_tokens=len)), 10)
+    assert [len(passage.text) for passage in found] == [10] * 9 + [5]
 
 
 def test_a_letter_that_is_too_long_by_itself_stays():
-    found = units(build_context(cut("äöü", [(0, 3)]), ContextOptions(count_tokens=lambda text: 7 * len(text))), 3)
-    assert [unit.text for unit in found] == ["ä", "ö", "ü"]
+    found = split_passages(
+        build_context(cut("äöü", [(0, 3)]), ContextOptions(count_tokens=lambda text: 7 * len(text))), 3
+    )
+    assert [passage.text for passage in found] == ["ä", "ö", "ü"]
 
 
 def test_parts_of_a_chunk_on_a_page_keep_the_page():
     chunk = Chunk("one two three", 0, metadata={"source": "b", "page": 3, "start_index": 100})
-    found = units(build_context([chunk], WORDS), 1)
-    assert [unit.spans for unit in found] == [
+    found = split_passages(build_context([chunk], WORDS), 1)
+    assert [passage.spans for passage in found] == [
         (Span(100, 104, 3),),
         (Span(104, 108, 3),),
         (Span(108, 113, 3),),
@@ -92,14 +99,14 @@ def test_parts_of_a_chunk_whose_span_is_unknown_or_lies_have_none():
     unknown = Chunk("one two three", 0, metadata={"source": "b", "chunk_index": 4})
     lies = Chunk("one two three", 0, metadata={"source": "b", "start_index": 0, "end_index": 99})
     for chunk in (unknown, lies):
-        found = units(build_context([chunk], WORDS), 1)
-        assert [unit.text for unit in found] == ["one ", "two ", "three"]
-        assert [unit.spans for unit in found] == [(), (), ()]
+        found = split_passages(build_context([chunk], WORDS), 1)
+        assert [passage.text for passage in found] == ["one ", "two ", "three"]
+        assert [passage.spans for passage in found] == [(), (), ()]
 
 
 def test_blank_passages_are_none():
     chunks = [Chunk(" \n ", 0, metadata={"source": "b", "start_index": 0}), Chunk("", 1, metadata={"source": "c"})]
-    assert units(build_context(chunks), 10) == ()
+    assert split_passages(build_context(chunks), 10) == ()
 
 
 def test_the_order_is_that_of_the_context():
@@ -108,8 +115,8 @@ def test_the_order_is_that_of_the_context():
         Chunk(texts[name][start:end], rank, metadata={"source": name, "start_index": start})
         for rank, (name, start, end) in enumerate([("a", 100, 250), ("b", 0, 90), ("a", 0, 90)])
     ]
-    found = units(build_context(chunks, WORDS), 3)
-    places = [(unit.source, unit.spans[0].start) for unit in found]
+    found = split_passages(build_context(chunks, WORDS), 3)
+    places = [(passage.source, passage.spans[0].start) for passage in found]
     assert places == sorted(places)
     assert len(places) > 9
 
@@ -119,7 +126,7 @@ def test_other_orders_are_kept_as_well():
     context = build_context(
         cut(text, [(0, 90), (100, 190), (200, 290)]), ContextOptions(order="reverse_rank", count_tokens=words)
     )
-    starts = [unit.spans[0].start for unit in units(context, 3)]
+    starts = [passage.spans[0].start for passage in split_passages(context, 3)]
     assert [start // 100 for start in starts] == sorted((start // 100 for start in starts), reverse=True)
     for hundred in range(3):
         inside = [start for start in starts if start // 100 == hundred]
@@ -129,7 +136,7 @@ def test_other_orders_are_kept_as_well():
 def test_a_counter_that_does_not_count_is_refused():
     broken = ContextOptions(count_tokens=lambda text: -1)
     with pytest.raises(TokenizerError):
-        units(build_context(cut("one", [(0, 3)]), broken), 10)
+        split_passages(build_context(cut("one", [(0, 3)]), broken), 10)
 
 
 @pytest.mark.parametrize("separator", ["", "\n\n"])
@@ -147,19 +154,19 @@ def test_what_holds_for_any_chunks(separator, seed, size, step, left_out, most, 
     spans = [span for number, span in enumerate(windows(text, size, step)) if number not in left_out]
     context_options = ContextOptions(count_tokens=counter, separator=separator)
     context = build_context(cut(text, spans), context_options)
-    found = units(context, most)
-    assert all(counter(unit.text) <= most for unit in found)
+    found = split_passages(context, most)
+    assert all(counter(passage.text) <= most for passage in found)
     read = set()
-    for unit in found:
-        if len(unit.spans) == 1:
-            (span,) = unit.spans
-            assert text[span.start : span.end] == unit.text
-        for span in unit.spans:
+    for passage in found:
+        if len(passage.spans) == 1:
+            (span,) = passage.spans
+            assert text[span.start : span.end] == passage.text
+        for span in passage.spans:
             read |= set(range(span.start, span.end))
     wanted = {place for start, end in spans for place in range(start, end) if not text[place].isspace()}
     assert read >= wanted
     # Chunks that overlap are read twice where a border lies between them.
-    places = [(unit.chunks[0].rank, unit.spans[0].start) for unit in found]
+    places = [(passage.chunks[0].rank, passage.spans[0].start) for passage in found]
     assert places == sorted(places)
 
 
@@ -173,7 +180,7 @@ def test_counting_a_long_chunk_takes_linear_time():
     def work(length: int) -> float:
         context = build_context(cut(prose(length), [(0, len(prose(length)))]), ContextOptions(count_tokens=counter))
         counted.clear()
-        units(context, 256)
+        split_passages(context, 256)
         return sum(counted) / len(context.passages[0].text)
 
     assert work(32_000) < 2 * work(4_000)
@@ -191,7 +198,7 @@ def test_counting_overlapping_chunks_takes_linear_time():
 
         context = build_context(cut(text, windows(text[:length], 200, 20)), ContextOptions(count_tokens=counter))
         counted.clear()
-        units(context, length // 2)
+        split_passages(context, length // 2)
         return sum(counted) / length
 
     assert work(24_000) < 2 * work(3_000)
