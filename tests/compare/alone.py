@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oprag import Context, build_context
@@ -12,10 +12,10 @@ from oprag.compare.data.data_set import Question
 from oprag.index.document_index import DocumentIndex
 from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
-from oprag.methods.drive import drive
+from oprag.methods.driver import Vectors, drive
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.task import Task
-from oprag.side_by_side import Limit
+from oprag.steps import Limit, Step, Steps, run_sync
 
 __all__ = ["answer_alone"]
 
@@ -40,27 +40,31 @@ class _Alone:
             overlap=cell.split.overlap,
         )
 
-    def retrieve(self, question: str) -> Context:
+    def retrieve(self, question: str) -> Steps[Context]:
         context_options = self._cell.context_options
         depth = context_options.max_candidates or context_options.k or len(self._index)
-        return build_context(
-            self._index.search(question, depth, self._cell.search),
-            self._cell.options.numbered(context_options),
-            question_vector=self._index.question_vector(question),
-            read_neighbors=self._index.neighbors,
+        context: Context = yield Step(
+            lambda: build_context(
+                self._index.search(question, depth, self._cell.search),
+                self._cell.options.numbered(context_options),
+                question_vector=self._index.question_vector(question),
+                read_neighbors=self._index.neighbors,
+            )
         )
+        return context
 
-    def complete(self, prompt: Prompt) -> Completion:
-        return Completion(self._model(prompt.text))
+    def complete(self, prompt: Prompt) -> Steps[Completion]:
+        return Completion((yield Step(lambda: self._model(prompt.text))))
 
-    def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
-        yield self.complete(prompt)
+    def stream(self, prompt: Prompt) -> Steps[Completion]:
+        return self.complete(prompt)
 
-    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> tuple[Sequence[Any], Sequence[Any]]:
-        return self._embedder.embed_questions(questions), self._embedder.embed_documents(texts)
+    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
+        asked = yield Step(lambda: self._embedder.embed_questions(questions))
+        return asked, (yield Step(lambda: self._embedder.embed_documents(texts)))
 
-    def read(self, source: str) -> str:
-        text = self._documents[source]
+    def read(self, source: str) -> Steps[str]:
+        text = yield Step(lambda: self._documents[source])
         return text if isinstance(text, str) else "\n\n".join(text)
 
 
@@ -77,6 +81,6 @@ def answer_alone(
     task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
     own = {name: documents[name] for name in question.documents}
     backend = _Alone(cell, own, embedder, tokenizer, model)
-    *_, answer = drive(answering(task, control(cell.method)), backend, Limit(4))
+    answer = run_sync(drive(answering(task, control(cell.method)), backend, Limit(4)))
     assert isinstance(answer, Answer)
     return answer

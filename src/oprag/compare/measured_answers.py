@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from oprag.compare.answer_tables import Spent
@@ -20,7 +21,7 @@ from oprag.compare.work import Unit, Work
 from oprag.errors import MissingExtraError
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
-from oprag.side_by_side import Limit, side_by_side
+from oprag.steps import Limit, Parallel, Step, Steps
 
 __all__ = ["MeasuredAnswers", "Stopped", "row_of"]
 
@@ -92,10 +93,15 @@ class MeasuredAnswers:
         if isinstance(request, Retrieve):
             return lambda: tuple(library.contexts(cell, unit.question, request.questions))
         if isinstance(request, Generate):
-            return lambda: tuple(side_by_side(self._ask, request.prompts, self._limit, _failed))
+            bodies = [partial(self._asked, prompt) for prompt in request.prompts]
+            return lambda: tuple(Parallel(bodies, self._limit, _failed).run())
         if isinstance(request, Embed):
             return lambda: library.vectors(cell, request.questions, request.texts)
         return lambda: tuple(library.whole_text(cell, name) for name in request.sources)
+
+    def _asked(self, prompt: Prompt) -> Steps[Completion]:
+        completion: Completion = yield Step(lambda: self._ask(prompt))
+        return completion
 
     def _ask(self, prompt: Prompt) -> Completion:
         assert self._model is not None  # noqa: S101 - a cell without a model asks nothing

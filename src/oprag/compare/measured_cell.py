@@ -27,7 +27,7 @@ from oprag.compare.results_file import ResultsFile
 from oprag.compare.work import Unit
 from oprag.compare.workshop import longest_replies, make_library
 from oprag.errors import MissingExtraError, ResultsFileError
-from oprag.side_by_side import Limit
+from oprag.steps import Limit
 from oprag.tokens import approximate_tokens
 
 __all__ = ["CellPart", "Ended", "measure_cell", "sent"]

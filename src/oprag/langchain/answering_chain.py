@@ -16,7 +16,7 @@ from oprag.embedding.fields import common_cache
 from oprag.errors import OptionError
 from oprag.fields import OPTIONS, ContextFields, given_options
 from oprag.langchain.asking import Asked, ChainOutput, check_inputs, limit_of, merged, question_in, task_of
-from oprag.langchain.backend import Parts
+from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.embeddings_fields import EmbeddingsFields
 from oprag.langchain.messages import as_template
@@ -33,6 +33,7 @@ from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.options import OP_RAG_16K, check_text
+from oprag.steps import iterate_async, iterate_sync, run_async, run_sync
 
 __all__ = ["AnsweringChain", "Inputs", "once"]
 
@@ -131,14 +132,14 @@ class AnsweringChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSeri
     def _invoke(self, given: Any, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
         inputs = self._inputs(given)
         output = self._output(inputs)
-        for shown in self._asked(inputs, config).shown(streaming=False):
+        for shown in iterate_sync(self._asked(inputs, config).driven(streaming=False)):
             output.piece(shown)
         return output.whole(kept)
 
     async def _ainvoke(self, given: Any, config: RunnableConfig, kept: Kept = None) -> dict[str, Any]:
         inputs = self._inputs(given)
         output = self._output(inputs)
-        async for shown in self._asked(inputs, config).ashown(streaming=False):
+        async for shown in iterate_async(self._asked(inputs, config).driven(streaming=False)):
             output.piece(shown)
         return output.whole(kept)
 
@@ -146,7 +147,7 @@ class AnsweringChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSeri
         inputs = self._inputs(merged(given))
         output = self._output(inputs)
         yield output.inputs()
-        with closing(self._asked(inputs, config).shown(streaming=True)) as all_shown:  # type: ignore[type-var]
+        with closing(iterate_sync(self._asked(inputs, config).driven(streaming=True))) as all_shown:  # type: ignore[type-var]
             for shown in all_shown:
                 if (piece := output.piece(shown)) is not None:
                     yield piece
@@ -158,7 +159,7 @@ class AnsweringChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSeri
         inputs = self._inputs(merged([piece async for piece in given]))
         output = self._output(inputs)
         yield output.inputs()
-        async with aclosing(self._asked(inputs, config).ashown(streaming=True)) as all_shown:  # type: ignore[type-var]
+        async with aclosing(iterate_async(self._asked(inputs, config).driven(streaming=True))) as all_shown:  # type: ignore[type-var]
             async for shown in all_shown:
                 if (piece := output.piece(shown)) is not None:
                     yield piece
@@ -183,16 +184,16 @@ class AnsweringChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSeri
         self, given: Any, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
     ) -> dict[str, Any]:
         for one in self._asked_together(self._inputs(given), config, options):
-            one.prepare()
-            kept += [shown for shown in one.shown(streaming=False) if isinstance(shown, Answer)]
+            run_sync(one.prepared())
+            kept.append(run_sync(one.driven(streaming=False)))
         return {answer.method: answer.text for answer in kept}
 
     async def _acompare(
         self, given: Any, config: RunnableConfig, options: list[MethodOptions], kept: list[Answer]
     ) -> dict[str, Any]:
         for one in self._asked_together(self._inputs(given), config, options):
-            await one.aprepare()
-            kept += [shown async for shown in one.ashown(streaming=False) if isinstance(shown, Answer)]
+            await run_async(one.prepared())
+            kept.append(await run_async(one.driven(streaming=False)))
         return {answer.method: answer.text for answer in kept}
 
     def _asked_together(
@@ -201,7 +202,7 @@ class AnsweringChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSeri
         """A question to several methods, which share what is found for it."""
         asked = [self._asked(inputs, config, one) for one in options]
         for one in asked:
-            one.parts.found, one.parts.known = asked[0].parts.found, asked[0].parts.known
+            one.backend.found, one.backend.known = asked[0].backend.found, asked[0].backend.known
         return asked
 
     def _asked(self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions | None = None) -> Asked:
@@ -216,8 +217,8 @@ class AnsweringChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSeri
             options = replace(options, condense=False)
         reader = None if self._reader is None else self._reader.filtered(filter)
         context_options = options.numbered(retriever.context_options)
-        parts = Parts(self.llm, retriever, context_options, self.embeddings, reader, config, wanted)
-        return Asked(task_of(inputs, self.input_key, options, parts), parts, limit_of(config, options))
+        backend = LangChainBackend(self.llm, retriever, context_options, self.embeddings, reader, config, wanted)
+        return Asked(task_of(inputs, self.input_key, options, backend), backend, limit_of(config, options))
 
     def _inputs(self, given: Any) -> dict[str, Any]:
         """What the chain was given, checked."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -12,17 +12,17 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.utils import AddableDict
 
 from oprag.errors import OptionError, QueryError
-from oprag.langchain.backend import AsyncLangChainBackend, LangChainBackend, Parts
+from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.documents import documents_of
 from oprag.langchain.messages import history_of
 from oprag.langchain.model_window import window_of
 from oprag.masking import listed
 from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
-from oprag.methods.drive import Shown, adrive, aprepare, drive, prepare
+from oprag.methods.driver import Shown, drive, prepare
 from oprag.methods.options import MethodOptions
 from oprag.methods.task import Task
-from oprag.side_by_side import Limit
+from oprag.steps import Limit, Steps
 
 __all__ = ["Asked", "ChainOutput", "check_inputs", "limit_of", "merged", "question_in", "shared_limit", "task_of"]
 
@@ -103,7 +103,7 @@ def merged(pieces: Iterable[Any]) -> Any:
     return whole
 
 
-def task_of(inputs: Mapping[str, Any], key: str, options: MethodOptions, parts: Parts) -> Task:
+def task_of(inputs: Mapping[str, Any], key: str, options: MethodOptions, backend: LangChainBackend) -> Task:
     """The question and what belongs to it.
 
     Raises:
@@ -113,12 +113,12 @@ def task_of(inputs: Mapping[str, Any], key: str, options: MethodOptions, parts: 
     return Task(
         inputs[key],
         options,
-        parts.context_options,
+        backend.context_options,
         choices=choices,
         chat_history=history_of(inputs.get("chat_history")),
         inputs={name: value for name, value in inputs.items() if name != key},
         question_key=key,
-        window=window_of(parts.llm, parts.config),
+        window=window_of(backend.llm, backend.config),
     )
 
 
@@ -128,35 +128,22 @@ class Asked:
 
     Attributes:
         task: The question and how to answer it.
-        parts: What answering takes.
+        backend: What answering takes.
         limit: How many calls may be made at the same time.
     """
 
     task: Task
-    parts: Parts
+    backend: LangChainBackend
     limit: Limit
 
-    def shown(self, *, streaming: bool) -> Iterator[Shown]:
-        """Contexts, pieces and the answer, from threads."""
-        backend = LangChainBackend(**vars(self.parts))
-        return drive(answering(self.task), backend, self.limit, streaming=streaming, stop_early=self._stop_early)
+    def driven(self, *, streaming: bool) -> Steps[Answer]:
+        """Answer it; emits contexts, pieces and the answer."""
+        stop_early = self.task.options.on_error == "raise"
+        return drive(answering(self.task), self.backend, self.limit, streaming=streaming, stop_early=stop_early)
 
-    def ashown(self, *, streaming: bool) -> AsyncIterator[Shown]:
-        """Contexts, pieces and the answer, from tasks."""
-        backend = AsyncLangChainBackend(**vars(self.parts))
-        return adrive(answering(self.task), backend, self.limit, streaming=streaming, stop_early=self._stop_early)
-
-    def prepare(self) -> None:
+    def prepared(self) -> Steps[None]:
         """Find the context before the clock of a method runs."""
-        prepare(self.task, LangChainBackend(**vars(self.parts)))
-
-    async def aprepare(self) -> None:
-        """As `prepare`, async."""
-        await aprepare(self.task, AsyncLangChainBackend(**vars(self.parts)))
-
-    @property
-    def _stop_early(self) -> bool:
-        return self.task.options.on_error == "raise"
+        return prepare(self.task, self.backend)
 
 
 class ChainOutput:

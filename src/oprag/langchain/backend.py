@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,18 +15,17 @@ from oprag.context import Context
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import completion_of, finish_reason_of, prompt_value, usage_of
 from oprag.langchain.retriever import OrderPreservingRetriever
+from oprag.methods.driver import Vectors, read_stream
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.sources import SourceReader, read_with
 from oprag.options import ContextOptions
-from oprag.steps import Steps, run_async, run_sync
+from oprag.steps import Step, Steps, run_sync
 
-__all__ = ["AsyncLangChainBackend", "LangChainBackend", "Parts", "complete"]
-
-Vectors = tuple[Sequence[Any], Sequence[Any]]
+__all__ = ["LangChainBackend", "complete"]
 
 
 @dataclass
-class Parts:
+class LangChainBackend:
     """What answering one question takes, and the run that its calls belong to.
 
     Attributes:
@@ -39,8 +36,8 @@ class Parts:
         reader: Reads whole sources, if they can be read.
         config: The config of the chain's run, which the calls belong to.
         filter: The filter of every search for this question.
-        found: Contexts by their question; what is in it is not searched for again.
-        known: Replies by their prompt; what is in it is not asked for again.
+        found: Contexts by their question, which are not searched for again.
+        known: Replies by their prompt, which are not asked for again.
     """
 
     llm: Runnable[Any, Any]
@@ -53,106 +50,69 @@ class Parts:
     found: dict[str, Context] = field(default_factory=dict)
     known: dict[Prompt, Completion] = field(default_factory=dict)
 
-    def embedding(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
-        """A vector for each question, and one for each text, sync or async."""
+    def retrieve(self, question: str) -> Steps[Context]:
+        """The context of a question."""
+        if question not in self.found:
+            given: Any = {"filter": self.filter, "context_options": self.context_options, "config": self.config}
+            self.found[question] = yield Step(
+                lambda: self.retriever.get_context(question, **given),
+                lambda: self.retriever.aget_context(question, **given),
+            )
+        return self.found[question]
+
+    def complete(self, prompt: Prompt) -> Steps[Completion]:
+        """The model's reply, or its error."""
+        if self.known and prompt in self.known:
+            return self.known[prompt]
+        return (yield from _completed(self.llm, prompt, self.config))
+
+    def stream(self, prompt: Prompt) -> Steps[Completion]:
+        """The model's reply, or its error; emits its pieces."""
+        collected = _Collected()
+        try:
+            given, config = prompt_value(prompt), _named(self.config, prompt)
+
+            async def opened() -> Any:
+                return self.llm.astream(given, config)
+
+            yield from read_stream(Step(lambda: self.llm.stream(given, config), opened), collected.add)
+            return collected.completion()
+        except Exception as error:  # noqa: BLE001
+            return collected.completion(error)
+
+    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
+        """A vector for each question, and one for each text."""
         from oprag.embedding.vectors import embedded_together
 
         embedder, cache = as_embedder(self.embeddings), self.retriever.vector_cache
         usable = cache.path is None or getattr(embedder, "lasting", True)
         return embedded_together(embedder, cache if usable else None, questions, texts)
 
-
-class LangChainBackend(Parts):
-    """The calls, in threads."""
-
-    def retrieve(self, question: str) -> Context:
-        """The context of a question."""
-        if question not in self.found:
-            self.found[question] = self.retriever.get_context(
-                question, filter=self.filter, context_options=self.context_options, config=self.config
-            )
-        return self.found[question]
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """The model's reply, or its error."""
-        if self.known and prompt in self.known:
-            return self.known[prompt]
-        return complete(self.llm, prompt, self.config)
-
-    def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
-        """The pieces of the model's reply, and then all of it."""
-        collected = _Collected()
-        try:
-            with _closed(self.llm.stream(prompt_value(prompt), _named(self.config, prompt))) as chunks:
-                for chunk in chunks:
-                    if text := collected.add(chunk):
-                        yield text
-        except Exception as error:  # noqa: BLE001
-            yield collected.completion(error)
-        else:
-            yield _read(collected)
-
-    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
-        """A vector for each question, and one for each text."""
-        return run_sync(self.embedding(questions, texts))
-
-    def read(self, source: str) -> str:
+    def read(self, source: str) -> Steps[str]:
         """The whole text of a source."""
-        return read_with(self.reader, source)
-
-
-class AsyncLangChainBackend(Parts):
-    """The calls, async."""
-
-    async def retrieve(self, question: str) -> Context:
-        """The context of a question."""
-        if question not in self.found:
-            self.found[question] = await self.retriever.aget_context(
-                question, filter=self.filter, context_options=self.context_options, config=self.config
-            )
-        return self.found[question]
-
-    async def complete(self, prompt: Prompt) -> Completion:
-        """The model's reply, or its error."""
-        if self.known and prompt in self.known:
-            return self.known[prompt]
-        started = time.perf_counter()
-        try:
-            reply = await self.llm.ainvoke(prompt_value(prompt), _named(self.config, prompt))
-            return completion_of(reply, time.perf_counter() - started)
-        except Exception as error:  # noqa: BLE001
-            return Completion(error=error, seconds=time.perf_counter() - started)
-
-    async def stream(self, prompt: Prompt) -> AsyncIterator[str | Completion]:
-        """The pieces of the model's reply, and then all of it."""
-        collected = _Collected()
-        try:
-            async with _aclosed(self.llm.astream(prompt_value(prompt), _named(self.config, prompt))) as chunks:
-                async for chunk in chunks:
-                    if text := collected.add(chunk):
-                        yield text
-        except Exception as error:  # noqa: BLE001
-            yield collected.completion(error)
-        else:
-            yield _read(collected)
-
-    async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
-        """A vector for each question, and one for each text."""
-        return await run_async(self.embedding(questions, texts))
-
-    async def read(self, source: str) -> str:
-        """The whole text of a source."""
-        return await asyncio.to_thread(read_with, self.reader, source)
+        text: str = yield Step(lambda: read_with(self.reader, source))
+        return text
 
 
 def complete(llm: Runnable[Any, Any], prompt: Prompt, config: RunnableConfig | None = None) -> Completion:
     """The reply of a model, or its error."""
+    return run_sync(_completed(llm, prompt, config or {}))
+
+
+def _completed(llm: Runnable[Any, Any], prompt: Prompt, config: RunnableConfig) -> Steps[Completion]:
+    """The reply of a model, or its error."""
     started = time.perf_counter()
     try:
-        reply = llm.invoke(prompt_value(prompt), _named(config or {}, prompt))
+        given, config = prompt_value(prompt), _named(config, prompt)
+        reply = yield Step(lambda: llm.invoke(given, config), lambda: llm.ainvoke(given, config))
         return completion_of(reply, time.perf_counter() - started)
     except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
         return Completion(error=error, seconds=time.perf_counter() - started)
+
+
+def _named(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:
+    """The config for a call: its run has the name of the step."""
+    return {**config, "run_name": prompt.step}
 
 
 class _Collected:
@@ -198,37 +158,5 @@ class _Collected:
         return Completion("".join(self._texts), usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
 
 
-def _read(collected: _Collected) -> Completion:
-    """All of a reply, or why it cannot be read."""
-    try:
-        return collected.completion()
-    except Exception as error:  # noqa: BLE001
-        return collected.completion(error)
-
-
 def _is_item(chunk: Any) -> bool:
     return isinstance(chunk, list) and len(chunk) == 1 and isinstance(chunk[0], str) and bool(chunk[0])
-
-
-@contextmanager
-def _closed(chunks: Iterator[Any]) -> Iterator[Iterator[Any]]:
-    """As `contextlib.closing`, also for iterators that cannot be closed."""
-    try:
-        yield chunks
-    finally:
-        if (close := getattr(chunks, "close", None)) is not None:
-            close()
-
-
-@asynccontextmanager
-async def _aclosed(chunks: AsyncIterator[Any]) -> AsyncIterator[AsyncIterator[Any]]:
-    try:
-        yield chunks
-    finally:
-        if (close := getattr(chunks, "aclose", None)) is not None:
-            await close()
-
-
-def _named(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:
-    """The config for a call: its run has the name of the step."""
-    return {**config, "run_name": prompt.step}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -12,7 +13,7 @@ from langchain_core.runnables.config import get_config_list
 
 from oprag.langchain.answering_chain import AnsweringChain
 from oprag.langchain.asking import shared_limit
-from oprag.side_by_side import Limit, aside_by_side
+from oprag.steps import Limit, Parallel, Step, Steps
 
 __all__ = ["Batching"]
 
@@ -49,26 +50,28 @@ class Batching(AnsweringChain):
         """Answer several questions, async."""
         configs = get_config_list(config, len(inputs))
 
-        async def answer(number: int) -> Any:
+        def answer(number: int) -> Steps[Any]:
+            given = inputs[number], configs[number]
             try:
-                return await self.ainvoke(inputs[number], configs[number], **kwargs)
+                return (yield Step(lambda: self.invoke(*given, **kwargs), lambda: self.ainvoke(*given, **kwargs)))
             except Exception as error:
                 if return_exceptions:
                     return error
                 raise
 
         with self._one_limit(config):
-            return await aside_by_side(answer, range(len(inputs)), Limit(_size(config) or len(inputs) or 1))
+            bodies = [partial(answer, number) for number in range(len(inputs))]
+            return await Parallel(bodies, Limit(_size(config) or len(inputs) or 1)).arun()
 
     async def abatch_as_completed(
         self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
     ) -> AsyncIterator[tuple[int, Any]]:
         """As `batch_as_completed`, async; who stops reading cancels the questions that are left."""
         configs = get_config_list(config, len(inputs))
-        questions = Limit(_size(config) or len(inputs) or 1)
+        questions = asyncio.Semaphore(_size(config) or len(inputs) or 1)
 
         async def answer(number: int) -> tuple[int, Any]:
-            async with questions.aheld():
+            async with questions:
                 try:
                     return number, await self.ainvoke(inputs[number], configs[number], **kwargs)
                 except Exception as error:

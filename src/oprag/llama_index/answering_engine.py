@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from llama_index.core import Settings
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -21,7 +21,7 @@ from oprag.embedding.fields import common_cache
 from oprag.errors import OptionError
 from oprag.fields import ContextFields, given_options
 from oprag.llama_index.around import refuse_filter
-from oprag.llama_index.backend import Parts
+from oprag.llama_index.backend import LlamaIndexBackend
 from oprag.llama_index.compression import Compression, check_compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.index_fields import IndexFields
@@ -38,11 +38,9 @@ from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
 from oprag.options import ContextOptions, check_bool
-from oprag.side_by_side import Limit
+from oprag.steps import Limit
 
 __all__ = ["AnsweringEngine"]
-
-Backend = TypeVar("Backend", bound=Parts)
 
 
 class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine):
@@ -156,13 +154,13 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
         ours = isinstance(self.retriever, OrderPreservingRetriever)
         return self.retriever.context_options if ours else self._context_options(stitch=True)  # type: ignore[attr-defined]
 
-    def _parts(self, kind: type[Backend], options: MethodOptions) -> Backend:
+    def _backend(self, options: MethodOptions) -> LlamaIndexBackend:
         """What one question takes."""
         # An OrderPreservingRetriever would hand on its nodes in order, and their ranks would be lost.
         given = self.retriever
         retriever = given.retriever if isinstance(given, OrderPreservingRetriever) else given
         context_options = options.numbered(self._assembly_now())
-        return kind(
+        return LlamaIndexBackend(
             self.llm,
             retriever,
             self.node_postprocessors,
@@ -208,7 +206,7 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
         self,
         question: str,
         options: MethodOptions,
-        parts: Parts,
+        backend: LlamaIndexBackend,
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
     ) -> Task:
@@ -218,8 +216,8 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
             QueryError: The question is empty, or what belongs to it is not what it should be.
         """
         history = history_of(chat_history)
-        window = window_of(self.llm, parts.context_options.count_tokens)
-        return Task(question, options, parts.context_options, choices, history, window=window)  # type: ignore[arg-type]
+        window = window_of(self.llm, backend.context_options.count_tokens)
+        return Task(question, options, backend.context_options, choices, history, window=window)  # type: ignore[arg-type]
 
     def _responding(self, more: Sequence[NodeWithScore] = ()) -> Responding:
         """What makes the response, with the nodes as the retriever or the engine is asked to give them."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,22 +21,21 @@ from oprag.embedding.cache import VectorCache
 from oprag.llama_index.compression import Compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import part, sent, usage_of
+from oprag.methods.driver import Vectors, read_stream
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.methods.sources import SourceReader, read_with
 from oprag.options import ContextOptions
-from oprag.steps import Step, Steps, run_async, run_sync
+from oprag.steps import Step, Steps, run_sync
 
-__all__ = ["AsyncLlamaIndexBackend", "LlamaIndexBackend", "Parts", "complete"]
+__all__ = ["LlamaIndexBackend", "complete"]
 
 # Each provider's word for it.
 _REASONS = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stopReason")
 
-Vectors = tuple[Sequence[Any], Sequence[Any]]
-
 
 @dataclass
-class Parts:
+class LlamaIndexBackend:
     """What answering one question takes.
 
     Attributes:
@@ -66,8 +64,14 @@ class Parts:
     found: dict[str, Context] = field(default_factory=dict)
     known: dict[Prompt, Completion] = field(default_factory=dict)
 
-    def finding(self, query: QueryBundle) -> Steps[Context]:
-        """The context of a query, sync or async."""
+    def retrieve(self, question: str) -> Steps[Context]:
+        """The context of a question."""
+        if question not in self.found:
+            self.found[question] = yield from self.find(QueryBundle(question))
+        return self.found[question]
+
+    def find(self, query: QueryBundle) -> Steps[Context]:
+        """The context of a query."""
         asked = yield from self.compression.prepared(query, self.retriever, self.context_options)
         nodes = yield Step(lambda: self.retriever.retrieve(asked), lambda: self.retriever.aretrieve(asked))
         warn_about_few(nodes, self.context_options.k)
@@ -75,129 +79,78 @@ class Parts:
             nodes = yield _processed(postprocessor, nodes, asked)
         return (yield from self.compression.context(nodes, asked, self.context_options))
 
-    def embedding(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
-        """A vector for each question, and one for each text, sync or async."""
+    def complete(self, prompt: Prompt) -> Steps[Completion]:
+        """The model's reply, or its error."""
+        if self.known and prompt in self.known:
+            return self.known[prompt]
+        return (yield from _completed(self.llm, prompt, self.prompts))
+
+    def stream(self, prompt: Prompt) -> Steps[Completion]:
+        """The model's reply, or its error; emits its pieces, the first of them empty."""
+        llm = self.llm
+        # Half an object, or half of what is parsed, cannot be shown.
+        if isinstance(llm, StructuredLLM) or llm.output_parser is not None:
+            return (yield from self.complete(prompt))
+        collected = _Collected()
+        try:
+            given = _sent(llm, prompt, self.prompts)
+            if isinstance(given, str):
+                opened = Step(
+                    lambda: llm.stream_complete(given, formatted=True),
+                    lambda: llm.astream_complete(given, formatted=True),
+                )
+            else:
+                opened = Step(lambda: llm.stream_chat(given), lambda: llm.astream_chat(given))
+            yield from read_stream(opened, collected.add)
+            return collected.completion()
+        except Exception as error:  # noqa: BLE001
+            return collected.completion(error)
+
+    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
+        """A vector for each question, and one for each text."""
         from oprag.embedding.vectors import embedded_together
 
         embedder, cache = as_embedder(self.embed_model), self.cache
         usable = cache.path is None or getattr(embedder, "lasting", True)
         return embedded_together(embedder, cache if usable else None, questions, texts)
 
-    def sent(self, prompt: Prompt) -> list[ChatMessage] | str:
-        """What the model reads."""
-        return sent(self.llm, prompt, getattr(self.prompts, prompt.step, None))
-
-    @property
-    def streams(self) -> bool:
-        """Whether the model's replies can be shown in pieces; half an object, or half of what is parsed, cannot."""
-        return not isinstance(self.llm, StructuredLLM) and self.llm.output_parser is None
-
-
-class LlamaIndexBackend(Parts):
-    """The calls, in threads."""
-
-    def find(self, query: QueryBundle) -> Context:
-        """The context of a query."""
-        return run_sync(self.finding(query))
-
-    def retrieve(self, question: str) -> Context:
-        """The context of a question."""
-        if question not in self.found:
-            self.found[question] = self.find(QueryBundle(question))
-        return self.found[question]
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """The model's reply, or its error."""
-        if self.known and prompt in self.known:
-            return self.known[prompt]
-        return complete(self.llm, prompt, self.prompts)
-
-    def stream(self, prompt: Prompt) -> Iterator[str | Completion]:
-        """The pieces of the model's reply, and then all of it."""
-        if not self.streams:
-            yield self.complete(prompt)
-            return
-        collected = _Collected()
-        try:
-            given = self.sent(prompt)
-            responses: Iterator[Any] = (
-                self.llm.stream_complete(given, formatted=True)
-                if isinstance(given, str)
-                else self.llm.stream_chat(given)
-            )
-            yield ""
-            for response in responses:
-                if text := collected.add(response):
-                    yield text
-        except Exception as error:  # noqa: BLE001
-            yield collected.completion(error)
-        else:
-            yield collected.completion()
-
-    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
-        """A vector for each question, and one for each text."""
-        return run_sync(self.embedding(questions, texts))
-
-    def read(self, source: str) -> str:
+    def read(self, source: str) -> Steps[str]:
         """The whole text of a source."""
-        return read_with(self.reader, source)
+        text: str = yield Step(lambda: read_with(self.reader, source))
+        return text
 
 
-class AsyncLlamaIndexBackend(Parts):
-    """The calls, async."""
+def complete(llm: LLM, prompt: Prompt, prompts: Prompts = OUR_PROMPTS) -> Completion:
+    """The reply of a model, or its error."""
+    return run_sync(_completed(llm, prompt, prompts))
 
-    async def find(self, query: QueryBundle) -> Context:
-        """The context of a query."""
-        return await run_async(self.finding(query))
 
-    async def retrieve(self, question: str) -> Context:
-        """The context of a question."""
-        if question not in self.found:
-            self.found[question] = await self.find(QueryBundle(question))
-        return self.found[question]
-
-    async def complete(self, prompt: Prompt) -> Completion:
-        """The model's reply, or its error."""
-        if self.known and prompt in self.known:
-            return self.known[prompt]
-        started = time.perf_counter()
-        try:
-            given = self.sent(prompt)
-            if isinstance(given, str):
-                return _completion(self.llm, await self.llm.acomplete(given, formatted=True), started)
-            return _completion(self.llm, await self.llm.achat(given), started)
-        except Exception as error:  # noqa: BLE001
-            return Completion(error=error, seconds=time.perf_counter() - started)
-
-    async def stream(self, prompt: Prompt) -> AsyncIterator[str | Completion]:
-        """The pieces of the model's reply, and then all of it."""
-        if not self.streams:
-            yield await self.complete(prompt)
-            return
-        collected = _Collected()
-        try:
-            given = self.sent(prompt)
-            responses: AsyncIterator[Any] = (
-                await self.llm.astream_complete(given, formatted=True)
-                if isinstance(given, str)
-                else await self.llm.astream_chat(given)
+def _completed(llm: LLM, prompt: Prompt, prompts: Prompts) -> Steps[Completion]:
+    """The reply of a model, or its error."""
+    started = time.perf_counter()
+    try:
+        given = _sent(llm, prompt, prompts)
+        if isinstance(given, str):
+            reply = yield Step(
+                lambda: llm.complete(given, formatted=True), lambda: llm.acomplete(given, formatted=True)
             )
-            yield ""
-            async for response in responses:
-                if text := collected.add(response):
-                    yield text
-        except Exception as error:  # noqa: BLE001
-            yield collected.completion(error)
         else:
-            yield collected.completion()
+            reply = yield Step(lambda: llm.chat(given), lambda: llm.achat(given))
+        text = (reply.text if hasattr(reply, "text") else reply.message.content) or ""
+        return Completion(
+            llm._parse_output(text),  # noqa: SLF001 - as `predict` does
+            reply.raw if isinstance(llm, StructuredLLM) else None,
+            usage=usage_of(reply),
+            seconds=time.perf_counter() - started,
+            finish_reason=_finish_reason(reply),
+        )
+    except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
+        return Completion(error=error, seconds=time.perf_counter() - started)
 
-    async def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Vectors:
-        """A vector for each question, and one for each text."""
-        return await run_async(self.embedding(questions, texts))
 
-    async def read(self, source: str) -> str:
-        """The whole text of a source."""
-        return await asyncio.to_thread(read_with, self.reader, source)
+def _sent(llm: LLM, prompt: Prompt, prompts: Prompts) -> list[ChatMessage] | str:
+    """What the model reads."""
+    return sent(llm, prompt, getattr(prompts, prompt.step, None))
 
 
 class _Collected:
@@ -223,30 +176,6 @@ class _Collected:
         if error is not None:
             return Completion(error=error, seconds=seconds, usage=self._usage)
         return Completion("".join(self._texts), usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
-
-
-def complete(llm: LLM, prompt: Prompt, prompts: Prompts = OUR_PROMPTS) -> Completion:
-    """The reply of a model, or its error."""
-    started = time.perf_counter()
-    try:
-        given = sent(llm, prompt, getattr(prompts, prompt.step, None))
-        if isinstance(given, str):
-            return _completion(llm, llm.complete(given, formatted=True), started)
-        return _completion(llm, llm.chat(given), started)
-    except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
-        return Completion(error=error, seconds=time.perf_counter() - started)
-
-
-def _completion(llm: LLM, response: Any, started: float) -> Completion:
-    """A whole reply."""
-    text = (response.text if hasattr(response, "text") else response.message.content) or ""
-    return Completion(
-        llm._parse_output(text),  # noqa: SLF001 - as `predict` does
-        response.raw if isinstance(llm, StructuredLLM) else None,
-        usage=usage_of(response),
-        seconds=time.perf_counter() - started,
-        finish_reason=_finish_reason(response),
-    )
 
 
 def _processed(postprocessor: BaseNodePostprocessor, nodes: list[NodeWithScore], query: QueryBundle) -> Step:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from llama_index_instrumentation import get_dispatcher
 
 from oprag.context import Context
 from oprag.llama_index.answering_engine import AnsweringEngine
-from oprag.llama_index.backend import AsyncLlamaIndexBackend, LlamaIndexBackend
 from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
 from oprag.methods.comparison import Comparison, check_methods
-from oprag.methods.drive import Shown, adrive, aprepare, drive, prepare
+from oprag.methods.driver import drive, prepare
 from oprag.methods.model_calls import Completion, Prompt
+from oprag.methods.options import MethodOptions
+from oprag.steps import Steps, run_async, run_sync
 
 __all__ = ["FullAnswers"]
 
@@ -37,19 +38,16 @@ class FullAnswers(AnsweringEngine):
             QueryError: The question is empty or no string.
             ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
-        backend = self._parts(LlamaIndexBackend, self._options)
-        task = self._task(question, self._options, backend, choices, chat_history)
+        steps = self._answered(question, choices, chat_history)
         with self.callback_manager.as_trace("query"):
-            return _answer_in(drive(answering(task), backend, self._limit(), stop_early=self._stop_early))
+            return run_sync(steps)
 
     @dispatcher.span
     async def aanswer(self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()) -> Answer:
         """As `answer`, async."""
-        backend = self._parts(AsyncLlamaIndexBackend, self._options)
-        task = self._task(question, self._options, backend, choices, chat_history)
+        steps = self._answered(question, choices, chat_history)
         with self.callback_manager.as_trace("query"):
-            shown = adrive(answering(task), backend, self._limit(), stop_early=self._stop_early)
-            return _answer_in([one async for one in shown])
+            return await run_async(steps)
 
     @dispatcher.span
     def compare(
@@ -77,20 +75,9 @@ class FullAnswers(AnsweringEngine):
             OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
             ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
-        check_methods(methods)
-        tried = [self._changed(self._reader, method=method) for method in methods]
-        answers: list[Answer] = []
-        found: dict[str, Context] = {}
-        known: dict[Prompt, Completion] = {}
+        tried = self._tried(methods)
         with self.callback_manager.as_trace("query"):
-            for options in tried:
-                backend = self._parts(LlamaIndexBackend, options)
-                backend.found, backend.known = found, known
-                task = self._task(question, options, backend, choices, chat_history)
-                # One retrieval for all, and before the clock runs.
-                prepare(task, backend)
-                answers.append(_answer_in(drive(answering(task), backend, self._limit(), stop_early=self._stop_early)))
-        return Comparison(question, tuple(answers))
+            return run_sync(self._compared(question, tried, choices, chat_history))
 
     @dispatcher.span
     async def acompare(
@@ -102,22 +89,31 @@ class FullAnswers(AnsweringEngine):
         chat_history: Sequence[Any] = (),
     ) -> Comparison:
         """As `compare`, async."""
+        tried = self._tried(methods)
+        with self.callback_manager.as_trace("query"):
+            return await run_async(self._compared(question, tried, choices, chat_history))
+
+    def _answered(self, question: str, choices: Sequence[str], chat_history: Sequence[Any]) -> Steps[Answer]:
+        backend = self._backend(self._options)
+        task = self._task(question, self._options, backend, choices, chat_history)
+        return drive(answering(task), backend, self._limit(), stop_early=self._stop_early)
+
+    def _tried(self, methods: Sequence[str]) -> list[MethodOptions]:
+        """The options of each method, checked."""
         check_methods(methods)
-        tried = [self._changed(self._reader, method=method) for method in methods]
+        return [self._changed(self._reader, method=method) for method in methods]
+
+    def _compared(
+        self, question: str, tried: list[MethodOptions], choices: Sequence[str], chat_history: Sequence[Any]
+    ) -> Steps[Comparison]:
         answers: list[Answer] = []
         found: dict[str, Context] = {}
         known: dict[Prompt, Completion] = {}
-        with self.callback_manager.as_trace("query"):
-            for options in tried:
-                backend = self._parts(AsyncLlamaIndexBackend, options)
-                backend.found, backend.known = found, known
-                task = self._task(question, options, backend, choices, chat_history)
-                await aprepare(task, backend)
-                shown = adrive(answering(task), backend, self._limit(), stop_early=self._stop_early)
-                answers.append(_answer_in([one async for one in shown]))
+        for options in tried:
+            backend = self._backend(options)
+            backend.found, backend.known = found, known
+            task = self._task(question, options, backend, choices, chat_history)
+            # One retrieval for all, and before the clock runs.
+            yield from prepare(task, backend)
+            answers.append((yield from drive(answering(task), backend, self._limit(), stop_early=self._stop_early)))
         return Comparison(question, tuple(answers))
-
-
-def _answer_in(shown: Iterable[Shown]) -> Answer:
-    (answer,) = (one for one in shown if isinstance(one, Answer))
-    return answer

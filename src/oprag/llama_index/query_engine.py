@@ -15,14 +15,15 @@ from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict
 
 from oprag.context import Context, build_context
-from oprag.llama_index.backend import AsyncLlamaIndexBackend, LlamaIndexBackend, Parts
+from oprag.llama_index.backend import LlamaIndexBackend
 from oprag.llama_index.full_answers import FullAnswers
 from oprag.llama_index.nodes import chunks_of
 from oprag.methods.answering import answering
-from oprag.methods.drive import adrive, drive
+from oprag.methods.driver import drive
 from oprag.methods.effects import Retrieve
 from oprag.methods.task import Task
 from oprag.options import NO_LIMITS
+from oprag.steps import Step, Steps, iterate_async, iterate_sync, run_async, run_sync
 
 __all__ = ["OrderPreservingQueryEngine"]
 
@@ -59,35 +60,27 @@ class OrderPreservingQueryEngine(FullAnswers):
 
     @dispatcher.span
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        with self.callback_manager.event(CBEventType.QUERY, {EventPayload.QUERY_STR: query_bundle.query_str}) as event:
-            backend = self._parts(LlamaIndexBackend, self._options)
-            task = self._task(query_bundle.query_str, self._options, backend)
-            response = self._respond(query_bundle, task, backend.find(query_bundle), backend)
-            event.on_end({EventPayload.RESPONSE: response})
-        return response
+        return run_sync(self._responded(query_bundle))
 
     @dispatcher.span
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        with self.callback_manager.event(CBEventType.QUERY, {EventPayload.QUERY_STR: query_bundle.query_str}) as event:
-            backend = self._parts(AsyncLlamaIndexBackend, self._options)
-            task = self._task(query_bundle.query_str, self._options, backend)
-            response = await self._arespond(query_bundle, task, await backend.find(query_bundle), backend)
-            event.on_end({EventPayload.RESPONSE: response})
-        return response
+        return await run_async(self._responded(query_bundle))
 
     @dispatcher.span
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """The nodes for a query, in the order of the context."""
         query_bundle = _bundle(query_bundle)
-        backend = self._parts(LlamaIndexBackend, self._options)
-        return self._responding().nodes_of(self._fitted(query_bundle, backend, backend.find(query_bundle)))
+        backend = self._backend(self._options)
+        return self._responding().nodes_of(self._fitted(query_bundle, backend, run_sync(backend.find(query_bundle))))
 
     @dispatcher.span
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """As `retrieve`, async."""
         query_bundle = _bundle(query_bundle)
-        backend = self._parts(AsyncLlamaIndexBackend, self._options)
-        return self._responding().nodes_of(self._fitted(query_bundle, backend, await backend.find(query_bundle)))
+        backend = self._backend(self._options)
+        return self._responding().nodes_of(
+            self._fitted(query_bundle, backend, await run_async(backend.find(query_bundle)))
+        )
 
     @dispatcher.span
     def synthesize(
@@ -104,9 +97,10 @@ class OrderPreservingQueryEngine(FullAnswers):
             additional_source_nodes: Further nodes for the response's `source_nodes`.
         """
         query_bundle = _bundle(query_bundle)
-        backend = self._parts(LlamaIndexBackend, self._options)
+        backend = self._backend(self._options)
         task = self._task(query_bundle.query_str, self._options, backend)
-        return self._respond(query_bundle, task, _as_given(nodes, backend), backend, additional_source_nodes or ())
+        context = _as_given(nodes, backend)
+        return run_sync(self._synthesized(query_bundle, task, context, backend, additional_source_nodes or ()))
 
     @dispatcher.span
     async def asynthesize(
@@ -117,64 +111,58 @@ class OrderPreservingQueryEngine(FullAnswers):
     ) -> RESPONSE_TYPE:
         """As `synthesize`, async."""
         query_bundle = _bundle(query_bundle)
-        backend = self._parts(AsyncLlamaIndexBackend, self._options)
+        backend = self._backend(self._options)
         task = self._task(query_bundle.query_str, self._options, backend)
         context = _as_given(nodes, backend)
-        return await self._arespond(query_bundle, task, context, backend, additional_source_nodes or ())
+        return await run_async(self._synthesized(query_bundle, task, context, backend, additional_source_nodes or ()))
 
-    def _fitted(self, query: QueryBundle, backend: Parts, context: Context) -> list[Context]:
+    def _responded(self, query: QueryBundle) -> Steps[RESPONSE_TYPE]:
+        """The response to a query, with the events of a query engine."""
+        with self.callback_manager.event(CBEventType.QUERY, {EventPayload.QUERY_STR: query.query_str}) as event:
+            backend = self._backend(self._options)
+            task = self._task(query.query_str, self._options, backend)
+            context = yield from backend.find(query)
+            response = yield from self._synthesized(query, task, context, backend)
+            event.on_end({EventPayload.RESPONSE: response})
+        return response
+
+    def _fitted(self, query: QueryBundle, backend: LlamaIndexBackend, context: Context) -> list[Context]:
         """The context as the method will ask for it: no longer than the model's window allows."""
         requests = answering(self._task(query.query_str, self._options, backend))
         with closing(requests):
             request = next(requests)
         return request.fitted([context]) if isinstance(request, Retrieve) else [context]
 
-    def _respond(
+    def _synthesized(
         self,
         query: QueryBundle,
         task: Task,
         context: Context,
         backend: LlamaIndexBackend,
         more: Sequence[NodeWithScore] = (),
-    ) -> RESPONSE_TYPE:
-        """The part of a query behind its retrieval, with the events of a response synthesizer."""
+    ) -> Steps[RESPONSE_TYPE]:
+        """The part of a query after its retrieval, with the events of a response synthesizer."""
         dispatcher.event(SynthesizeStartEvent(query=query))
         with self.callback_manager.event(CBEventType.SYNTHESIZE, {EventPayload.QUERY_STR: query.query_str}) as event:
             backend.found[query.query_str] = context
-            shown = drive(
+            steps = drive(
                 answering(task), backend, self._limit(), streaming=self.streaming, stop_early=self._stop_early
             )
             responding = self._responding(more)
-            response = responding.streamed(shown) if self.streaming else responding.whole(shown)
-            event.on_end({EventPayload.RESPONSE: response})
-        dispatcher.event(SynthesizeEndEvent(query=query, response=response))
-        return response
-
-    async def _arespond(
-        self,
-        query: QueryBundle,
-        task: Task,
-        context: Context,
-        backend: AsyncLlamaIndexBackend,
-        more: Sequence[NodeWithScore] = (),
-    ) -> RESPONSE_TYPE:
-        dispatcher.event(SynthesizeStartEvent(query=query))
-        with self.callback_manager.event(CBEventType.SYNTHESIZE, {EventPayload.QUERY_STR: query.query_str}) as event:
-            backend.found[query.query_str] = context
-            shown = adrive(
-                answering(task), backend, self._limit(), streaming=self.streaming, stop_early=self._stop_early
-            )
-            responding = self._responding(more)
+            response: RESPONSE_TYPE
             if self.streaming:
-                response: RESPONSE_TYPE = await responding.astreamed(shown)
+                response = yield Step(
+                    lambda: responding.streamed(iterate_sync(steps)),
+                    lambda: responding.astreamed(iterate_async(steps)),
+                )
             else:
-                response = responding.whole([one async for one in shown])
+                response = responding.whole((yield from steps))
             event.on_end({EventPayload.RESPONSE: response})
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
 
 
-def _as_given(nodes: list[NodeWithScore], backend: Parts) -> Context:
+def _as_given(nodes: list[NodeWithScore], backend: LlamaIndexBackend) -> Context:
     """The context of nodes that were chosen and put in order before: nothing is cut, and no order applied twice.
 
     In source order each source keeps its place among the others; what is in any other order stays as it is.

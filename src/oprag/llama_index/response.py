@@ -19,7 +19,7 @@ from oprag.context import Context
 from oprag.context_report import METADATA_KEY
 from oprag.llama_index.nodes import nodes_of
 from oprag.methods.answer import Answer
-from oprag.methods.drive import Shown
+from oprag.methods.driver import Shown
 
 __all__ = ["Responding"]
 
@@ -46,9 +46,8 @@ class Responding:
                 nodes.setdefault(scored.node.node_id, scored)
         return [*nodes.values(), *self._more]
 
-    def whole(self, shown: Iterable[Shown]) -> RESPONSE_TYPE:
+    def whole(self, answer: Answer) -> RESPONSE_TYPE:
         """A response that is complete."""
-        (answer,) = (one for one in shown if isinstance(one, Answer))
         nodes = self.nodes_of(answer.contexts)
         metadata = _metadata(nodes) | _about(answer)
         if isinstance(answer.parsed, BaseModel):
