@@ -8,7 +8,7 @@ from oprag.embedding.cosine import cosine
 from oprag.methods.answer import PassageAnswer, Result, nothing_found
 from oprag.methods.effects import Body, Embed, Generate, Retrieve
 from oprag.methods.passages import split_passages
-from oprag.methods.replies import rated, text_of
+from oprag.methods.replies import rated_answer, text_of
 from oprag.methods.task import Task
 
 __all__ = ["map_rerank"]
@@ -36,7 +36,7 @@ def map_rerank(task: Task) -> Body:
     )
     answers: list[PassageAnswer] = []
     for passage, reply in zip(passages, replies, strict=True):
-        text, confidence = rated(text_of(reply, "map_rerank"))
+        text, confidence = rated_answer(text_of(reply, "map_rerank"))
         answers.append(PassageAnswer(text, passage, confidence=confidence))
     running = [number for number, answer in enumerate(answers) if answer.text]
     notes: tuple[str, ...] = ()

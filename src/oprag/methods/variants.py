@@ -11,7 +11,7 @@ from oprag.context import Context
 from oprag.methods.answer import PassageAnswer, Result, nothing_found, renumbered
 from oprag.methods.effects import Effect, Generate, Together
 from oprag.methods.registry import find_method
-from oprag.methods.replies import questions_of, text_of
+from oprag.methods.replies import questions_in, text_of
 from oprag.methods.task import Task
 
 __all__ = ["Answered", "answered_variants", "no_answer", "questions_and_answers"]
@@ -46,7 +46,7 @@ def answered_variants(task: Task) -> Generator[Effect, Any, Answered]:
     if not context.text.strip():
         return Answered((context,), (), (), ())
     (reply,) = yield Generate((task.prompt("variants", context=context.text, count=count),))
-    questions = questions_of(text_of(reply, task.options.method), count)
+    questions = questions_in(text_of(reply, task.options.method), count)
     notes: tuple[str, ...] = ()
     if not questions:
         questions, notes = (task.question,), ("the model gave no other questions, so the question itself was asked",)

@@ -63,6 +63,7 @@ REFUSALS = [
     "unanswerable from the given text",
     "Unanswerable because he never says so",
     "Unanswerable [1]",
+    "[1] Unanswerable.",
     "Unanswerable [1, 2]. The text does not tell.",
     "The question is unanswerable.",
     "This question is **unanswerable** from the given passages.",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from oprag import OptionError
 from oprag.methods import Completion
-from oprag.methods.replies import is_refusal, may_be_refusal, questions_of, rated, text_of
+from oprag.methods.replies import is_refusal, may_be_refusal, questions_in, rated_answer, text_of
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ from oprag.methods.replies import is_refusal, may_be_refusal, questions_of, rate
     ],
 )
 def test_confidences(said, confidence):
-    read = rated(f"It sank.\nConfidence: {said}")
+    read = rated_answer(f"It sank.\nConfidence: {said}")
     assert read.text == "It sank."
     assert read.confidence == pytest.approx(confidence, abs=1e-9)
 
@@ -81,10 +81,11 @@ def test_confidences(said, confidence):
         "Paris [Confidence: 85]",
         "Paris, confidence: 85",
         "Paris — confidence = 8.5/10",
+        "Paris (confidence: 85, 0-100)",
     ],
 )
 def test_where_models_put_the_confidence(reply):
-    read = rated(reply)
+    read = rated_answer(reply)
     assert (read.text.rstrip("."), read.confidence) == ("Paris", 85)
 
 
@@ -101,11 +102,11 @@ def test_where_models_put_the_confidence(reply):
     ],
 )
 def test_an_answer_without_a_confidence_stays_whole(reply):
-    assert rated(reply) == (reply, None)
+    assert rated_answer(reply) == (reply, None)
 
 
 def test_the_last_line_counts():
-    assert rated("Confidence: 10 was his motto.\nParis\nConfidence: 85") == (
+    assert rated_answer("Confidence: 10 was his motto.\nParis\nConfidence: 85") == (
         "Confidence: 10 was his motto.\nParis",
         85,
     )
@@ -113,7 +114,7 @@ def test_the_last_line_counts():
 
 @pytest.mark.parametrize("reply", ["", " \n", "Confidence: 85", "**Confidence:** 85/100\n", "Answer:\nConfidence: 85"])
 def test_a_confidence_or_nothing_is_no_answer(reply):
-    assert rated(reply).text == ""
+    assert rated_answer(reply).text == ""
 
 
 @pytest.mark.parametrize(
@@ -138,8 +139,8 @@ def test_a_confidence_or_nothing_is_no_answer(reply):
 )
 def test_a_model_that_runs_wild_takes_no_time(reply):
     started = time.process_time()
-    rated(reply)
-    questions_of(reply, 4)
+    rated_answer(reply)
+    questions_in(reply, 4)
     is_refusal(reply)
     may_be_refusal(reply)
     # Milliseconds; a pattern that is quadratic takes minutes.
@@ -148,23 +149,23 @@ def test_a_model_that_runs_wild_takes_no_time(reply):
 
 @pytest.mark.parametrize("digits", [400, 5_000])
 def test_a_scale_beyond_measure_is_no_error(digits):
-    read = rated(f"It sank.\nConfidence: 5/{'9' * digits}")
+    read = rated_answer(f"It sank.\nConfidence: 5/{'9' * digits}")
     assert read.text == "It sank."
     assert read.confidence is None or read.confidence < 1
 
 
 @given(st.text(), st.integers(0, 100))
 def test_whatever_is_answered_the_confidence_behind_it_is_read(text, confidence):
-    assert rated(f"{text}\nConfidence: {confidence}").confidence == confidence
+    assert rated_answer(f"{text}\nConfidence: {confidence}").confidence == confidence
 
 
 @given(st.text())
 @example("Confidence: 5/" + "9" * 5_000)
 def test_no_reply_is_too_strange(reply):
-    text, confidence = rated(reply)
+    text, confidence = rated_answer(reply)
     assert text in reply
     assert confidence is None or 0 <= confidence <= 100
-    assert all(question.strip() for question in questions_of(reply, 3))
+    assert all(question.strip() for question in questions_in(reply, 3))
 
 
 @pytest.mark.parametrize(
@@ -198,17 +199,17 @@ def test_no_reply_is_too_strange(reply):
     ],
 )
 def test_one_question(line, question):
-    assert questions_of(line, 4) == (question,)
+    assert questions_in(line, 4) == (question,)
 
 
 def test_questions_stand_a_line_each_without_repetitions():
     reply = "Here are four:\n\n1. Who?\n2. What?\n\n3. WHO?\n4. Where?\n\nI hope that this helps."
-    assert questions_of(reply, 4) == ("Who?", "What?", "Where?")
-    assert questions_of(reply, 2) == ("Who?", "What?")
+    assert questions_in(reply, 4) == ("Who?", "What?", "Where?")
+    assert questions_in(reply, 2) == ("Who?", "What?")
 
 
 def test_without_question_marks_every_line_counts():
-    assert questions_of("Some questions:\nName the ship\nName the captain.", 4) == (
+    assert questions_in("Some questions:\nName the ship\nName the captain.", 4) == (
         "Name the ship",
         "Name the captain.",
     )
@@ -216,7 +217,7 @@ def test_without_question_marks_every_line_counts():
 
 @pytest.mark.parametrize("reply", ["", "\n \n", "---\n***", "Here are some:", "x" * 1_001 + "?", "?\n!?\n…"])
 def test_no_questions(reply):
-    assert questions_of(reply, 4) == ()
+    assert questions_in(reply, 4) == ()
 
 
 def test_objects_cannot_be_read():
@@ -243,7 +244,7 @@ def test_objects_cannot_be_read():
     ],
 )
 def test_other_ways_to_say_it(reply, answer, confidence):
-    assert rated(reply) == (answer, confidence)
+    assert rated_answer(reply) == (answer, confidence)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +257,7 @@ def test_other_ways_to_say_it(reply, answer, confidence):
     ],
 )
 def test_other_ways_to_list_questions(reply):
-    first, second = questions_of(reply, 4)
+    first, second = questions_in(reply, 4)
     assert first.startswith("What is A?")
     assert second == "What is B?"
 
