@@ -1,0 +1,341 @@
+"""What users of the frameworks' own classes write by habit: every constructor says what to write instead."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableLambda
+from llama_index.core import VectorStoreIndex
+from llama_index.core.llms import MockLLM
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.vector_stores import SimpleVectorStore
+from pydantic import ValidationError
+
+from oprag import DocumentIndex, OptionError, langchain, llama_index
+from tests.adapters.langchain.conftest import parts, store_of
+from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbered
+from tests.helpers import WordEmbedder, word_offsets
+
+STORE = store_of(parts(3))
+RETRIEVER = STORE.as_retriever()
+CHAT_MODEL = FakeListChatModel(responses=["An answer."])
+EMBEDDINGS = DeterministicFakeEmbedding(size=16)
+DOCUMENT_INDEX = DocumentIndex.from_texts({"a.txt": "one two three"}, WordEmbedder(), word_offsets, size=2)
+
+LLAMA_INDEX_LLM = MockLLM()
+EMBED_MODEL = HashedWords()
+VECTOR_INDEX = VectorStoreIndex([scored.node for scored in numbered([1, 0])], embed_model=EMBED_MODEL)
+LIST_RETRIEVER = ListRetriever(numbered([1, 0]))
+VECTOR_STORE = SimpleVectorStore()
+
+REQUIRED: dict[type[Any], dict[str, Any]] = {
+    langchain.OrderPreservingRetriever: {"vectorstore": STORE},
+    langchain.OrderPreservingCompressor: {},
+    langchain.OrderPreservingChain: {"llm": CHAT_MODEL, "retriever": STORE},
+    langchain.DocumentIndexRetriever: {"index": DOCUMENT_INDEX},
+    llama_index.OrderPreservingPostprocessor: {},
+    llama_index.OrderPreservingRetriever: {"retriever": LIST_RETRIEVER},
+    llama_index.OrderPreservingQueryEngine: {"llm": LLAMA_INDEX_LLM, "retriever": LIST_RETRIEVER},
+    llama_index.StampPositions: {},
+}
+INSTEAD: dict[type[Any], dict[str, str]] = {
+    langchain.OrderPreservingRetriever: {
+        "document_separator": "use separator=",
+        "document_prompt": "use header=",
+        "return_source_documents": "a retriever always returns the documents",
+        "chain_type": "OrderPreservingChain",
+        "llm": "OrderPreservingChain",
+        "base_retriever": "use retriever=",
+        "base_compressor": "retriever=ContextualCompressionRetriever(base_compressor=..., base_retriever=...)",
+        "embedding": "use embeddings=",
+        "filter": 'search_kwargs={"filter": ...}',
+        "lambda_mult": 'search_kwargs={"lambda_mult": ...}',
+        "top_k": "use k=",
+        "max_tokens_limit": "use token_budget=",
+        "score_threshold": 'search_kwargs={"score_threshold": ...}',
+    },
+    langchain.OrderPreservingCompressor: {
+        "top_n": "use k=",
+        "base_retriever": "OrderPreservingRetriever(retriever=...)",
+        "vectorstore": "OrderPreservingRetriever(retriever=...) or (vectorstore=...)",
+        "score_threshold": "use similarity_threshold=, a cosine similarity",
+        "base_compressor": "DocumentCompressorPipeline(transformers=[base_compressor, ...])",
+    },
+    langchain.OrderPreservingChain: {
+        "document_separator": "use separator=",
+        "document_variable_name": "{context}",
+        "return_source_documents": 'documents_key="source_documents"',
+        "search_kwargs": "retriever=OrderPreservingRetriever(vectorstore=..., search_type=..., search_kwargs=...)",
+        "chain_type": "use method=, or OrderPreservingChain.from_chain_type(...)",
+        "chain_type_kwargs": "use prompts=, or OrderPreservingChain.from_chain_type(...)",
+        "combine_docs_chain": 'use llm= for its model, prompts={"answer": ...} for its prompt',
+        "prompt": 'use prompts={"answer": prompt}',
+        "combine_prompt": 'use prompts={"reduce": combine_prompt}',
+        "condense_question_prompt": 'use prompts={"condense": condense_question_prompt}',
+        "vectorstore": "use retriever=",
+        "model": "use llm=",
+        "memory": '"chat_history"',
+        "callbacks": "use chain.with_config(...)",
+        "token_max": "use collapse_tokens=",
+    },
+    langchain.DocumentIndexRetriever: {
+        "serch": "did you mean 'search'",
+        "zzz": "k, search",
+        "top_k": "use k=",
+        "search_type": 'use search="dense", "bm25" or "hybrid"',
+    },
+    llama_index.OrderPreservingPostprocessor: {
+        "top_n": "use k=",
+        "similarity_top_k": "use k=",
+        "similarity_cutoff": "use similarity_threshold=",
+        "docstore": "use read_neighbors=docstore",
+        "num_nodes": "use neighbors=",
+        "retriever": "OrderPreservingRetriever(retriever=...)",
+        "embeddings": "use embed_model=",
+    },
+    llama_index.OrderPreservingRetriever: {
+        "similarity_top_k": "use retriever=index.as_retriever(similarity_top_k=...)",
+        "node_postprocessors": "OrderPreservingQueryEngine",
+        "llm": "OrderPreservingQueryEngine",
+        "text_qa_template": "OrderPreservingQueryEngine",
+        "similarity_cutoff": "use similarity_threshold=, a cosine similarity",
+    },
+    llama_index.OrderPreservingQueryEngine: {
+        "output_cls": "use llm=llm.as_structured_llm(output_cls)",
+        "text_qa_template": 'use prompts={"answer": text_qa_template}',
+        "refine_template": 'use prompts={"refine": refine_template}',
+        "summary_template": 'use prompts={"reduce": summary_template}',
+        "response_synthesizer": "use method=",
+        "response_mode": '"map_reduce" for tree_summarize',
+        "similarity_top_k": "use retriever=index.as_retriever(similarity_top_k=...)",
+        "filters": "use retriever=index.as_retriever(filters=...)",
+        "vector_store": "use retriever=VectorStoreIndex.from_vector_store(vector_store).as_retriever()",
+        "embeddings": "use embed_model=",
+        "use_async": "aquery()",
+        "model": "use llm=",
+    },
+    llama_index.StampPositions: {
+        "sources": "did you mean 'source'",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "instead"), [(cls, *pair) for cls, names in INSTEAD.items() for pair in names.items()]
+)
+def test_options_of_other_classes_are_told_what_to_write_here(cls: type[Any], name: str, instead: str):
+    with pytest.raises(ValidationError, match=f"unknown option '{name}'; .*{re.escape(instead)}"):
+        cls(**REQUIRED[cls] | {name: "x"})
+
+
+def test_from_chain_type_tells_too():
+    with pytest.raises(ValidationError, match="unknown option 'combine_prompt'; use prompts="):
+        langchain.OrderPreservingChain.from_chain_type(CHAT_MODEL, retriever=STORE, combine_prompt="x")
+
+
+MISPLACED: list[tuple[type[Any], dict[str, Any], str]] = [
+    # LangChain
+    (
+        langchain.OrderPreservingRetriever,
+        {"retriever": STORE},
+        "cannot use InMemoryVectorStore as retriever; pass vectorstore=store",
+    ),
+    (
+        langchain.OrderPreservingRetriever,
+        {"vectorstore": RETRIEVER},
+        "cannot use VectorStoreRetriever as vectorstore; pass retriever=retriever",
+    ),
+    (
+        langchain.OrderPreservingRetriever,
+        {"vectorstore": DOCUMENT_INDEX},
+        "cannot use DocumentIndex as vectorstore; pass retriever=DocumentIndexRetriever(index=index)",
+    ),
+    (
+        langchain.OrderPreservingRetriever,
+        {"retriever": DOCUMENT_INDEX},
+        "cannot use DocumentIndex as retriever; pass retriever=DocumentIndexRetriever(index=index)",
+    ),
+    (
+        langchain.OrderPreservingChain,
+        {"llm": CHAT_MODEL, "retriever": DOCUMENT_INDEX},
+        "cannot use DocumentIndex as retriever; pass retriever=DocumentIndexRetriever(index=index)",
+    ),
+    (
+        langchain.OrderPreservingChain,
+        {"llm": RETRIEVER, "retriever": CHAT_MODEL},
+        "cannot use VectorStoreRetriever as llm; pass retriever=retriever",
+    ),
+    (
+        langchain.OrderPreservingChain,
+        {"llm": CHAT_MODEL, "retriever": CHAT_MODEL},
+        "cannot use FakeListChatModel as retriever; pass llm=llm",
+    ),
+    (
+        langchain.OrderPreservingCompressor,
+        {"embeddings": DOCUMENT_INDEX},
+        "cannot use DocumentIndex as embeddings; pass read_neighbors=index",
+    ),
+    (
+        langchain.OrderPreservingChain,
+        {"llm": "gpt-x", "retriever": STORE},
+        'llm must be a LangChain model, got str; pass init_chat_model("...")',
+    ),
+    # LlamaIndex
+    (
+        llama_index.OrderPreservingRetriever,
+        {"retriever": VECTOR_INDEX},
+        "cannot use VectorStoreIndex as retriever; pass retriever=index.as_retriever()",
+    ),
+    (
+        llama_index.OrderPreservingQueryEngine,
+        {"llm": LLAMA_INDEX_LLM, "retriever": VECTOR_INDEX},
+        "cannot use VectorStoreIndex as retriever; pass retriever=index.as_retriever()",
+    ),
+    (
+        llama_index.OrderPreservingQueryEngine,
+        {"llm": LLAMA_INDEX_LLM, "index": VECTOR_INDEX},
+        "retriever is missing; pass retriever=index.as_retriever()",
+    ),
+    (
+        llama_index.OrderPreservingRetriever,
+        {"index": VECTOR_INDEX},
+        "retriever is missing; pass retriever=index.as_retriever()",
+    ),
+    (
+        llama_index.OrderPreservingRetriever,
+        {"retriever": VECTOR_STORE},
+        "pass retriever=VectorStoreIndex.from_vector_store(store).as_retriever()",
+    ),
+    (
+        llama_index.OrderPreservingQueryEngine,
+        {"llm": LLAMA_INDEX_LLM, "retriever": RetrieverQueryEngine.from_args(LIST_RETRIEVER, llm=LLAMA_INDEX_LLM)},
+        "cannot use RetrieverQueryEngine as retriever; pass retriever=query_engine.retriever",
+    ),
+    (
+        llama_index.OrderPreservingQueryEngine,
+        {"llm": LIST_RETRIEVER, "retriever": LLAMA_INDEX_LLM},
+        "cannot use ListRetriever as llm; pass retriever=retriever",
+    ),
+    (
+        llama_index.OrderPreservingQueryEngine,
+        {"llm": "gpt-x", "retriever": LIST_RETRIEVER},
+        'llm must be a LlamaIndex LLM, got str; pass a model, such as OpenAI(model="...")',
+    ),
+]
+
+
+@pytest.mark.parametrize(("cls", "options", "message"), MISPLACED)
+def test_an_object_in_the_place_of_another_is_told_its_own(cls: type[Any], options: dict[str, Any], message: str):
+    with pytest.raises(ValidationError, match=re.escape(message)):
+        cls(**options)
+
+
+# Any runnable can be a model, or retrieve.
+ANYTHING = RunnableLambda(lambda given: given)
+
+
+@pytest.mark.parametrize(
+    ("cls", "options"),
+    [
+        (langchain.OrderPreservingRetriever, {"retriever": RETRIEVER, "embeddings": EMBEDDINGS}),
+        (langchain.OrderPreservingRetriever, {"vectorstore": STORE, "read_neighbors": DOCUMENT_INDEX}),
+        (langchain.OrderPreservingChain, {"llm": CHAT_MODEL, "retriever": RETRIEVER, "embeddings": EMBEDDINGS}),
+        (langchain.OrderPreservingChain, {"llm": CHAT_MODEL, "retriever": STORE}),
+        (langchain.OrderPreservingChain, {"llm": ANYTHING, "retriever": ANYTHING}),
+        (langchain.DocumentIndexRetriever, {"index": DOCUMENT_INDEX, "search": "bm25"}),
+        (llama_index.OrderPreservingPostprocessor, {"index": VECTOR_INDEX, "embed_model": EMBED_MODEL}),
+        (llama_index.OrderPreservingRetriever, {"retriever": LIST_RETRIEVER, "index": VECTOR_INDEX}),
+        (
+            llama_index.OrderPreservingQueryEngine,
+            {
+                "llm": LLAMA_INDEX_LLM,
+                "retriever": LIST_RETRIEVER,
+                "index": VECTOR_INDEX,
+                "embed_model": EMBED_MODEL,
+                "node_postprocessors": [SimilarityPostprocessor()],
+            },
+        ),
+    ],
+)
+def test_objects_in_their_own_place_are_taken(cls: type[Any], options: dict[str, Any]):
+    made = cls(**options)
+    for name in options.keys() & {"llm", "retriever", "vectorstore", "index", "read_neighbors"}:
+        assert getattr(made, name) is options[name]
+
+
+POSITIONAL: list[tuple[type[Any], tuple[Any, ...], dict[str, Any], str]] = [
+    # LangChain
+    (langchain.OrderPreservingRetriever, (RETRIEVER,), {}, "OrderPreservingRetriever(retriever=retriever)"),
+    (langchain.OrderPreservingRetriever, (STORE,), {"k": 3}, "OrderPreservingRetriever(vectorstore=store, k=...)"),
+    (langchain.OrderPreservingChain, (CHAT_MODEL, RETRIEVER), {}, "OrderPreservingChain(llm=llm, retriever=retriever)"),
+    (langchain.OrderPreservingChain, (CHAT_MODEL, STORE), {}, "OrderPreservingChain(llm=llm, retriever=store)"),
+    (langchain.OrderPreservingChain, (RETRIEVER, CHAT_MODEL), {}, "OrderPreservingChain(retriever=retriever, llm=llm)"),
+    (
+        langchain.OrderPreservingChain,
+        (RunnableLambda(str), RETRIEVER),
+        {},
+        "OrderPreservingChain(llm=..., retriever=retriever)",
+    ),
+    (
+        langchain.OrderPreservingChain,
+        (CHAT_MODEL,),
+        {"retriever": STORE},
+        "OrderPreservingChain(llm=llm, retriever=...)",
+    ),
+    (langchain.OrderPreservingCompressor, (EMBEDDINGS,), {}, "OrderPreservingCompressor(embeddings=embeddings)"),
+    (langchain.DocumentIndexRetriever, (DOCUMENT_INDEX,), {}, "DocumentIndexRetriever(index=index)"),
+    # LlamaIndex
+    (llama_index.OrderPreservingQueryEngine, (LIST_RETRIEVER,), {}, "OrderPreservingQueryEngine(retriever=retriever)"),
+    (
+        llama_index.OrderPreservingQueryEngine,
+        (LIST_RETRIEVER, LLAMA_INDEX_LLM),
+        {},
+        "OrderPreservingQueryEngine(retriever=retriever, llm=llm)",
+    ),
+    (
+        llama_index.OrderPreservingQueryEngine,
+        (VECTOR_INDEX,),
+        {"llm": LLAMA_INDEX_LLM},
+        "OrderPreservingQueryEngine(retriever=index.as_retriever(), llm=...)",
+    ),
+    (
+        llama_index.OrderPreservingQueryEngine,
+        (LIST_RETRIEVER, SimilarityPostprocessor()),
+        {},
+        "OrderPreservingQueryEngine(retriever=retriever, node_postprocessors=[postprocessor])",
+    ),
+    (
+        llama_index.OrderPreservingRetriever,
+        (LIST_RETRIEVER,),
+        {"k": 3},
+        "OrderPreservingRetriever(retriever=retriever, k=...)",
+    ),
+    (llama_index.OrderPreservingPostprocessor, (VECTOR_INDEX,), {}, "OrderPreservingPostprocessor(index=index)"),
+]
+
+
+@pytest.mark.parametrize(("cls", "args", "options", "instead"), POSITIONAL)
+def test_positional_arguments_are_told_their_names(cls: type[Any], args: Any, options: dict[str, Any], instead: str):
+    name = cls.__name__
+    with pytest.raises(OptionError, match=re.escape(f"{name} takes keyword arguments only; write {instead}")):
+        cls(*args, **options)
+
+
+@pytest.mark.parametrize(
+    ("cls", "args", "kinds"),
+    [
+        (langchain.OrderPreservingCompressor, (5, []), "int, list"),
+        (llama_index.OrderPreservingPostprocessor, (numbered([1]),), "list"),
+        (llama_index.StampPositions, ("book",), "str"),
+    ],
+)
+def test_positional_arguments_that_could_be_anything_are_told_that_they_need_a_name(
+    cls: type[Any], args: Any, kinds: str
+):
+    with pytest.raises(OptionError, match=f"{cls.__name__} takes keyword arguments only, got {kinds}$"):
+        cls(*args)
