@@ -222,7 +222,7 @@ class IndexFileWarning(OpragWarning):
 
 
 class CacheWarning(OpragWarning):
-    """A vector cache cannot be read or written, so vectors come from the embedder and are not kept."""
+    """A vector cache cannot be used, or not for this embedder, so vectors come from the embedder and are not kept."""
 
 
 class SerializationWarning(OpragWarning):

@@ -222,7 +222,7 @@ def test_embeddings_that_cannot_be_used(book, monkeypatch, name, words):
     [
         ("cohere:down", ["cohere:down", "the line is down"]),
         ("cohere:silent", ["cohere:silent", "TimeoutError"]),
-        ("cohere:short", ["expected 1 vectors, got an array of shape"]),
+        ("cohere:short", ["expected 1 vector from the embedder, got an array of shape"]),
     ],
 )
 def test_embeddings_that_fail(book, name, words):

@@ -13,7 +13,7 @@ from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import BaseModel, Field, PrivateAttr
 
-from oprag import DocumentIndex, EmbeddingError, VectorCache
+from oprag import CacheWarning, DocumentIndex, EmbeddingError, VectorCache
 from oprag.langchain import OrderPreservingCompressor, as_embedder
 from oprag.llama_index import OrderPreservingPostprocessor
 
@@ -29,10 +29,10 @@ class Provider(BaseModel, Embeddings):
     default_headers: dict[str, str] = Field(default_factory=dict)
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     query_prefix: str = ""
-    _embedded: list[str] = PrivateAttr(default_factory=list)
+    _calls: list[str] = PrivateAttr(default_factory=list)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        self._embedded.extend(texts)
+        self._calls.extend(texts)
         return [[1.0] * self.dimensions for _ in texts]
 
     def embed_query(self, text: str) -> list[float]:
@@ -48,10 +48,10 @@ class Own(Embeddings):
         self.model = "own"
         self.dimensions = 4
         self.normalize = False
-        self._embedded: list[str] = []
+        self._calls: list[str] = []
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        self._embedded.extend(texts)
+        self._calls.extend(texts)
         return [[1.0] * self.dimensions for _ in texts]
 
     def embed_query(self, text: str) -> list[float]:
@@ -105,11 +105,11 @@ def change(path: str, value: Any) -> Change:
 def embed(model: Any, cache: VectorCache) -> list[str]:
     """The texts that a model is asked for, beside what the cache has."""
     inner = getattr(model, "embeddings", model)
-    inner._embedded.clear()
+    inner._calls.clear()
     compressor = OrderPreservingCompressor(embeddings=model, vector_cache=cache, redundancy_threshold=1.0)
     compressor.compress_documents([Document(text, metadata={"source": "s"}) for text in TEXTS], "question")
-    asked = list(inner._embedded)
-    inner._embedded.clear()
+    asked = list(inner._calls)
+    inner._calls.clear()
     return asked
 
 
@@ -174,7 +174,8 @@ def test_settings_that_change_while_the_model_works_leave_nothing_in_the_cache()
             return vectors
 
     cache = VectorCache()
-    embed(Changing(), cache)
+    with pytest.warns(CacheWarning, match="settings of the embedder .*Changing.* changed while it was embedding"):
+        embed(Changing(), cache)
     assert len(cache) == 0
 
 
@@ -184,7 +185,7 @@ class Node(BaseEmbedding):
     model_name: str = "node"
     dimensions: int = 4
     additional_kwargs: dict[str, Any] = Field(default_factory=dict)
-    _embedded: list[str] = PrivateAttr(default_factory=list)
+    _calls: list[str] = PrivateAttr(default_factory=list)
     _engine: str = PrivateAttr("ada")
 
     def _get_query_embedding(self, query: str) -> list[float]:
@@ -194,7 +195,7 @@ class Node(BaseEmbedding):
         return self._get_query_embedding(query)
 
     def _get_text_embedding(self, text: str) -> list[float]:
-        self._embedded.append(text)
+        self._calls.append(text)
         return [1.0] * self.dimensions
 
 
@@ -210,10 +211,10 @@ def test_a_model_of_llama_index_with_changed_settings_is_another_model(changed):
     ]
     postprocessor.postprocess_nodes(nodes)
     postprocessor.postprocess_nodes(nodes)
-    assert len(model._embedded) == len(TEXTS)
+    assert len(model._calls) == len(TEXTS)
     changed(model)
     postprocessor.postprocess_nodes(nodes)
-    assert len(model._embedded) == 2 * len(TEXTS)
+    assert len(model._calls) == 2 * len(TEXTS)
 
 
 def test_an_index_remembers_no_question_of_other_settings_and_is_saved_under_its_own(tmp_path):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.assembly.thresholds import find_repeats, unit_rows, unit_vector
+from oprag.assembly.thresholds import chunk_vectors, find_repeats, question_row
 from oprag.chunk import counted, quoted
 from oprag.context import Context
 from oprag.errors import EmbeddingError, QueryError
@@ -119,8 +119,8 @@ def report_thresholds(contexts: Iterable[Context], embedder: str = "embedder") -
             continue
         if context.inputs.question_vector is None:
             raise EmbeddingError("a context has no vectors; retrieve with similarity_threshold=-1", context)
-        vectors = unit_rows(candidates)
-        question = unit_vector(context.inputs.question_vector, vectors.shape[1])
+        vectors = chunk_vectors(candidates)
+        question = question_row(context.inputs.question_vector, vectors.shape[1])
         similarities.append(np.clip(vectors @ question, -1, 1))
         nearest.append(_nearest_better(vectors))
         kept += [int((find_repeats(vectors, step).twins < 0).sum()) for step in _STEPS]

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.chunk import Chunk, Drop, Vector, fill
+from oprag.embedding.cosine import unit_rows, usable_rows
 from oprag.errors import EmbeddingError
 from oprag.options import ContextOptions
 
-__all__ = ["Repeats", "apply_thresholds", "find_repeats", "unit_rows", "unit_vector"]
+__all__ = ["Repeats", "apply_thresholds", "chunk_vectors", "find_repeats", "question_row"]
 
 # Rows that are compared with all kept ones at once: the product of all rows with all would take memory that grows with
 # the square of their number.
@@ -114,10 +115,10 @@ def apply_thresholds(
     judged = [chunk for chunk in chunks if chunk.vector is not None or chunk.text.strip()]
     if not judged:
         return list(chunks), []
-    vectors = unit_rows(judged)
+    vectors = chunk_vectors(judged)
     below = np.zeros(len(judged), dtype=bool)
     if question is not None:
-        cosines = np.clip(vectors @ unit_vector(question, vectors.shape[1]), -1, 1)
+        cosines = np.clip(vectors @ question_row(question, vectors.shape[1]), -1, 1)
         for chunk, similarity in zip(judged, cosines.tolist(), strict=True):
             fill(chunk, similarity=similarity)
         if options.similarity_threshold is not None:
@@ -149,91 +150,39 @@ def apply_thresholds(
     return [chunk for chunk in chunks if chunk.rank not in out], drops
 
 
-def unit_rows(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
+def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
     """The vectors of chunks as unit rows, of shape (chunks, dimension).
 
     Raises:
         EmbeddingError: A vector is missing, is of another dimension, is not finite, or has no length.
     """
-    matrix = _stacked(chunks)
-    lengths = _lengths(matrix)
-    usable = np.isfinite(lengths) & (lengths > 0)
-    if not usable.all():
-        chunk = chunks[int(np.flatnonzero(~usable)[0])]
-        raise EmbeddingError(f"the vector of a chunk ({chunk.label()}) {_fault(chunk.vector)}", chunk)
-    return np.divide(matrix, lengths[:, None], dtype=np.float32, casting="same_kind")
+    for chunk in chunks:
+        if chunk.vector is None:
+            raise EmbeddingError(
+                f"a chunk ({chunk.label()}) has no vector, and thresholds need one; give Chunk(vector=...), or "
+                "an embedding model to the retriever",
+                chunk,
+            )
+    return unit_rows(
+        usable_rows([chunk.vector for chunk in chunks], chunks, lambda chunk: f"a chunk ({chunk.label()})")
+    )
 
 
-def unit_vector(question: Vector, dimension: int) -> NDArray[np.float32]:
+def question_row(question: Vector, dimension: int) -> NDArray[np.float32]:
     """The vector of a question as a unit vector of this dimension.
 
     Raises:
         EmbeddingError: It is of another dimension, is not finite, or has no length.
     """
-    try:
-        vector = np.asarray(question, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise EmbeddingError(f"the vector of the question must be numbers: {error}", question) from error
-    if vector.shape != (dimension,):
+    vector = usable_rows([question], [question], lambda _: "the question")
+    if vector.shape[1] != dimension:
         raise EmbeddingError(
-            f"the vector of the question has shape {vector.shape}, those of the chunks have ({dimension},); were they "
-            "made with another embedder?",
+            f"the vector of the question has dimension {vector.shape[1]}, those of the chunks have {dimension}; were "
+            "they made with another embedder?",
             question,
         )
-    length = float(_lengths(vector[None])[0])
-    if not np.isfinite(length) or length == 0:
-        raise EmbeddingError(f"the vector of the question {_fault(vector)}", question)
-    return np.divide(vector, length, dtype=np.float32, casting="same_kind")
-
-
-def _stacked(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
-    """The vectors of chunks as they are, of shape (chunks, dimension)."""
-    try:
-        matrix = np.array([chunk.vector for chunk in chunks], dtype=np.float32)
-    except (TypeError, ValueError):
-        matrix = np.empty(0, dtype=np.float32)
-    if matrix.ndim == 2 and matrix.shape[1]:
-        return matrix
-    # One of them is no vector, or of another dimension.
-    rows: list[NDArray[np.float32]] = []
-    for chunk in chunks:
-        row = _numbers(chunk)
-        if rows and len(row) != len(rows[0]):
-            raise EmbeddingError(
-                f"the vector of a chunk ({chunk.label()}) has dimension {len(row)}, those before it have "
-                f"{len(rows[0])}; vectors of different embedders cannot be compared",
-                chunk,
-            )
-        rows.append(row)
-    return np.stack(rows)
-
-
-def _numbers(chunk: Chunk) -> NDArray[np.float32]:
-    if chunk.vector is None:
-        raise EmbeddingError(
-            f"a chunk ({chunk.label()}) has no vector, and thresholds need one; give Chunk(vector=...), or "
-            "an embedding model to the retriever",
-            chunk,
-        )
-    try:
-        row = np.asarray(chunk.vector, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise EmbeddingError(f"the vector of a chunk ({chunk.label()}) must be numbers: {error}", chunk) from error
-    if row.ndim != 1 or not len(row):
-        raise EmbeddingError(f"the vector of a chunk ({chunk.label()}) has shape {row.shape}", chunk)
+    row: NDArray[np.float32] = unit_rows(vector)[0]
     return row
-
-
-def _lengths(matrix: NDArray[np.float32]) -> NDArray[np.float64]:
-    # In float64, since squares of large or small values leave float32.
-    lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
-    return lengths
-
-
-def _fault(vector: Vector | None) -> str:
-    if np.isfinite(np.asarray(vector, dtype=np.float32)).all():
-        return "has no length (all zeros), so it has no cosine with anything"
-    return "has values that are not finite"
 
 
 def _repeats(

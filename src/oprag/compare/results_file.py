@@ -28,7 +28,7 @@ from oprag.compare.records import (
     Reply,
 )
 from oprag.compare.schema import RESULTS
-from oprag.embedding.cache import read_vectors, write_vectors
+from oprag.embedding.cache_file import read_vectors, write_vectors
 from oprag.errors import ResultsFileError
 from oprag.files.database import Database
 from oprag.masking import without_keys

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from oprag.compare.keeper import Keeper
 from oprag.embedding.cache import Kind, text_keys
-from oprag.embedding.embedder import Embedder, as_vectors
+from oprag.embedding.cosine import as_vectors
+from oprag.embedding.embedder import Embedder
 
 __all__ = ["VectorSource"]
 

@@ -1,18 +1,137 @@
-"""Exact cosine search: one product of a matrix with a question."""
+"""Vectors: which of them can be used, and their cosine similarity."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import mul
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oprag.errors import EmbeddingError
 
-__all__ = ["CosineSearch", "cosine", "top"]
+__all__ = ["CosineSearch", "as_matrix", "as_vectors", "cosine", "fault_in", "top", "unit_rows", "usable_rows"]
+
+# How far from 1 the length of a unit vector of float32 values can be.
+_UNIT = 1e-6
+_NOT_FINITE = "has values that are not finite (NaN or infinity)"
+
+
+def as_matrix(vectors: Any, count: int, origin: str = "the embedder") -> NDArray[np.float32]:
+    """Vectors as a new float32 matrix, of which `fault_in` tells whether it can be used.
+
+    Args:
+        vectors: An array or lists, of shape (count, dimension).
+        count: How many there must be.
+        origin: Where they came from, for messages.
+
+    Raises:
+        EmbeddingError: They are not numbers, or the shape is another one.
+    """
+    expected = f"expected {count} {'vector' if count == 1 else 'vectors'} from {origin}"
+    try:
+        array = np.asarray(vectors)
+        # What is too large for float32 becomes infinite.
+        with np.errstate(over="ignore"):
+            matrix = array.astype(np.float32, casting="unsafe" if array.dtype.kind in "fiuO" else "same_kind")
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"{expected}, got what is not a matrix of numbers: {error}", vectors) from error
+    if matrix.ndim != 2 or len(matrix) != count or not matrix.shape[1]:
+        raise EmbeddingError(f"{expected}, got an array of shape {matrix.shape}", vectors)
+    return matrix
+
+
+class Fault(NamedTuple):
+    """Why a row has no cosine similarity.
+
+    Attributes:
+        row: Its number.
+        text: What is wrong with it.
+    """
+
+    row: int
+    text: str
+
+
+def fault_in(matrix: NDArray[np.float32]) -> Fault | None:
+    """The first row that has no cosine similarity with anything, None where all of them have one."""
+    largest = np.abs(matrix).max(axis=1)
+    for row in np.flatnonzero(~(np.isfinite(largest) & (largest > 0))).tolist():
+        return Fault(row, _NOT_FINITE if largest[row] != 0 else "is all zeros, so it has no cosine similarity")
+    return None
+
+
+def usable_rows(vectors: Sequence[Any], owners: Sequence[Any], name_of: Callable[[Any], str]) -> NDArray[np.float32]:
+    """Vectors from several places as a matrix, each row of which has a cosine similarity.
+
+    Args:
+        vectors: The vectors, each of shape (dimension,).
+        owners: What each belongs to, such as a chunk.
+        name_of: The name of an owner, for messages.
+
+    Raises:
+        EmbeddingError: A vector cannot be used, or is of another dimension than the first; its value is the owner.
+    """
+    try:
+        matrix = as_matrix(vectors, len(vectors))
+        if fault_in(matrix) is None:
+            return matrix
+    except EmbeddingError:
+        pass
+    # One by one, to find out which of them is at fault.
+    rows: list[NDArray[np.float32]] = []
+    for vector, owner in zip(vectors, owners, strict=True):
+        what = f"the vector of {name_of(owner)}"
+        try:
+            row = as_matrix([vector], 1, name_of(owner))
+        except EmbeddingError as error:
+            raise EmbeddingError(str(error), owner) from error.__cause__
+        if fault := fault_in(row):
+            raise EmbeddingError(f"{what} {fault.text}", owner)
+        if rows and row.shape != rows[0].shape:
+            raise EmbeddingError(
+                f"{what} has dimension {row.shape[1]}, that of {name_of(owners[0])} has {rows[0].shape[1]}; vectors of "
+                "different embedders cannot be compared",
+                owner,
+            )
+        rows.append(row)
+    return np.concatenate(rows)
+
+
+def as_vectors(vectors: Any, count: int, dimension: int | None = None) -> NDArray[np.float32]:
+    """Vectors as a new float32 matrix of unit rows; a row of zeros stays, its cosine with anything is 0.
+
+    Args:
+        vectors: An array or lists, of shape (count, dimension).
+        count: How many there must be.
+        dimension: The dimension that they must have, where it is known.
+
+    Raises:
+        EmbeddingError: The shape is another one, or a value is not a finite number.
+    """
+    if not count and not np.size(vectors):
+        return np.zeros((0, dimension or 0), dtype=np.float32)
+    matrix = as_matrix(vectors, count)
+    if dimension is not None and matrix.shape[1] != dimension:
+        raise EmbeddingError(
+            f"expected vectors of dimension {dimension}, got {matrix.shape[1]}; "
+            "was the index made with another embedder?",
+            vectors,
+        )
+    finite = np.isfinite(matrix).all(axis=1)
+    if not finite.all():
+        raise EmbeddingError(f"vector {int(finite.argmin())} of {count} {_NOT_FINITE}", vectors)
+    return unit_rows(matrix)
+
+
+def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same matrix, its rows scaled to length 1; rows of zeros and unit rows stay as they are, to the last bit."""
+    # In float64, since squares of large or small values leave float32.
+    norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))[:, None]
+    np.divide(matrix, norms, out=matrix, where=(norms > 0) & (np.abs(norms - 1) > _UNIT), casting="same_kind")
+    return matrix
 
 
 class CosineSearch:
@@ -55,7 +174,7 @@ def top(scores: NDArray[np.floating], k: int) -> NDArray[np.intp]:
 
 
 def _first_equals(vectors: NDArray[np.float32]) -> NDArray[np.intp] | None:
-    """For each row the first one that is equal to it; None where all differ.
+    """For each row the first one that is equal to it, None where all differ.
 
     A product gives equal rows cosines that differ in the last bit, by the place of the row in the matrix; they tie.
     """
@@ -68,7 +187,7 @@ def cosine(first: Iterable[Any], second: Iterable[Any]) -> float:
     """The cosine of two vectors of one dimension; 0 where one has no length.
 
     Raises:
-        EmbeddingError: Their dimensions differ, or a value is no finite number.
+        EmbeddingError: Their dimensions differ, or a value is not a finite number.
     """
     try:
         a, b = _numbers(first), _numbers(second)
@@ -78,7 +197,7 @@ def cosine(first: Iterable[Any], second: Iterable[Any]) -> float:
         raise EmbeddingError(f"expected two vectors of one dimension, got {len(a)} and {len(b)}", (len(a), len(b)))
     lengths = math.hypot(*a) * math.hypot(*b)
     if not math.isfinite(lengths):
-        raise EmbeddingError("vectors must be finite; the embedder gave NaN or infinity", (first, second))
+        raise EmbeddingError(f"one of two vectors {_NOT_FINITE}", (first, second))
     product = math.fsum(map(mul, a, b))
     return max(-1.0, min(1.0, product / lengths)) if lengths else 0.0
 

@@ -1,18 +1,21 @@
-"""Embedders: what turns questions and documents into vectors."""
+"""Embedders: models that turn questions and documents into vectors."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
+from oprag.embedding.identity import identity_of
+from oprag.errors import OptionError
+from oprag.masking import describe
+from oprag.options import check_text
 
-from oprag.errors import EmbeddingError
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-__all__ = ["DualEncoder", "Embedder", "as_vectors"]
-
-# How far from 1 the length of a unit vector of float32 values can be.
-_UNIT = 1e-6
+__all__ = ["DualEncoder", "Embedder", "NamedEmbedder", "named"]
 
 Encoder = Callable[[Sequence[str]], Any]
 
@@ -21,7 +24,7 @@ Encoder = Callable[[Sequence[str]], Any]
 class Embedder(Protocol):
     """Anything with a question encoder and a document encoder.
 
-    They are two, since Contriever, Dragon and BGE encode a question in another way than a document; a symmetric model
+    There are two, since Contriever, Dragon and BGE encode a question in another way than a document; a symmetric model
     does the same in both.
     """
 
@@ -65,50 +68,61 @@ class DualEncoder:
     document: Encoder | None = None
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Encode questions."""
-        return np.asarray(self.question(texts), dtype=np.float32)
+        """Vectors of shape (number of texts, dimension)."""
+        return _as_array(self.question(texts))
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Encode documents."""
-        return np.asarray((self.document or self.question)(texts), dtype=np.float32)
+        """Vectors of shape (number of texts, dimension)."""
+        return _as_array((self.document or self.question)(texts))
 
 
-def as_vectors(vectors: Any, count: int, dimension: int | None = None) -> NDArray[np.float32]:
-    """Vectors as a float32 matrix of unit rows, checked; a row of zeros stays, its cosine with anything is 0.
+def _as_array(vectors: Any) -> NDArray[np.float32]:
+    import numpy as np
+
+    return np.asarray(vectors, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class NamedEmbedder:
+    """An embedding model of a framework, with a name.
+
+    Attributes:
+        embeddings: What embeds.
+        given_name: What the caller calls it, instead of its identity.
+    """
+
+    embeddings: Any
+    given_name: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What tells its vectors from those of another: read each time, since settings may be changed."""
+        return identity_of(self.embeddings).name if self.given_name is None else self.given_name
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the name means the same in another process."""
+        return self.given_name is not None or identity_of(self.embeddings).lasting
+
+
+def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str | None], Any] | None, rule: str) -> Any:
+    """Embeddings of a framework as an `Embedder` with a name; an `Embedder` as it is.
 
     Args:
-        vectors: An array or lists, of shape (count, dimension).
-        count: How many there must be.
-        dimension: The dimension that they must have, where it is known.
-
-    Returns:
-        A new matrix of shape (count, dimension).
+        embeddings: What embeds.
+        name: What the caller calls it.
+        wrap: Makes an `Embedder` of it and that name; None where it cannot embed.
+        rule: What must be given under which option, for the message.
 
     Raises:
-        EmbeddingError: The shape is another one, or a value is not finite.
+        OptionError: It cannot embed, or has another name already.
     """
-    try:
-        given = np.asarray(vectors)
-    except ValueError as error:
-        raise EmbeddingError(f"vectors must form a matrix: {error}", vectors) from error
-    if given.dtype.kind not in "fiu":
-        raise EmbeddingError(f"vectors must be numbers, got an array of {given.dtype}", vectors)
-    # What is too large for float32 becomes infinite, and is refused below.
-    with np.errstate(over="ignore"):
-        matrix = np.array(given, dtype=np.float32, ndmin=2)
-    if not count and not matrix.size:
-        return np.zeros((0, dimension or 0), dtype=np.float32)
-    if matrix.ndim != 2 or matrix.shape[0] != count or not matrix.shape[1]:
-        raise EmbeddingError(f"expected {count} vectors, got an array of shape {matrix.shape}", vectors)
-    if dimension is not None and matrix.shape[1] != dimension:
-        raise EmbeddingError(
-            f"expected vectors of dimension {dimension}, got {matrix.shape[1]}; "
-            "was the index made with another embedder?",
-            vectors,
-        )
-    if not np.isfinite(matrix).all():
-        raise EmbeddingError("vectors must be finite; the embedder gave NaN or infinity", vectors)
-    # In float64, since squares of large or small values leave float32. Unit rows stay as they are, to the last bit.
-    norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))[:, None]
-    np.divide(matrix, norms, out=matrix, where=(norms > 0) & (np.abs(norms - 1) > _UNIT), casting="same_kind")
-    return matrix
+    if name is not None:
+        check_text("name", name)
+    if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):
+        if name not in (None, embeddings.name):
+            raise OptionError(f"this embedder has the name {embeddings.name!r} already, got {describe(name)}", name)
+        return embeddings
+    if wrap is None:
+        raise OptionError(f"{rule}, got {type(embeddings).__name__}", embeddings)
+    return wrap(embeddings, name)

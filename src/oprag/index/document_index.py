@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from oprag.assembly.neighbors import NeighborReader, neighbors_among
 from oprag.chunk import Chunk, counted, quoted
-from oprag.embedding.cosine import CosineSearch, top
-from oprag.embedding.embedder import Embedder, as_vectors
+from oprag.embedding.cosine import CosineSearch, as_vectors, top
+from oprag.embedding.embedder import Embedder
 from oprag.errors import ChunkError, EmbeddingError, IndexFileError, OptionError, QueryError
 from oprag.files.opening import open_regular
 from oprag.index.bm25 import BM25Search

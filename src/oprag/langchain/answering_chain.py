@@ -12,7 +12,6 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializa
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
-from oprag.embedding.fields import common_cache
 from oprag.errors import OptionError
 from oprag.fields import OPTIONS, ContextFields, given_options
 from oprag.langchain.asking import Asked, ChainOutput, check_inputs, limit_of, merged, question_in, task_of
@@ -34,6 +33,7 @@ from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.options import OP_RAG_16K, check_text
 from oprag.steps import iterate_async, iterate_sync, run_async, run_sync
+from oprag.vector_fields import common_cache
 
 __all__ = ["AnsweringChain", "Inputs", "once"]
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from oprag.embedding.identity import NamedEmbedder, named
+from oprag.embedding.embedder import NamedEmbedder, named
 
 __all__ = ["LangChainEmbedder", "as_embedder"]
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field, SkipValidation
 
-from oprag.embedding.fields import VectorFields
 from oprag.langchain.near_misses import HOW_TO_PASS
+from oprag.vector_fields import VectorFields
 
 __all__ = ["EmbeddingsFields"]
 

@@ -17,7 +17,6 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
-from oprag.embedding.fields import common_cache
 from oprag.errors import OptionError
 from oprag.fields import ContextFields, given_options
 from oprag.llama_index.around import refuse_filter
@@ -39,6 +38,7 @@ from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
 from oprag.options import ContextOptions, check_bool
 from oprag.steps import Limit
+from oprag.vector_fields import common_cache
 
 __all__ = ["AnsweringEngine"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from oprag.embedding.identity import NamedEmbedder, named
+from oprag.embedding.embedder import NamedEmbedder, named
 
 __all__ = ["LlamaIndexEmbedder", "as_embedder"]
 

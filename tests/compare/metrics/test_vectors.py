@@ -40,7 +40,7 @@ def test_a_vector_without_length_is_like_nothing():
 @pytest.mark.parametrize("turned", [False, True])
 def test_what_is_not_finite_is_refused(bad, turned):
     first, second = ([1, 0], [bad, 1]) if turned else ([bad, 1], [1, 0])
-    with pytest.raises(EmbeddingError, match="must be finite"):
+    with pytest.raises(EmbeddingError, match="values that are not finite"):
         answer_cosine(first, [second])
 
 

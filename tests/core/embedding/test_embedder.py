@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from oprag import DualEncoder, Embedder, EmbeddingError, LocalEmbedder
-from oprag.embedding.embedder import as_vectors
+from oprag.embedding.cosine import as_vectors
 from tests.helpers import WordEmbedder
 
 
@@ -40,14 +40,17 @@ def test_no_vectors_are_an_empty_matrix(vectors):
         ([[1.0, 2.0]], "expected 2 vectors"),
         ([1.0, 2.0], "expected 2 vectors"),
         (np.zeros((2, 2, 2)), "expected 2 vectors"),
-        ([[1.0], [2.0, 3.0]], "vectors must"),
-        ([["a"], ["b"]], "vectors must"),
-        ([{}, {}], "vectors must"),
+        ([[1.0], [2.0, 3.0]], "expected 2 vectors from the embedder, got what is not a matrix of numbers"),
+        ([["a"], ["b"]], "expected 2 vectors from the embedder, got what is not a matrix of numbers"),
+        ([{}, {}], "expected 2 vectors from the embedder, got what is not a matrix of numbers"),
         (None, "vectors"),
-        ([[1.0, 2.0], [float("nan"), 0.0]], "must be finite"),
-        ([[1.0, 2.0], [float("inf"), 0.0]], "must be finite"),
-        (np.array([[1e300, 0.0], [1.0, 1.0]]), "must be finite"),
-        (np.array([[1j, 0.0], [1.0, 1.0]]), "vectors must"),
+        ([[1.0, 2.0], [float("nan"), 0.0]], "vector . of 2 has values that are not finite"),
+        ([[1.0, 2.0], [float("inf"), 0.0]], "vector . of 2 has values that are not finite"),
+        (np.array([[1e300, 0.0], [1.0, 1.0]]), "vector . of 2 has values that are not finite"),
+        (
+            np.array([[1j, 0.0], [1.0, 1.0]]),
+            "expected 2 vectors from the embedder, got what is not a matrix of numbers",
+        ),
     ],
 )
 def test_vectors_that_cannot_be_used_are_refused(vectors, message):

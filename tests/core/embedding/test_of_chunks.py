@@ -119,7 +119,7 @@ def test_a_question_is_kept_apart_from_a_document_of_the_same_words(run):
 
 def test_vectors_of_different_dimensions_name_where_they_come_from(run):
     store = Store({"id 0": Record([1.0, 2.0])})
-    with pytest.raises(EmbeddingError, match=r"embedder words has dimension 32, that of another .* from the store"):
+    with pytest.raises(EmbeddingError, match=r"embedder words has dimension 32, that of .* from the store"):
         run(chunks_with_vectors([chunk(0), chunk(1)], VectorSources(WordEmbedder(), None, store.reader)))
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from oprag import DocumentIndex, LocalEmbedder, build_context
-from oprag.embedding.embedder import as_vectors
+from oprag.embedding.cosine import as_vectors
 from tests.helpers import run_python
 
 PETS = {"pets": "Cats purr. Dogs bark. Parrots talk.", "tools": "A hammer drives nails. A saw cuts wood."}

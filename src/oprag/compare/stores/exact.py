@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.compare.stores.store import FoundRow, unit_vector
-from oprag.embedding.cosine import CosineSearch, top
-from oprag.embedding.embedder import as_vectors
+from oprag.embedding.cosine import CosineSearch, as_vectors, top
 
 __all__ = ["ExactStore"]
 

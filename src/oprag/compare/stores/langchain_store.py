@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oprag.compare.stores.empty import EmptyStore
 from oprag.compare.stores.given_vectors import GivenVectors
 from oprag.compare.stores.store import FoundRow, checked_rows, storable, unit_vector
-from oprag.embedding.embedder import as_vectors
+from oprag.embedding.cosine import as_vectors
 from oprag.errors import ExperimentError
 from oprag.langchain.search import search
 from oprag.langchain.vector_search import search_by_vector, takes_a_vector

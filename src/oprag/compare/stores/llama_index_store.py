@@ -13,7 +13,7 @@ from llama_index.core.vector_stores import VectorStoreQuery
 from numpy.typing import NDArray
 
 from oprag.compare.stores.store import FoundRow, checked_rows, storable, unit_vector
-from oprag.embedding.embedder import as_vectors
+from oprag.embedding.cosine import as_vectors
 from oprag.errors import ExperimentError
 from oprag.masking import describe
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.embedding.embedder import as_vectors
+from oprag.embedding.cosine import as_vectors
 from oprag.errors import ExperimentError, MissingExtraError, OpragError
 
 __all__ = ["FoundRow", "MissingStoreError", "Store", "checked_rows", "storable", "unit_vector"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from oprag.embedding.flights import Flights, landing
+from oprag.embedding.single_flight import SingleFlight, wait_for
 from oprag.files.fork_safe import ForkSafeLock
 from oprag.steps import Steps, run_async, run_sync
 from tests.meeting import Clock
@@ -16,12 +16,12 @@ from tests.meeting import Clock
 
 def waiting(flights: dict[Any, Any]) -> Steps[list[Any]]:
     """A body that waits for others."""
-    landed: list[Any] = yield landing(list(flights.values()))
+    landed: list[Any] = yield wait_for(list(flights.values()))
     return landed
 
 
 def test_who_comes_first_makes_it_and_the_others_wait():
-    flights = Flights()
+    flights = SingleFlight()
     first, nothing = flights.claim(["a", "b"])
     assert (list(first), nothing) == (["a", "b"], {})
     mine, others = flights.claim(["b", "c"])
@@ -32,7 +32,7 @@ def test_who_comes_first_makes_it_and_the_others_wait():
     thread.start()
     time.sleep(0.05)
     assert landed == []
-    flights.resolve(first, {"a": "made a", "b": "made b"}.get)
+    flights.resolve(first, {"a": "made a", "b": "made b"})
     thread.join()
     assert landed == [["made b"]]
     # What has landed can be made again.
@@ -40,22 +40,22 @@ def test_who_comes_first_makes_it_and_the_others_wait():
 
 
 def test_what_takes_too_long_is_taken_over(monkeypatch):
-    clock, flights = Clock(monkeypatch), Flights()
+    clock, flights = Clock(monkeypatch), SingleFlight()
     slow, _ = flights.claim(["a"])
     clock.jump(59)
     assert list(flights.claim(["a"])[1]) == ["a"]
     clock.jump(1)
     second, _ = flights.claim(["a"])
     assert list(second) == ["a"]
-    flights.resolve(slow, lambda key: "late")
+    flights.resolve(slow, {"a": "late"})
     # Whoever is late does not take away what another one is making.
     _, others = flights.claim(["a"])
-    flights.resolve(second, lambda key: "made")
+    flights.resolve(second, {"a": "made"})
     assert run_sync(waiting(others)) == ["made"]
 
 
 def test_a_task_that_is_cancelled_while_it_waits_cancels_nothing():
-    flights = Flights()
+    flights = SingleFlight()
     mine, _ = flights.claim(["a"])
 
     async def run() -> list[Any]:
@@ -65,14 +65,14 @@ def test_a_task_that_is_cancelled_while_it_waits_cancels_nothing():
         await asyncio.sleep(0.01)
         first.cancel()
         await asyncio.sleep(0.01)
-        flights.resolve(mine, lambda key: "made")
+        flights.resolve(mine, {"a": "made"})
         return await second
 
     assert asyncio.run(asyncio.wait_for(run(), 120)) == ["made"]
 
 
 def test_who_holds_an_event_loop_does_not_wait():
-    flights = Flights()
+    flights = SingleFlight()
     flights.claim(["a"])
     _, others = flights.claim(["a"])
 
@@ -86,9 +86,9 @@ def test_who_holds_an_event_loop_does_not_wait():
 def test_a_fork_leaves_neither_locks_nor_flights_behind():
     code = """
 import os
-from oprag.embedding.flights import Flights
+from oprag.embedding.single_flight import SingleFlight
 from oprag.files.fork_safe import ForkSafeLock
-lock, flights = ForkSafeLock(), Flights()
+lock, flights = ForkSafeLock(), SingleFlight()
 flights.claim(["a"])
 with lock:
     child = os.fork()

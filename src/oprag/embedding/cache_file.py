@@ -1,0 +1,149 @@
+"""Vectors in SQLite: the tables that a vector cache and a results file have in common, and the file of a cache."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.errors import CacheError
+from oprag.files.database import Database, Format
+
+__all__ = ["VECTOR_SCHEMA", "CacheFile", "read_vectors", "write_vectors"]
+
+VECTOR_SCHEMA = """
+    CREATE TABLE embedders (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL);
+    CREATE TABLE vectors (embedder INTEGER NOT NULL, hash BLOB NOT NULL, vector BLOB NOT NULL,
+        PRIMARY KEY (embedder, hash)) WITHOUT ROWID;
+"""
+# Values in one statement; SQLite's own limit was 999 for long.
+_AT_ONCE = 500
+_NUMBERS = np.dtype("<f4")
+
+
+def read_vectors(
+    connection: sqlite3.Connection, embedder: str, hashes: Sequence[bytes]
+) -> list[NDArray[np.float32] | None]:
+    """The vector of each hash, None where there is none, or what is there is not a vector of finite numbers."""
+    found: dict[bytes, NDArray[np.float32]] = {}
+    for part in _parts(hashes):
+        query = (
+            "SELECT hash, vector FROM embedders JOIN vectors ON embedder = number "  # noqa: S608
+            "WHERE typeof(vector) = 'blob' AND typeof(dimension) = 'integer' AND length(vector) = dimension * ? "
+            f"AND name = ? AND hash IN ({_marks(part)})"
+        )
+        for key, data in connection.execute(query, [_NUMBERS.itemsize, embedder, *part]):
+            vector = np.frombuffer(data, dtype=_NUMBERS).astype(np.float32, copy=False)
+            if np.isfinite(vector).all():
+                found[key] = vector
+    return [found.get(key) for key in hashes]
+
+
+def write_vectors(
+    connection: sqlite3.Connection, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]
+) -> int:
+    """Write vectors, of shape (number of hashes, dimension), inside of the caller's transaction.
+
+    Returns:
+        The dimension of this embedder's vectors; where it is not that of the given ones, nothing was written.
+    """
+    dimension = vectors.shape[1]
+    # What is not a number in a damaged file becomes 0.
+    select = "SELECT number, CAST(dimension AS INTEGER) FROM embedders WHERE name = ?"
+    row = connection.execute(select, [embedder]).fetchone()
+    if row is None:
+        new = "INSERT INTO embedders (name, dimension) VALUES (?, ?) RETURNING number, dimension"
+        row = connection.execute(new, [embedder, dimension]).fetchone()
+    number, known = row
+    if known == dimension:
+        rows = ((number, key, row.astype(_NUMBERS).tobytes()) for key, row in zip(hashes, vectors, strict=True))
+        connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+    return int(known)
+
+
+def _marks(values: Sequence[bytes]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _parts(hashes: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    return (hashes[start : start + _AT_ONCE] for start in range(0, len(hashes), _AT_ONCE))
+
+
+# The application id is "opRV". Threads that want to write wait for each other, and can do without.
+_CACHE = Format("vector cache", 0x6F705256, 1, VECTOR_SCHEMA, CacheError, "delete it, it fills again", patience=5.0)
+
+
+class CacheFile:
+    """The file of a `VectorCache`: vectors by embedder and hash.
+
+    Args:
+        path: The file; made when something is first written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._database = Database(path, _CACHE)
+        self.path = self._database.path
+
+    def get(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
+        """The vector of each hash, None where there is none that can be used.
+
+        Raises:
+            CacheError: The file is damaged or cannot be read.
+        """
+        if not self._database.exists():
+            return [None] * len(hashes)
+        with self._database.reading() as connection:
+            found = read_vectors(connection, embedder, hashes)
+        # Zeros have no cosine.
+        return [vector if vector is not None and vector.any() else None for vector in found]
+
+    def put(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Write vectors in one transaction.
+
+        Raises:
+            CacheError: There are vectors of this embedder with another dimension, or the file cannot be written.
+        """
+        with self._database.writing() as connection:
+            known = write_vectors(connection, embedder, hashes, vectors)
+            if known != vectors.shape[1]:
+                raise CacheError(
+                    f"the vector cache {self.path} has vectors of dimension {known} for the embedder {embedder!r}, got "
+                    f"dimension {vectors.shape[1]}; give another model another name, or use another file",
+                    self.path,
+                )
+
+    def count(self) -> int:
+        """The number of vectors.
+
+        Raises:
+            CacheError: The file is damaged or cannot be read.
+        """
+        if not self._database.exists():
+            return 0
+        with self._database.reading() as connection:
+            return int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
+
+    def delete(self, hashes: Sequence[bytes] | None) -> int:
+        """Delete the vectors of all embedders under these hashes, all of them for None, from the disk as well.
+
+        Returns:
+            The number of vectors that were deleted.
+
+        Raises:
+            CacheError: The file is damaged or cannot be written, or another process is reading it all the time.
+        """
+        if not self._database.exists():
+            return 0
+        with self._database.writing() as connection:
+            if hashes is not None:
+                # An index by hash alone would cost every write; deleting may take longer.
+                deletes = [(f"DELETE FROM vectors WHERE hash IN ({_marks(part)})", part) for part in _parts(hashes)]  # noqa: S608
+                deleted = sum(connection.execute(delete, part).rowcount for delete, part in deletes)
+            else:
+                deleted = connection.execute("DELETE FROM vectors").rowcount
+                connection.execute("DELETE FROM embedders")
+        self._database.erase()
+        return deleted
