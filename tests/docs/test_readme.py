@@ -5,9 +5,8 @@ import tomllib
 
 import pytest
 
-from oprag.langchain import stores as langchain_stores
-from oprag.llama_index import stores as llama_index_stores
 from oprag.methods import registry
+from oprag.stores import adapter
 from tests.counting import CountingEmbeddings
 from tests.reader import ROOT, python_blocks, readers_names
 
@@ -60,8 +59,7 @@ def test_blocks_about_thresholds_run_as_they_stand(names, capsys, monkeypatch, t
 
 @pytest.fixture
 def stores_as_before(monkeypatch):
-    for module in (langchain_stores, llama_index_stores):
-        monkeypatch.setattr(module._TABLE, "_adapters", dict(module._TABLE._adapters))
+    monkeypatch.setattr(adapter, "_registered", dict(adapter._registered))
 
 
 @pytest.mark.usefixtures("stores_as_before")
@@ -72,17 +70,15 @@ def test_blocks_about_stores_run_as_they_stand(names, capsys):
         exec(compile(block, "stores.md", "exec"), names)
     assert capsys.readouterr().out == "3 documents, and one question was embedded\n"
     assert counting.embedded == (1, 3)
-    searched = llama_index_stores.adapter_of(names["YourNodeStore"]())
-    assert searched is not None
-    assert searched.read is names["read_nodes"]
+    assert type(adapter.adapter_of(names["YourNodeStore"]())) is names["YourNodeAdapter"]
 
 
-@pytest.mark.parametrize("module", [langchain_stores, llama_index_stores], ids=["langchain", "llama_index"])
-def test_every_store_with_an_adapter_is_in_the_table(module):
+def test_every_store_with_an_adapter_is_in_the_table_of_its_framework():
     page = (ROOT / "docs" / "stores.md").read_text(encoding="utf-8")
-    section = page.split("## LlamaIndex")[0 if module is langchain_stores else 1]
-    ours = {path.rpartition(".")[2] for path in module._TABLE._modules}
-    assert {name for name in ours if f"`{name}`" not in section} == set()
+    of_langchain, of_llama_index = page.split("## LlamaIndex")
+    for path in adapter._ADAPTERS:
+        section = of_llama_index if path.startswith("llama_index") else of_langchain
+        assert f"`{path.rpartition('.')[2]}`" in section
 
 
 def test_the_methods_are_those_of_the_package():

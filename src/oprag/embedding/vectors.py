@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from textwrap import shorten
@@ -15,6 +15,7 @@ from oprag.errors import CacheError, CacheWarning, EmbeddingError, OpragError
 from oprag.masking import describe, error_text, masked_error
 from oprag.options import ContextOptions
 from oprag.steps import Step, Steps
+from oprag.stores.adapter import StoreAdapter, StoredVector
 from oprag.warn import warn
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from oprag.embedding.cache import Kind, VectorCache
 
 __all__ = [
-    "Record",
-    "StoreReader",
     "VectorSources",
     "chunks_with_vectors",
     "embedded_once",
@@ -35,34 +34,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-
-class Record(NamedTuple):
-    """What a store holds under a key.
-
-    Attributes:
-        vector: The vector, of shape (dimension,).
-        text: The text that it belongs to, where the store gives it; a vector of another text is not used.
-    """
-
-    vector: Any
-    text: str | None = None
-
-
-class StoreReader(NamedTuple):
-    """Reads vectors of a store by key.
-
-    Attributes:
-        name: The name of the store, for messages.
-        read: Returns what the store holds under these keys, without keys that it does not know.
-        aread: The same, async, where the store has an async client.
-        key_of: The key of a chunk, its id by default; None where it has none.
-    """
-
-    name: str
-    read: Callable[[Sequence[str]], Mapping[str, Record]]
-    aread: Callable[[Sequence[str]], Awaitable[Mapping[str, Record]]] | None = None
-    key_of: Callable[[Chunk], str | None] = lambda chunk: chunk.id
 
 
 @dataclass(frozen=True)
@@ -80,7 +51,7 @@ class VectorSources:
 
     embedder: Any = None
     cache: VectorCache | None = None
-    store: StoreReader | None = None
+    store: StoreAdapter | None = None
     text_of: Callable[[Chunk], str] = lambda chunk: chunk.text
     embedder_option: str = "embeddings"
 
@@ -172,15 +143,17 @@ def _name_of(owner: Chunk | str) -> str:
     return f"a chunk ({owner.label()})" if isinstance(owner, Chunk) else "the question"
 
 
-def _in_store(chunks: Sequence[Chunk], store: StoreReader, text_of: Callable[[Chunk], str]) -> Steps[dict[int, _Known]]:
+def _in_store(
+    chunks: Sequence[Chunk], store: StoreAdapter, text_of: Callable[[Chunk], str]
+) -> Steps[dict[int, _Known]]:
     """The vectors that the store holds of these chunks."""
-    keyed = [(chunk, key) for chunk in chunks if (key := store.key_of(chunk)) is not None]
+    keyed = [(chunk, key) for chunk in chunks if (key := store.key(chunk)) is not None]
     if not keyed:
         return {}
     keys = list(dict.fromkeys(key for _, key in keyed))
-    aread, origin = store.aread, f"the store {store.name}"
+    origin = f"the store {store.name}"
     try:
-        records = yield Step(lambda: store.read(keys), None if aread is None else lambda: aread(keys))
+        records = yield Step(lambda: store.vectors(keys), lambda: store.avectors(keys))
     except OpragError:
         raise
     except Exception as error:
@@ -189,8 +162,8 @@ def _in_store(chunks: Sequence[Chunk], store: StoreReader, text_of: Callable[[Ch
         first = keyed[0][0]
         what = f"the vectors of {len(keys)} chunks, the first of them {first.label()},"
         raise EmbeddingError(f"{origin} failed to give {what} with {reason}", first) from error
-    if not isinstance(records, Mapping) or not all(isinstance(record, Record) for record in records.values()):
-        raise EmbeddingError(f"the adapter of {origin} must give a mapping of keys to oprag Records", records)
+    if not isinstance(records, Mapping) or not all(isinstance(record, StoredVector) for record in records.values()):
+        raise EmbeddingError(f"the adapter of {origin} must give a mapping of keys to StoredVectors", records)
     if strange := set(records).difference(keys):
         raise EmbeddingError(
             f"{origin} was asked for the vectors of {len(keys)} chunks and gave one of {describe(min(strange))}, which "

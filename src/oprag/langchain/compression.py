@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oprag.chunk import Chunk
-from oprag.embedding.vectors import StoreReader, VectorSources
+from oprag.embedding.vectors import VectorSources
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.embeddings_fields import EmbeddingsFields
-from oprag.langchain.stores import adapter_of
+from oprag.stores.adapter import adapter_of
 
 __all__ = ["sources_for"]
 
@@ -29,7 +28,7 @@ def sources_for(parts: EmbeddingsFields, store: Any, search: Mapping[str, Any]) 
     used = own if parts.embeddings is None else parts.embeddings
     embedder = None if used is None else as_embedder(used)
     same = store is not None and (parts.embeddings is None or _same(parts.embeddings, own))
-    return VectorSources(embedder, parts.cache_for(embedder), _reader(store, search) if same else None)
+    return VectorSources(embedder, parts.cache_for(embedder), adapter_of(store, search) if same else None)
 
 
 def _same(embeddings: Any, own: Any) -> bool:
@@ -39,20 +38,3 @@ def _same(embeddings: Any, own: Any) -> bool:
     if own in (embeddings, getattr(embeddings, "embeddings", None)):
         return True
     return bool(as_embedder(embeddings).name == as_embedder(own).name)
-
-
-def _reader(store: Any, search: Mapping[str, Any]) -> StoreReader | None:
-    adapter = adapter_of(store)
-    if adapter is None:
-        return None
-    read, aread, key = adapter.read, adapter.aread, adapter.key
-
-    def key_of(chunk: Chunk) -> str | None:
-        return key(chunk.origin)
-
-    return StoreReader(
-        type(store).__name__,
-        lambda keys: read(store, keys, search),
-        None if aread is None else lambda keys: aread(store, keys, search),
-        key_of,
-    )

@@ -9,15 +9,15 @@ from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
 from oprag.langchain.search import Found, SearchType, has_own, unzipped, with_candidates
-from oprag.langchain.stores import adapter_of
+from oprag.stores.adapter import adapter_of
 
 __all__ = ["asearch_by_vector", "search_by_vector", "takes_a_vector"]
 
 
 def takes_a_vector(store: VectorStore, search_type: SearchType, kwargs: Mapping[str, Any]) -> bool:
     """Whether a search by the vector of a question is known to find what one by its words does."""
-    adapter = adapter_of(store)
-    if adapter is None or not adapter.alike(store, kwargs):
+    adapter = adapter_of(store, kwargs)
+    if adapter is None or not adapter.dense:
         return False
     if search_type == "mmr":
         return has_own(store, "max_marginal_relevance_search_by_vector")
@@ -52,4 +52,4 @@ def _method(store: VectorStore) -> tuple[str, Mapping[str, Any]]:
     adapter = adapter_of(store)
     assert adapter is not None  # noqa: S101 - asked before
     assert adapter.by_vector is not None  # noqa: S101
-    return adapter.by_vector, adapter.keywords
+    return adapter.by_vector, adapter.by_vector_keywords

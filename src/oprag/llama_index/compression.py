@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llama_index.core import Settings
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -15,19 +15,37 @@ from oprag.assembly.neighbors import NeighborReader
 from oprag.assembly.render import Show
 from oprag.chunk import Chunk, Vector
 from oprag.context import Context, ContextInputs, assembling
-from oprag.embedding.vectors import StoreReader, VectorSources
+from oprag.embedding.vectors import VectorSources
 from oprag.errors import OptionError
 from oprag.llama_index.around import neighbor_reader
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.nodes import chunks_of
-from oprag.llama_index.stores import Searched, adapter_of
 from oprag.options import ContextOptions
 from oprag.steps import Steps
+from oprag.stores.adapter import adapter_of
 
 if TYPE_CHECKING:
     from oprag.llama_index.index_fields import IndexFields
 
-__all__ = ["Compression", "check_compression", "compression_of", "model_of", "searched_by", "searched_in"]
+__all__ = ["Compression", "Searched", "check_compression", "compression_of", "model_of", "searched_by", "searched_in"]
+
+
+class Searched(NamedTuple):
+    """Where nodes were found.
+
+    Attributes:
+        vector_store: The vector store.
+        nodes: The ids of nodes by the numbers of their vectors, for stores that number them.
+        docstore: The nodes themselves.
+        embed_model: What the nodes were embedded with.
+        keywords: Keywords of the store's own search, among them a tenant or a shard.
+    """
+
+    vector_store: Any
+    nodes: Mapping[str, str]
+    docstore: Any
+    embed_model: Any
+    keywords: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -115,9 +133,10 @@ def compression_of(
     embedder = None if used is None else as_embedder(used)
     cache = parts.cache_for(embedder)
     same = embedder is not None and own is not None and (used is own or as_embedder(own).name == embedder.name)
-    sources = VectorSources(
-        embedder, cache, _reader(searched) if searched and same else None, _embedded_text, "embed_model"
-    )
+    store = None
+    if searched is not None and same:
+        store = adapter_of(searched.vector_store, searched.keywords, searched.nodes, searched.docstore)
+    sources = VectorSources(embedder, cache, store, _embedded_text, "embed_model")
     return Compression(sources, same, reader)
 
 
@@ -185,19 +204,3 @@ def _embedded_text(chunk: Chunk) -> str:
     """What LlamaIndex embeds of a node: its text with its metadata."""
     text: str = chunk.origin.node.get_content(MetadataMode.EMBED)
     return text
-
-
-def _reader(searched: Searched) -> StoreReader | None:
-    adapter = adapter_of(searched.vector_store)
-    if adapter is None:
-        return None
-    read, aread = adapter.read, adapter.aread
-
-    def read_ids(ids: Sequence[str]) -> Any:
-        return read(searched, ids)
-
-    def aread_ids(ids: Sequence[str]) -> Any:
-        assert aread is not None  # noqa: S101 - else it is not handed on
-        return aread(searched, ids)
-
-    return StoreReader(type(searched.vector_store).__name__, read_ids, None if aread is None else aread_ids)

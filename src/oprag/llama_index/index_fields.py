@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 from llama_index.core.base.base_retriever import BaseRetriever
 from pydantic import Field, SkipValidation
 
-from oprag.llama_index.compression import Compression, compression_of, model_of, searched_by, searched_in
+from oprag.llama_index.compression import Compression, Searched, compression_of, model_of, searched_by, searched_in
 from oprag.llama_index.near_misses import HOW_TO_PASS
-from oprag.llama_index.stores import Searched
 from oprag.options import ContextOptions
 from oprag.vector_fields import VectorFields
 

@@ -1,3 +1,5 @@
-"""One file a store."""
+"""What oprag does with vector stores beyond searching them: one file a store, for both frameworks."""
 
-__all__: list[str] = []
+from oprag.stores.adapter import StoreAdapter, StoredVector, register_store
+
+__all__ = ["StoreAdapter", "StoredVector", "register_store"]

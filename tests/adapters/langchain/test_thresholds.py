@@ -28,7 +28,6 @@ from oprag import (
     VectorCache,
 )
 from oprag.context import Context
-from oprag.embedding.vectors import Record
 from oprag.langchain import (
     DocumentIndexRetriever,
     OrderPreservingChain,
@@ -37,7 +36,7 @@ from oprag.langchain import (
     stamp_positions,
 )
 from oprag.langchain.embedder import as_embedder
-from oprag.langchain.stores import StoreAdapter, register_store
+from oprag.stores import StoreAdapter, StoredVector, register_store
 from tests.adapters.langchain.conftest import giving, texts
 from tests.counting import CountingEmbeddings
 from tests.helpers import WordEmbedder
@@ -446,22 +445,23 @@ def test_an_adapter_for_a_store_of_one_s_own(store, embeddings, ask):
         def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
             return self.inner.similarity_search(query, k, **kwargs)
 
-    def read(store: Any, keys: Any, search: Any) -> dict[str, Record]:
-        assert search == {"shelf": "top"}
-        return {key: Record(store.inner.store[key]["vector"]) for key in keys}
+    class MyAdapter(StoreAdapter):
+        def vectors(self, keys: Any) -> dict[str, StoredVector]:
+            assert self.search == {"shelf": "top"}
+            return {key: StoredVector(self.store.inner.store[key]["vector"]) for key in keys}
 
     class Taking(MyStore):
         def similarity_search(self, query: str, k: int = 4, shelf: str = "", **kwargs: Any) -> list[Document]:
             assert shelf == "top"
             return super().similarity_search(query, k)
 
-    register_store(MyStore, StoreAdapter(read))
+    register_store(MyStore, MyAdapter)
     retriever = OrderPreservingRetriever(vectorstore=Taking(store), search_kwargs={"shelf": "top"}, **BOTH)
     assert len(ask(retriever).kept) == 3
     assert embeddings.embedded == (2, 0)
 
 
-def answering(records: dict[str, Record]) -> OrderPreservingRetriever:
+def answering(records: dict[str, StoredVector]) -> OrderPreservingRetriever:
     """A retriever over a store that gives these vectors, for documents with the ids a, b and c."""
 
     class Giving(UnknownStore):
@@ -471,27 +471,31 @@ def answering(records: dict[str, Record]) -> OrderPreservingRetriever:
                 for n, name in enumerate("abc")
             ]
 
-    register_store(Giving, StoreAdapter(lambda store, keys, search: records))
+    class Given(StoreAdapter):
+        def vectors(self, keys: Any) -> dict[str, StoredVector]:
+            return records
+
+    register_store(Giving, Given)
     store = Giving(InMemoryVectorStore(CountingEmbeddings(dimension=2)))
     return OrderPreservingRetriever(vectorstore=store, similarity_threshold=-1)
 
 
-GOOD = Record([1.0, 0.5])
+GOOD = StoredVector([1.0, 0.5])
 
 
 @pytest.mark.parametrize(
     ("records", "message"),
     [
         pytest.param({"a": GOOD, "z": GOOD}, "gave one of 'z', which is not among them; is", id="ids"),
-        pytest.param({"a": GOOD, "b": Record([0.0, 0.0])}, "rank 1, .*is all zeros, so it has no cosine", id="zeros"),
-        pytest.param({"b": Record([1.0, float("nan")])}, "rank 1, .*has values that are not finite", id="nan"),
+        pytest.param({"a": GOOD, "b": StoredVector([0.0, 0.0])}, "rank 1, .*is all zeros, so it has", id="zeros"),
+        pytest.param({"b": StoredVector([1.0, float("nan")])}, "rank 1, .*has values that are not finite", id="nan"),
         pytest.param(
-            {"a": GOOD, "c": Record([1.0, 2.0, 3.0])},
+            {"a": GOOD, "c": StoredVector([1.0, 2.0, 3.0])},
             "rank 2, .* dimension 3, that of a chunk .* has 2",
             id="mixed",
         ),
-        pytest.param({"a": Record(["x", "y"]), "b": GOOD}, "rank 0, .* not a matrix of numbers", id="words"),
-        pytest.param({"a": Record([[1.0, 2.0]])}, "got an array of shape", id="matrix"),
+        pytest.param({"a": StoredVector(["x", "y"]), "b": GOOD}, "rank 0, .* not a matrix of numbers", id="words"),
+        pytest.param({"a": StoredVector([[1.0, 2.0]])}, "got an array of shape", id="matrix"),
     ],
 )
 def test_a_vector_that_cannot_be_used_names_the_store_and_the_chunk(records, message, ask):
@@ -501,7 +505,8 @@ def test_a_vector_that_cannot_be_used_names_the_store_and_the_chunk(records, mes
 
 
 def test_a_vector_of_another_text_is_not_used(ask):
-    retriever = answering({"a": Record([1.0, 0.5], "text a"), "b": Record([1.0, 0.5], "what stood there before")})
+    stored = {"a": StoredVector([1.0, 0.5], "text a"), "b": StoredVector([1.0, 0.5], "the text before")}
+    retriever = answering(stored)
     context = ask(retriever)
     assert len(context.kept) == 3
     embeddings: Any = retriever.vectorstore and retriever.vectorstore.embeddings
@@ -904,5 +909,3 @@ def test_redundancy_over_a_store_without_embeddings(store, embeddings):
 def test_an_adapter_that_gives_no_records_is_named(ask):
     with pytest.raises(EmbeddingError, match="the adapter of the store Giving must give a mapping"):
         ask(answering({"a": [1.0, 0.5]}))  # type: ignore[dict-item]
-    with pytest.raises(OptionError, match="adapter must be a StoreAdapter"):
-        register_store(UnknownStore, lambda store, keys, search: {})  # type: ignore[arg-type]

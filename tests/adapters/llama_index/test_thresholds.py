@@ -24,10 +24,9 @@ from pydantic import Field, PrivateAttr, ValidationError
 
 from oprag import ChunkError, EmbeddingError, OptionError, SerializationWarning, VectorCache
 from oprag.context import Context
-from oprag.embedding.vectors import Record
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.llama_index.embedder import as_embedder
-from oprag.llama_index.stores import StoreAdapter, register_store
+from oprag.stores import StoreAdapter, StoredVector, register_store
 from tests.adapters.llama_index.conftest import ListRetriever
 from tests.counting import CountingEmbeddings
 
@@ -246,11 +245,12 @@ def test_an_adapter_for_a_store_of_one_s_own(model, ask):
 
     asked: list[list[str]] = []
 
-    def read(searched: Any, ids: Any) -> dict[str, Record]:
-        asked.append(list(ids))
-        return {name: Record(searched.vector_store.get(name)) for name in ids}
+    class MyAdapter(StoreAdapter):
+        def vectors(self, keys: Any) -> dict[str, StoredVector]:
+            asked.append(list(keys))
+            return {key: StoredVector(self.store.get(key)) for key in keys}
 
-    register_store(MyStore, StoreAdapter(read))
+    register_store(MyStore, MyAdapter)
     index = VectorStoreIndex(embed_model=model, nodes=[], storage_context=None)
     index._vector_store = MyStore()
     index.insert_nodes(nodes_of())

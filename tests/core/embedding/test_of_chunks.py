@@ -8,14 +8,13 @@ import pytest
 from oprag import Chunk, ContextOptions, EmbeddingError, VectorCache
 from oprag.context import ContextInputs
 from oprag.embedding.vectors import (
-    Record,
-    StoreReader,
     VectorSources,
     chunks_with_vectors,
     given_with_vectors,
     question_vector,
 )
 from oprag.steps import Steps, run_async, run_sync
+from oprag.stores import StoreAdapter, StoredVector
 from tests.helpers import WordEmbedder, hit
 
 Run = Callable[[Steps[Any]], Any]
@@ -26,20 +25,18 @@ def run(request: pytest.FixtureRequest) -> Run:
     return run_sync if request.param == "sync" else lambda steps: asyncio.run(run_async(steps))
 
 
-class Store:
-    """Holds vectors, and remembers what it was asked for."""
+class Shelf:
+    """Keeps vectors, and remembers what it was asked for."""
 
-    def __init__(self, records: Mapping[str, Record]) -> None:
+    def __init__(self, records: Mapping[str, StoredVector]) -> None:
         self.records = records
         self.asked: list[list[str]] = []
 
-    def read(self, keys: Sequence[str]) -> Mapping[str, Record]:
-        self.asked.append(list(keys))
-        return {key: self.records[key] for key in keys if key in self.records}
 
-    @property
-    def reader(self) -> StoreReader:
-        return StoreReader("Shelf", self.read)
+class ShelfAdapter(StoreAdapter):
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
+        self.store.asked.append(list(keys))
+        return {key: self.store.records[key] for key in keys if key in self.store.records}
 
 
 def chunk(rank: int, **fields: Any) -> Chunk:
@@ -48,10 +45,10 @@ def chunk(rank: int, **fields: Any) -> Chunk:
 
 def test_the_first_source_that_has_a_vector_is_taken(run):
     embedder, cache = WordEmbedder(dimension=2, name="words"), VectorCache()
-    store = Store({f"id {rank}": Record([2.0, 2.0]) for rank in range(2)})
+    store = Shelf({f"id {rank}": StoredVector([2.0, 2.0]) for rank in range(2)})
     cache.put("words", [f"text {rank}" for rank in range(3)], [[3, 3]] * 3)
     given = [chunk(0, vector=np.array([1, 1], dtype=np.float32)), chunk(1), chunk(2), chunk(3)]
-    found = run(chunks_with_vectors(given, VectorSources(embedder, cache, store.reader)))
+    found = run(chunks_with_vectors(given, VectorSources(embedder, cache, ShelfAdapter(store))))
     assert [one.vector.tolist() for one in found[:3]] == [[1, 1], [2, 2], [3, 3]]
     assert store.asked == [["id 1", "id 2", "id 3"]]
     assert embedder.embedded == ["text 3"]
@@ -62,20 +59,21 @@ def test_the_first_source_that_has_a_vector_is_taken(run):
 
 
 def test_equal_texts_and_equal_keys_are_asked_for_once(run):
-    embedder, store = WordEmbedder(), Store({})
+    embedder, store = WordEmbedder(), Shelf({})
     given = [chunk(0), chunk(1, text="text 0", id="id 0"), chunk(2, text="text 0")]
-    found = run(chunks_with_vectors(given, VectorSources(embedder, None, store.reader)))
+    found = run(chunks_with_vectors(given, VectorSources(embedder, None, ShelfAdapter(store))))
     assert store.asked == [["id 0", "id 2"]]
     assert embedder.embedded == ["text 0"]
     assert all(np.array_equal(one.vector, found[0].vector) for one in found)
 
 
 def test_a_store_that_fails_is_named_and_its_message_kept_short(run):
-    def read(keys: Sequence[str]) -> Mapping[str, Record]:
-        raise ConnectionError(f"no answer for {', '.join(keys)} of {'a very long address ' * 100}")
+    class Failing(StoreAdapter):
+        def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
+            raise ConnectionError(f"no answer for {', '.join(keys)} of {'a very long address ' * 100}")
 
     embedder = WordEmbedder()
-    sources = VectorSources(embedder, VectorCache(), StoreReader("Shelf", read))
+    sources = VectorSources(embedder, VectorCache(), Failing(Shelf({})))
     with pytest.raises(EmbeddingError) as caught:
         run(chunks_with_vectors([chunk(0), chunk(1)], sources))
     message = str(caught.value)
@@ -88,8 +86,8 @@ def test_a_store_that_fails_is_named_and_its_message_kept_short(run):
 
 
 def test_a_store_is_not_asked_for_chunks_without_a_key(run):
-    store = Store({})
-    run(chunks_with_vectors([chunk(0, id=None)], VectorSources(WordEmbedder(), None, store.reader)))
+    store = Shelf({})
+    run(chunks_with_vectors([chunk(0, id=None)], VectorSources(WordEmbedder(), None, ShelfAdapter(store))))
     assert store.asked == []
 
 
@@ -102,7 +100,7 @@ def test_what_is_embedded_may_be_more_than_the_text(run):
 
 def test_without_an_embedder_the_chunk_and_the_store_are_named(run):
     with pytest.raises(EmbeddingError, match=r"2 of the retrieved chunks have no vector in the store Shelf, the first"):
-        run(chunks_with_vectors([chunk(0), chunk(1)], VectorSources(store=Store({}).reader)))
+        run(chunks_with_vectors([chunk(0), chunk(1)], VectorSources(store=ShelfAdapter(Shelf({})))))
     with pytest.raises(EmbeddingError, match="needs the vector of the question; give embeddings="):
         run(question_vector("What?", VectorSources()))
 
@@ -118,9 +116,9 @@ def test_a_question_is_kept_apart_from_a_document_of_the_same_words(run):
 
 
 def test_vectors_of_different_dimensions_name_where_they_come_from(run):
-    store = Store({"id 0": Record([1.0, 2.0])})
+    store = Shelf({"id 0": StoredVector([1.0, 2.0])})
     with pytest.raises(EmbeddingError, match=r"embedder words has dimension 32, that of .* from the store"):
-        run(chunks_with_vectors([chunk(0), chunk(1)], VectorSources(WordEmbedder(), None, store.reader)))
+        run(chunks_with_vectors([chunk(0), chunk(1)], VectorSources(WordEmbedder(), None, ShelfAdapter(store))))
 
 
 def test_only_candidates_get_vectors(run):

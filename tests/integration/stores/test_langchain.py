@@ -15,7 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from oprag import PositionKind
 from oprag.context import Context
 from oprag.langchain import OrderPreservingRetriever
-from oprag.langchain.stores import adapter_of
+from oprag.stores.adapter import adapter_of
 from tests.integration.stores.checks import check, kinds_of_values, numbers, tenants
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.corpus import FORMS, OPTIONS, TENANTS, Corpus, identify
@@ -113,10 +113,10 @@ def test_ids_and_metadata_after_the_round_trip(case: Case, way: str, corpus: Cor
     adapter = adapter_of(case.store)
     assert adapter is not None
     for chunk in ask(way, case.retriever(), question, filter=case.kind.only("blue")).kept:
-        number, document = int(chunk.metadata["chunk_index"]), chunk.origin
+        number = int(chunk.metadata["chunk_index"])
         put = case.kind.puts(corpus.metadata(number, "blue"))
         got = dict(chunk.metadata)
-        key = adapter.key(document)
+        key = adapter.key(chunk)
         if case.kind.name.startswith("qdrant"):
             # It writes its own id and the name of the collection beside them.
             assert got.pop("_id") == key
@@ -165,7 +165,7 @@ def first_of(corpus: Corpus, question: str, k: int) -> list[int]:
 @EACH_WAY
 def test_mmr(case: Case, way: str, corpus: Corpus):
     question, *_ = corpus.questions
-    retriever = case.retriever(search_type="mmr", k=20, fetch_k=40)
+    retriever = case.retriever(search_type="mmr", k=20, max_candidates=40)
     context = ask(way, retriever, question, filter=case.kind.only("red"))
     assert tenants(context) == {"red"}
     assert numbers(context) == sorted(numbers(context))

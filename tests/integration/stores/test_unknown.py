@@ -16,9 +16,8 @@ from pydantic import PrivateAttr
 from oprag import VectorCache
 from oprag.langchain import OrderPreservingRetriever
 from oprag.langchain.embedder import as_embedder
-from oprag.langchain.stores import adapter_of
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
-from oprag.llama_index.stores import adapter_of as adapter_of_nodes
+from oprag.stores.adapter import adapter_of
 from tests.integration.stores.checks import check
 from tests.integration.stores.corpus import FETCH_K, OPTIONS, Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
@@ -117,7 +116,7 @@ def test_nodes(way: str, client: Any, corpus: Corpus):
     from llama_index.vector_stores.qdrant import QdrantVectorStore
 
     store = UnknownNodeStore(QdrantVectorStore(f"nodes_{way}", client=client))
-    assert adapter_of_nodes(store) is None
+    assert adapter_of(store) is None
     embeddings = KnownEmbeddings(corpus)
     nodes = [
         node_of(text, identify(way, "red", number), corpus.metadata(number, "red"))

@@ -1,0 +1,164 @@
+"""The interface to vector stores, and the adapter of each store, found by the name of its class.
+
+A store without an adapter works as well: vectors of chunks are then made by the embedder and kept in the cache.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from oprag.errors import OptionError
+from oprag.masking import describe
+
+if TYPE_CHECKING:
+    from oprag.chunk import Chunk
+
+__all__ = ["StoreAdapter", "StoredVector", "adapter_of", "register_store"]
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class StoredVector(NamedTuple):
+    """What a store keeps under a key.
+
+    Attributes:
+        vector: The vector, of shape (dimension,).
+        text: The text that it belongs to, where the store returns it; a vector of another text is not used.
+    """
+
+    vector: Any
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class StoreAdapter(ABC):
+    """A vector store that was searched, and what can be done with it beyond that; a subclass for each kind of store.
+
+    Attributes:
+        store: LangChain's vector store, LlamaIndex's vector store, or a `DocumentIndex`.
+        search: Keywords of the search, among them a namespace, a tenant or a shard.
+        nodes: LlamaIndex: the ids of nodes by the numbers of their vectors, for stores that number them.
+        docstore: LlamaIndex: the nodes themselves, for stores that keep no texts.
+        by_vector: LangChain: the store's method that finds by a vector what its search finds by words, with the same
+            scores; its async twin has an "a" before the name. None where there is none.
+        by_vector_keywords: What that method needs beside the vector and the keywords of the search.
+
+    Example:
+        >>> from langchain_core.vectorstores import InMemoryVectorStore
+        >>> class YourStore(InMemoryVectorStore):
+        ...     pass
+        >>> class YourAdapter(StoreAdapter):
+        ...     def vectors(self, keys):
+        ...         rows = (self.store.store[key] for key in keys if key in self.store.store)
+        ...         return {row["id"]: StoredVector(row["vector"], row["text"]) for row in rows}
+        >>> register_store(YourStore, YourAdapter)
+    """
+
+    store: Any
+    search: Mapping[str, Any] = field(default_factory=dict)
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    docstore: Any = None
+
+    by_vector: ClassVar[str | None] = None
+    by_vector_keywords: ClassVar[Mapping[str, Any]] = {}
+
+    @property
+    def name(self) -> str:
+        """The name of the store's class, for messages."""
+        return type(self.store).__name__
+
+    @property
+    def dense(self) -> bool:
+        """Whether this search compares vectors only; a hybrid search needs the words of the question."""
+        return True
+
+    def key(self, chunk: Chunk) -> str | None:
+        """The key of a chunk that was found, its id by default; None where it has none."""
+        return chunk.id
+
+    @abstractmethod
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
+        """Read the vectors of chunks that were found, in one request.
+
+        Filters need not be applied again.
+
+        Args:
+            keys: Distinct keys, at least one.
+
+        Returns:
+            The vectors by key, without keys that the store does not know.
+        """
+
+    async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
+        """As `vectors`, async; in a thread where the store has no async client."""
+        # Code that is not async does not load it.
+        from asyncio import to_thread
+
+        return await to_thread(self.vectors, keys)
+
+    def docstore_texts(self, ids: Sequence[str]) -> dict[str, str]:
+        """LlamaIndex: the text of each node that is in the docstore."""
+        from llama_index.core.schema import MetadataMode
+
+        nodes = self.docstore.get_nodes(list(ids), raise_error=False)
+        return {node.node_id: node.get_content(MetadataMode.NONE) for node in nodes}
+
+
+def register_store(store_class: type, adapter: type[StoreAdapter]) -> None:
+    """Set the adapter of a vector store of LangChain or LlamaIndex.
+
+    Args:
+        store_class: The class of the store; subclasses are included.
+        adapter: A subclass of `StoreAdapter`.
+
+    Raises:
+        OptionError: `adapter` is not a subclass of `StoreAdapter`.
+    """
+    given: Any = adapter
+    if not isinstance(given, type) or not issubclass(given, StoreAdapter):
+        raise OptionError(f"adapter must be a StoreAdapter subclass, got {describe(given)}", given)
+    _registered[_path(store_class)] = adapter
+
+
+def adapter_of(
+    store: Any, search: Mapping[str, Any] = _NOTHING, nodes: Mapping[str, str] = _NOTHING, docstore: Any = None
+) -> StoreAdapter | None:
+    """The adapter of a store that was searched, None where there is none; the arguments are those of `StoreAdapter`."""
+    for path in map(_path, type(store).__mro__):
+        adapter = _registered.get(path)
+        if adapter is None and path in _ADAPTERS:
+            module, name = _ADAPTERS[path].split(".")
+            adapter = getattr(import_module(f"oprag.stores.{module}"), name)
+        if adapter is not None:
+            return adapter(store, search, nodes, docstore)
+    return None
+
+
+def _path(store_class: type) -> str:
+    return f"{store_class.__module__}.{store_class.__qualname__}"
+
+
+# By name, so that no store is imported for this.
+_ADAPTERS = {
+    "oprag.DocumentIndex": "document_index.OwnIndex",
+    "oprag.index.document_index.DocumentIndex": "document_index.OwnIndex",
+    "langchain_core.vectorstores.in_memory.InMemoryVectorStore": "in_memory.LangChainInMemory",
+    "langchain_chroma.vectorstores.Chroma": "chroma.LangChainChroma",
+    "langchain_community.vectorstores.faiss.FAISS": "faiss.LangChainFaiss",
+    "langchain_community.vectorstores.lancedb.LanceDB": "lancedb.LangChainLanceDB",
+    "langchain_pinecone.vectorstores.PineconeVectorStore": "pinecone.LangChainPinecone",
+    "langchain_postgres.vectorstores.PGVector": "postgres.LangChainPGVector",
+    "langchain_postgres.v2.vectorstores.PGVectorStore": "postgres.LangChainPGVectorStore",
+    "langchain_qdrant.qdrant.QdrantVectorStore": "qdrant.LangChainQdrant",
+    "llama_index.core.vector_stores.simple.SimpleVectorStore": "in_memory.LlamaIndexSimple",
+    "llama_index.vector_stores.chroma.base.ChromaVectorStore": "chroma.LlamaIndexChroma",
+    "llama_index.vector_stores.faiss.base.FaissVectorStore": "faiss.LlamaIndexFaiss",
+    "llama_index.vector_stores.postgres.base.PGVectorStore": "postgres.LlamaIndexPGVectorStore",
+    "llama_index.vector_stores.qdrant.base.QdrantVectorStore": "qdrant.LlamaIndexQdrant",
+}
+_registered: dict[str, type[StoreAdapter]] = {}

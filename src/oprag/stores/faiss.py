@@ -1,0 +1,75 @@
+"""FAISS: LangChain's `FAISS`, and LlamaIndex's `FaissVectorStore` and `FaissMapVectorStore`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from oprag.stores.adapter import StoreAdapter, StoredVector
+
+__all__ = ["LangChainFaiss", "LlamaIndexFaiss"]
+
+
+class LangChainFaiss(StoreAdapter):
+    """LangChain's `FAISS`."""
+
+    by_vector = "similarity_search_with_score_by_vector"
+
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
+        """The vectors of documents by id; none where the index does not have them as they were given."""
+        wanted = set(keys)
+        rows = {key: row for row, key in self.store.index_to_docstore_id.items() if key in wanted}
+        vectors = _exact_vectors(self.store.index, list(rows.values()))
+        if vectors is None:
+            return {}
+        documents = {key: self.store.docstore.search(key) for key in rows}
+        return {
+            key: StoredVector(vector, documents[key].page_content)
+            for key, vector in zip(rows, vectors, strict=True)
+            # The document store answers with a sentence when there is none.
+            if not isinstance(documents[key], str)
+        }
+
+
+class LlamaIndexFaiss(StoreAdapter):
+    """LlamaIndex's `FaissVectorStore` and `FaissMapVectorStore`, which keep no texts."""
+
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
+        """The vectors of nodes by id; none where the index does not have them as they were given."""
+        rows = self._rows(keys)
+        vectors = _exact_vectors(self.store.client, list(rows.values()))
+        if vectors is None:
+            return {}
+        texts = self.docstore_texts(list(rows))
+        return {key: StoredVector(vector, texts.get(key)) for key, vector in zip(rows, vectors, strict=True)}
+
+    def _rows(self, ids: Sequence[str]) -> dict[str, int]:
+        """The number that the index has for the vector of each node."""
+        # FaissMapVectorStore, which can delete nodes, gives them numbers of its own.
+        numbered = getattr(self.store, "_node_id_to_faiss_id_map", None)
+        if numbered is None:
+            wanted = set(ids)
+            return {key: int(row) for row, key in self.nodes.items() if key in wanted}
+        if len(set(numbered.values())) < len(numbered):
+            # After a deletion it gives out numbers that other nodes have.
+            return {}
+        return {key: numbered[key] for key in ids if key in numbered}
+
+
+# Indexes that keep vectors as they were given. Others reconstruct something else, without saying so.
+_EXACT = ("IndexFlat", "IndexFlatIP", "IndexFlatL2", "IndexHNSWFlat", "IndexIVFFlat")
+
+
+def _exact_vectors(index: Any, rows: Sequence[int]) -> Any:
+    """The vectors of rows, of shape (rows, dimension); None where the index cannot return them as they were given."""
+    import faiss
+
+    index = faiss.downcast_index(index)
+    inside = faiss.downcast_index(index.index) if type(index).__name__ == "IndexIDMap2" else index
+    if type(inside).__name__ not in _EXACT or not rows:
+        return None
+    try:
+        return index.reconstruct_batch(list(rows))
+    except RuntimeError:
+        # An inverted file without a direct map: making one would change the user's index.
+        return None

@@ -1,0 +1,43 @@
+"""Pinecone: LangChain's `PineconeVectorStore`."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from oprag.stores.adapter import StoreAdapter, StoredVector
+
+__all__ = ["LangChainPinecone"]
+
+# Ids are part of a request's address, which must not grow too long.
+_IDS_A_REQUEST = 100
+
+
+class LangChainPinecone(StoreAdapter):
+    """LangChain's `PineconeVectorStore`."""
+
+    by_vector = "similarity_search_by_vector_with_score"
+
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
+        """The vectors of documents by id."""
+        return self._stored([self.store.index.fetch(**request) for request in self._requests(keys)])
+
+    async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
+        """As `vectors`, with the async client."""
+        # The store's own way to its async client, which is closed after each use.
+        async with self.store._async_index_context() as index:  # noqa: SLF001
+            return self._stored(await asyncio.gather(*(index.fetch(**request) for request in self._requests(keys))))
+
+    def _requests(self, keys: Sequence[str]) -> list[dict[str, Any]]:
+        namespace = self.search.get("namespace")
+        if namespace is None:
+            namespace = self.store._namespace  # noqa: SLF001 - the store says nowhere else
+        parts = (keys[start : start + _IDS_A_REQUEST] for start in range(0, len(keys), _IDS_A_REQUEST))
+        return [{"ids": list(part), "namespace": namespace} for part in parts]
+
+    def _stored(self, responses: Iterable[Any]) -> dict[str, StoredVector]:
+        text = self.store._text_key  # noqa: SLF001
+        return {
+            key: StoredVector(found.values, (found.metadata or {}).get(text))
+            for response in responses
+            for key, found in response.vectors.items()
+        }
