@@ -18,7 +18,8 @@ from oprag.compare.records import Hit, Hits, IndexRecord, Piece
 from oprag.compare.search import Search, Splitting, Store, StoreOpener
 from oprag.compare.vector_source import VectorSource
 from oprag.context import ContextInputs
-from oprag.index.document_index import DocumentIndex, QuestionVectors
+from oprag.embedding.question_vectors import QuestionVectors
+from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import LONE_SURROGATE, offsets_of, pieces_of
 from oprag.positions.placing import place as find_places
 

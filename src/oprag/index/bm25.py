@@ -21,7 +21,7 @@ _STOP_WORD_WEIGHT = 0.3
 
 
 def words(text: str) -> list[str]:
-    """The words of a text that are searched for: runs of letters, marks, digits and underscores, in lower case.
+    """The searchable words of a text: runs of letters, marks, digits and underscores, in lower case.
 
     Nothing is stemmed and nothing left out, so that no language is assumed. Characters that are written in several ways
     are one (NFKC). Scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are searched for
@@ -35,7 +35,7 @@ def words(text: str) -> list[str]:
 
 
 class _Spaced(dict[int, str]):
-    """What stands for each character: itself in a word, alone in a script without spaces, a space else."""
+    """Each character as itself in a word, with spaces around it in a script without spaces, else as a space."""
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)

@@ -1,4 +1,4 @@
-"""A saved index: one file, without pickle."""
+"""The file of a saved index: written in one step, and read without pickle and within bounds of memory."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Contents(NamedTuple):
 
 
 def write_index(path: Path, embedder: str | None, contents: Contents, *, private: bool = False) -> None:
-    """Write a file; one that is there is replaced in one step.
+    """Write a file; an existing one is replaced in one step.
 
     Args:
         path: The file.
         embedder: The name of the embedder; None where there is none.
-        contents: What is written.
+        contents: The texts, metadata and vectors.
         private: Whether nobody else may read it, as for `replacing`.
 
     Raises:
-        IndexFileError: The metadata holds something that JSON cannot.
+        IndexFileError: The metadata contains something that JSON cannot represent.
     """
     header = {
         "format": _FORMAT,
@@ -65,7 +65,7 @@ def write_index(path: Path, embedder: str | None, contents: Contents, *, private
 
 
 def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Contents:
-    """Read a file. What that takes is bounded by the size of the file, since nothing in it is compressed.
+    """Read a file; the memory that it takes is bounded by the size of the file, since nothing in it is compressed.
 
     Args:
         file: The open file.
@@ -74,7 +74,7 @@ def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Content
 
     Raises:
         EmbeddingError: The index was made with another embedder.
-        IndexFileError: The file is not a saved index, is damaged, or was written by a newer version.
+        IndexFileError: The file is not a saved index, is corrupt, or was written by a newer version.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -103,7 +103,7 @@ def _is_list_of(kind: type, part: Any) -> bool:
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """The two parts of a file, checked before either is read: a zip file can claim any size and hold any part twice."""
+    """The two parts, checked before either is read: a zip file can claim any size and contain a part twice."""
     listed = archive.infolist()
     members = {one.filename: one for one in listed}
     if len(listed) != len(_MEMBERS) or set(members) != _MEMBERS:
@@ -116,14 +116,7 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str, *, dimensions: int) -> NDArray[Any]:
-    """An array of the file, if it has the size that its header claims; no objects, which NumPy would unpickle.
-
-    Args:
-        archive: The file.
-        member: Which part of it.
-        kinds: The kinds of numbers that it may be of, as letters of NumPy.
-        dimensions: How many dimensions it has.
-    """
+    """An array of the file, if it has the size that its header claims; no objects, which NumPy would unpickle."""
     with archive.open(member) as file:
         if npy.read_magic(file) != (1, 0):
             raise ValueError(f"{member.filename} is of an unknown version")

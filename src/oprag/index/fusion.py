@@ -31,7 +31,7 @@ def rrf(rankings: Sequence[Any], count: int, constant: int = RRF_CONSTANT) -> ND
         Scores of shape (count,); 0 for an item that is in no ranking.
 
     Raises:
-        OptionError: `constant` is no whole number from 1.
+        OptionError: `constant` is not a whole number from 1.
 
     Example:
         >>> rrf([[0, 1], [1, 2]], count=4).round(4).tolist()

@@ -1,4 +1,4 @@
-"""Token windows of a text, with exact character offsets."""
+"""Splitting texts into chunks with exact character offsets: by tokens, by words, or between paragraphs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = [
     "Split",
     "Splitter",
     "TokenWindow",
+    "offsets_of",
     "pieces_of",
     "split_recursive",
-    "split_sources",
     "split_tokens",
 ]
 
@@ -38,7 +38,7 @@ class TokenWindow(NamedTuple):
     Attributes:
         text: The text of the window, `source_text[start:end]`.
         start: Offset of its first character.
-        end: Offset behind its last character.
+        end: End offset (exclusive).
         tokens: How many tokens of the whole text begin in it. The window alone may count differently, since tokenizers
             merge across its borders.
     """
@@ -52,7 +52,7 @@ class TokenWindow(NamedTuple):
 def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -> list[TokenWindow]:
     """Cut a text into windows of `size` tokens.
 
-    Without overlap the windows joined give the text back, character for character: what stands between two tokens
+    Without overlap the windows joined give the text back, character for character: what is between two tokens
     belongs to the window before it. A character is never cut, also where it is several tokens; a window is then
     shorter.
 
@@ -69,7 +69,7 @@ def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -
 
     Raises:
         OptionError: `size` or `overlap` is out of range.
-        ChunkError: `text` is no string.
+        ChunkError: `text` is not a string.
         TokenizerError: The tokenizer is of another kind, or its offsets do not run forward inside the text.
 
     Example:
@@ -78,20 +78,14 @@ def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -
         >>> [window.text for window in split_tokens("one two three four", words, size=2)]
         ['one two ', 'three four']
     """
-    check_split(text, size, overlap)
+    _check_split(text, size, overlap)
     if not text:
         return []
     starts = _starts(text, offsets_of(tokenizer)(LONE_SURROGATE.sub("\ufffd", text)))
     return list(_windows(text, starts, size, overlap))
 
 
-def check_split(text: Any, size: Any, overlap: Any) -> None:
-    """Refuse what cannot be split, or not so.
-
-    Raises:
-        OptionError: `size` or `overlap` is out of range.
-        ChunkError: `text` is no string.
-    """
+def _check_split(text: Any, size: Any, overlap: Any) -> None:
     if type(size) is not int or size < 1:
         raise OptionError(f"size must be a whole number of tokens from 1, got {describe(size)}", size)
     if type(overlap) is not int or not 0 <= overlap < size:
@@ -115,7 +109,7 @@ def _windows(text: str, starts: Sequence[int], size: int, overlap: int) -> Itera
 
 
 def _border(starts: Sequence[int], first: int, size: int) -> int:
-    """The token behind a window that begins with `first`: where a character begins, at most `size` tokens on."""
+    """The token after a window that begins with `first`: where a character begins, at most `size` tokens on."""
     cut = first + size
     if cut >= len(starts):
         return len(starts)
@@ -141,7 +135,7 @@ def _next_first(starts: Sequence[int], first: int, last: int, size: int, overlap
 
 
 def _starts(text: str, offsets: Iterable[Any]) -> list[int]:
-    """The start of each token, checked."""
+    """The checked start of each token."""
     starts: list[int] = []
     before = 0
     try:
@@ -149,7 +143,7 @@ def _starts(text: str, offsets: Iterable[Any]) -> list[int]:
             if whole(start) is None or whole(end) is None or not before <= start <= end <= len(text):
                 raise TokenizerError(
                     f"token offsets must run forward inside the text of {len(text)} characters, got "
-                    f"({describe(start)}, {describe(end)}) behind {before}",
+                    f"({describe(start)}, {describe(end)}) after {before}",
                     (start, end),
                 )
             starts.append(int(start))
@@ -165,7 +159,7 @@ def offsets_of(tokenizer: Any) -> OffsetTokenizer:
     """A function that gives the character offsets of each token of a text.
 
     Raises:
-        TokenizerError: The tokenizer is of a kind that gives no offsets.
+        TokenizerError: The tokenizer is of a kind without offsets.
     """
     if hasattr(tokenizer, "backend_tokenizer"):
         return _hugging_face(tokenizer.backend_tokenizer)
@@ -200,7 +194,7 @@ def _tiktoken(encoding: Any) -> OffsetTokenizer:
     return offsets
 
 
-# The planes behind the basic one: as many code points as a text rarely has characters, and none of them is white space
+# The planes after the basic one: as many code points as a text rarely has characters, and none of them is white space
 # or half of a surrogate pair.
 _FIRST_CODE = 0x10000
 _PERIOD = 0x100000
@@ -217,9 +211,9 @@ def split_recursive(text: str, tokenizer: Any, size: int = 1000, overlap: int = 
     Args:
         text: Any text.
         tokenizer: What `split_tokens` takes.
-        size: The most tokens of a window, those of its pieces added up; at least 1. A character that is more tokens
-            stands alone, and white space between two windows is added to the second one without being counted.
-        overlap: The most tokens that a window shares with the next one, in whole pieces; less than `size`.
+        size: Maximum tokens of a window, those of its pieces added up; at least 1. A character that is more tokens
+            is a window of its own, and white space between two windows is added to the second one uncounted.
+        overlap: Maximum tokens that a window shares with the next one, in whole pieces; less than `size`.
 
     Returns:
         The windows in the order of the text; none for a text of nothing but white space. `tokens` are those of the
@@ -227,8 +221,8 @@ def split_recursive(text: str, tokenizer: Any, size: int = 1000, overlap: int = 
 
     Raises:
         OptionError: `size` or `overlap` is out of range.
-        ChunkError: `text` is no string.
-        TokenizerError: The tokenizer is of another kind, or gives no offsets.
+        ChunkError: `text` is not a string.
+        TokenizerError: The tokenizer is of another kind, or without offsets.
         MissingExtraError: The package `langchain-text-splitters` is not installed.
 
     Example:
@@ -237,7 +231,7 @@ def split_recursive(text: str, tokenizer: Any, size: int = 1000, overlap: int = 
         >>> [window.text for window in split_recursive("one two\n\nthree four five six", words, size=3, overlap=0)]
         ['one two', '\n\nthree four five', ' six']
     """
-    check_split(text, size, overlap)
+    _check_split(text, size, overlap)
     splitter_class = _splitter_class()
     coded = _Coded(text, _counter(tokenizer))
     if not text or text.isspace():
@@ -265,13 +259,9 @@ def _without_gaps(text: str, places: Iterable[tuple[int, int]], overlap: int) ->
 
 
 class _Coded:
-    """A copy of a text in which each character but the separators says where it stands.
+    """A copy of a text in which each character but the separators encodes its offset.
 
-    The splitter is given the copy, and so each piece that it makes leads back to its place.
-
-    Args:
-        text: The text.
-        count: Counts the tokens of a text.
+    The splitter reads the copy, so each piece that it makes leads back to its place.
     """
 
     def __init__(self, text: str, count: Callable[[str], int]) -> None:
@@ -298,8 +288,8 @@ class _Coded:
         return max(self.count(self._original[start : start + len(piece)]) for start in starts)
 
     def places(self, pieces: list[str]) -> Iterator[tuple[int, int]]:
-        """Start and end of each piece that the splitter gave, but of those with nothing in them but separators."""
-        # No window begins behind the end of the one before it.
+        """Start and end of each piece of the splitter that has more than separators."""
+        # No window begins after the end of the one before it.
         latest = 0
         for piece in pieces:
             place = _place(piece)
@@ -355,7 +345,7 @@ class Split(NamedTuple):
     """How sources are split.
 
     Attributes:
-        splitter: "tokens" or "words" for windows of exactly so many, "recursive" for paragraphs, lines and words.
+        splitter: "tokens" or "words" for windows of exactly `size`, "recursive" for paragraphs, lines and words.
         size: Tokens in a chunk, or words; None for 128 tokens, 300 words or, recursive, 1,000 tokens.
         overlap: Tokens or words that neighbours share; None for none or, recursive, a tenth of the size.
     """
@@ -368,11 +358,11 @@ class Split(NamedTuple):
         """The same with the defaults of the splitter filled in.
 
         Raises:
-            OptionError: There is no such splitter.
+            OptionError: The splitter is unknown.
         """
         check_choice("splitter", self.splitter, get_args(Splitter))
         size = _SIZES[self.splitter] if self.size is None else self.size
-        # A wrong size is refused by the splitter.
+        # An invalid size is refused by the splitter.
         overlap = size // 10 if self.splitter == "recursive" and isinstance(size, int) else 0
         return Split(self.splitter, size, overlap if self.overlap is None else self.overlap)
 
@@ -391,17 +381,17 @@ class Piece(NamedTuple):
 
 
 def pieces_of(sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split: Split) -> Iterator[Piece]:
-    """Split whole sources into chunks that know their place, one after the other.
+    """Split whole sources into chunks with their places, one after the other.
 
     Args:
         sources: The text of each source by its name; a list of texts is its pages, each split by itself.
         tokenizer: What `split_tokens` takes.
-        split: How.
+        split: The splitter, and its size and overlap.
 
     Raises:
-        ChunkError: `sources` is no mapping, or a text is no string.
+        ChunkError: `sources` is not a mapping, or a text is not a string.
         MissingSourceError: A source has no name.
-        OptionError: An option of the splitter has a value that it cannot have.
+        OptionError: An option of the splitter is invalid.
         TokenizerError: The tokenizer is of another kind.
         MissingExtraError: The recursive splitter is not installed.
     """
@@ -415,7 +405,7 @@ def pieces_of(sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split:
         paged = isinstance(content, list | tuple)
         number = 0
         for page, text in enumerate(content if paged else [content], 1):
-            for window in _windows_of_sources(text, tokenizer, split):
+            for window in _windows_of(text, tokenizer, split):
                 place = {"source": source, "chunk_index": number}
                 if paged:
                     place["page"] = page
@@ -423,19 +413,11 @@ def pieces_of(sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split:
                 number += 1
 
 
-def split_sources(
-    sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split: Split
-) -> tuple[list[str], list[dict[str, Any]]]:
-    """The texts of the chunks, and the place of each; arguments and errors are those of `pieces_of`."""
-    pieces = list(pieces_of(sources, tokenizer, split))
-    return [piece.window.text for piece in pieces], [piece.place for piece in pieces]
-
-
-def _windows_of_sources(text: Any, tokenizer: Any, split: Split) -> list[TokenWindow]:
+def _windows_of(text: Any, tokenizer: Any, split: Split) -> list[TokenWindow]:
     function = split_recursive if split.splitter == "recursive" else split_tokens
     return function(text, _words if split.splitter == "words" else tokenizer, split.size, split.overlap)  # type: ignore[arg-type]
 
 
 def _words(text: str) -> Iterator[tuple[int, int]]:
-    """The words of a text, as what stands between white space."""
+    """The words of a text: runs without white space."""
     return (word.span() for word in _WORD.finditer(text))

@@ -104,7 +104,7 @@ def test_of_equal_chunks_the_first_added_comes_first():
         assert numbers(found) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("search", ["sparse", "", None, 5, ["dense"]])
+@pytest.mark.parametrize("search", ["sparse", "", 5, ["dense"]])
 def test_an_unknown_search_is_refused(index, search):
     with pytest.raises(OptionError, match="search must be one of dense, bm25, hybrid"):
         index.search("ocean5", 3, search=search)
@@ -133,7 +133,20 @@ def test_without_an_embedder_the_others_are_refused(plain, search):
     with pytest.raises(OptionError, match=rf'search="{search}" needs vectors.*use search="bm25"'):
         plain.search("ocean5", 3, search=search)
     with pytest.raises(OptionError, match="needs vectors"):
-        DocumentIndex([], []).search("ocean5", 3)
+        DocumentIndex([], []).search("ocean5", 3, search=search)
+
+
+def test_without_an_embedder_bm25_is_the_default(plain):
+    assert plain.search(QUESTIONS[0], 30) == plain.search(QUESTIONS[0], 30, search="bm25")
+    assert DocumentIndex([], []).search("ocean5", 3) == []
+
+
+def test_sources_are_enough_for_an_index():
+    index = DocumentIndex.from_texts(BOOK)
+    words = [word for chunk in index.chunks if chunk.metadata["source"] == "book" for word in chunk.text.split()]
+    assert words == WORDS
+    assert {len(chunk.text.split()) for chunk in index.chunks[:-1]} <= {200, 300}
+    assert WORDS[700] in index.search(f"Where is {WORDS[700]}?", 1)[0].text
 
 
 def test_without_an_embedder_a_question_has_no_vector(plain):

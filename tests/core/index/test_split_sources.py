@@ -1,12 +1,19 @@
-"""What splits and stamps the sources of an index."""
+"""Splitting and stamping the sources of an index."""
+
+from typing import Any
 
 import pytest
 
 from oprag import ChunkError, DocumentIndex, OptionError, build_context, split_tokens
-from oprag.index.splitting import Split, split_sources
+from oprag.index.splitting import Split, pieces_of
 from tests.helpers import WordEmbedder, prose, word_offsets
 
 PAGES = [prose(40, seed=seed) for seed in range(4)]
+
+
+def split_sources(sources: Any, tokenizer: Any, split: Split) -> tuple[list[str], list[dict[str, Any]]]:
+    pieces = list(pieces_of(sources, tokenizer, split))
+    return [piece.window.text for piece in pieces], [piece.place for piece in pieces]
 
 
 @pytest.mark.parametrize(

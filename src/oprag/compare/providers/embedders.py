@@ -8,9 +8,9 @@ from typing import Any
 
 from oprag.compare.providers import LOCAL
 from oprag.embedding.embedder import Embedder
+from oprag.embedding.question_vectors import QuestionVectors
 from oprag.embedding.static import local_embedder
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, OptionError
-from oprag.index.document_index import QuestionVectors
 from oprag.masking import describe, reason
 
 __all__ = ["EmbedderOnDemand", "ProviderEmbedder", "embedder_of"]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from oprag import DualEncoder, EmbeddingError
-from oprag.index.document_index import QuestionVectors
+from oprag.embedding.question_vectors import QuestionVectors
 
 
 class Counting:
