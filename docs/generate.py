@@ -24,7 +24,7 @@ from oprag import ContextOptions, approximate_tokens
 from oprag.compare import metrics
 from oprag.compare.axes import axes
 from oprag.compare.scoring import METRICS
-from oprag.fields import ContextFields
+from oprag.option_fields import ContextFields
 from oprag.methods import MethodOptions
 from oprag.options import descriptions
 

@@ -1,4 +1,4 @@
-"""A position, and how it is known."""
+"""A retrieved chunk, its position in its source, and why it was dropped."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -217,12 +217,6 @@ def changed(chunk: Chunk, **fields: Any) -> Chunk:
 
 
 _new = object.__new__
-
-
-def fill(chunk: Chunk, **fields: Any) -> Chunk:
-    """Set fields of a chunk that nobody else holds, since whoever asks has just made it: no copy is needed."""
-    chunk.__dict__.update(fields)
-    return chunk
 
 
 def quoted(text: Any) -> str:

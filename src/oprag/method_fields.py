@@ -1,4 +1,4 @@
-"""The options of the methods as pydantic fields; see `oprag.fields`."""
+"""The options of the methods as pydantic fields; see `oprag.option_fields`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from pydantic import Field, SkipValidation
 
-from oprag.fields import OptionFields
 from oprag.methods.options import MethodOptions, OnError, Overflow, RankBy, as_method_options
 from oprag.methods.prompts import Prompts
+from oprag.option_fields import OptionFields
 from oprag.options import descriptions
 
 __all__ = ["METHOD_OPTIONS", "READ_SOURCE", "MethodFields"]

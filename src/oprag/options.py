@@ -1,10 +1,13 @@
-"""Declaring options once, and refusing wrong values in the same words everywhere."""
+"""The options of a context, declared once, and the checks of options that every surface shares.
+
+`ContextOptions` is the declaration; `oprag.option_fields` restates it for pydantic. An unknown option name gets a hint
+where users write names: `as_context_options` here, `OptionFields` there.
+"""
 
 import dataclasses
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from numbers import Integral, Real
 from string import Formatter
 from types import MappingProxyType
@@ -47,6 +50,25 @@ __all__ = [
 _NONE: Mapping[str, str] = MappingProxyType({})
 _PLAIN = (str, int, float, bool, type(None))
 
+Order = Literal["source", "rank", "reverse_rank", "edges", "random"]
+SourceRankingName = Literal["best_first", "best_last", "score_sum", "name"]
+SourceRanking = SourceRankingName | Callable[[Sequence[Chunk]], Any]
+OnMissingPosition = Literal["last", "first", "drop", "error"]
+Header = str | Callable[[Passage], str]
+
+HEADER_FIELDS = ("number", "source", "page", "start", "end", "rank")
+
+NEAR_MISSES = {
+    **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
+    **dict.fromkeys(
+        ("max_tokens", "max_tokens_limit", "max_context_tokens", "token_limit"),
+        "use token_budget=, the maximum for the context",
+    ),
+    **dict.fromkeys(("similarity_cutoff", "score_threshold"), "use similarity_threshold=, a cosine similarity"),
+    **dict.fromkeys(("tokenizer", "token_counter", "length_function", "get_num_tokens"), "use count_tokens="),
+}
+"""Names that other packages have for these options, and what to write instead."""
+
 
 def option(default: Any, description: str, function: str = "") -> Any:
     """A dataclass field with its description, and what a function in its place does, in words for every surface."""
@@ -60,131 +82,6 @@ def descriptions(kind: Any) -> dict[str, str]:
         + (f" Or a function that {does}." if (does := field.metadata["function"]) else "")
         for field in dataclasses.fields(kind)
     }
-
-
-def plain(value: Any) -> Any:
-    """A number as Python's own, such as one of NumPy; anything else as it is."""
-    if type(value) in _PLAIN or isinstance(value, bool) or not isinstance(value, Real):
-        return value
-    return int(value) if isinstance(value, Integral) else float(value)
-
-
-def with_plain_numbers(options: Any) -> None:
-    """Set every number among the attributes of an object to Python's own."""
-    changed = {name: number for name, value in vars(options).items() if (number := plain(value)) is not value}
-    vars(options).update(changed)
-
-
-def requires(function: Any, parameter: str) -> bool:
-    """Whether a function has a parameter of this name without a default; a default may have been bound on purpose."""
-    try:
-        found = inspect.signature(function).parameters.get(parameter)
-    except (TypeError, ValueError):
-        return False
-    return found is not None and found.default is found.empty
-
-
-def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:
-    """Refuse what is no whole number from `least` on.
-
-    Raises:
-        OptionError: It is none, nor None where that is allowed.
-    """
-    if (value is None and optional) or (type(value) is int and value >= least):
-        return
-    raise OptionError(
-        f"{name} must be a whole number from {least}{', or None' if optional else ''}, got {describe(value)}", value
-    )
-
-
-def check_cosine(name: str, value: Any, *, optional: bool = True) -> None:
-    """Refuse what is not a number that a cosine can be.
-
-    Raises:
-        OptionError: It is not, nor None where that is allowed.
-    """
-    # A comparison that NaN fails.
-    if (value is None and optional) or (
-        type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1
-    ):
-        return
-    raise OptionError(
-        f"{name} must be a cosine, from -1 to 1{', or None' if optional else ''}, got {describe(value)}", value
-    )
-
-
-def check_choice(name: str, value: Any, choices: Iterable[str], also: str = "") -> None:
-    """Refuse what is not one of these words.
-
-    Raises:
-        OptionError: It is none of them.
-    """
-    choices = tuple(choices)
-    if not isinstance(value, str) or value not in choices:
-        raise OptionError(f"{name} must be one of {', '.join(choices)}{also}, got {describe(value)}", value)
-
-
-def check_bool(name: str, value: Any) -> None:
-    """Refuse what is neither True nor False.
-
-    Raises:
-        OptionError: It is something else.
-    """
-    if type(value) is not bool:
-        raise OptionError(f"{name} must be True or False, got {describe(value)}", value)
-
-
-def check_text(name: str, value: Any, *, optional: bool = False) -> None:
-    """Refuse what is no string.
-
-    Raises:
-        OptionError: It is none, nor None where that is allowed.
-    """
-    if not isinstance(value, str) and not (optional and value is None):
-        raise OptionError(f"{name} must be a string{' or None' if optional else ''}, got {describe(value)}", value)
-
-
-def check_names(options: Mapping[str, Any], names: Collection[str], near_misses: Mapping[str, str] = _NONE) -> None:
-    """Reject unknown option names, and say what was probably meant.
-
-    Args:
-        options: The options that were given.
-        names: The names of all options.
-        near_misses: What to write in place of names that other packages use.
-
-    Raises:
-        OptionError: A name is unknown.
-    """
-    for name in options:
-        if name not in names:
-            if name in near_misses:
-                raise OptionError(f"unknown option {name!r}; {near_misses[name]}", name)
-            import difflib
-
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(names)}"
-            raise OptionError(f"unknown option {name!r}; {hint}", name)
-
-
-Order = Literal["source", "rank", "reverse_rank", "edges", "random"]
-SourceRankingName = Literal["best_first", "best_last", "score_sum", "name"]
-SourceRanking = SourceRankingName | Callable[[Sequence[Chunk]], Any]
-OnMissingPosition = Literal["last", "first", "drop", "error"]
-Header = str | Callable[[Passage], str]
-
-HEADER_FIELDS = ("number", "source", "page", "start", "end", "rank")
-
-
-NEAR_MISSES = {
-    **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
-    **dict.fromkeys(
-        ("max_tokens", "max_tokens_limit", "max_context_tokens", "token_limit"),
-        "use token_budget=, the maximum for the context",
-    ),
-    **dict.fromkeys(("similarity_cutoff", "score_threshold"), "use similarity_threshold=, a cosine similarity"),
-    **dict.fromkeys(("tokenizer", "token_counter", "length_function", "get_num_tokens"), "use count_tokens="),
-}
-"""Names that other packages have for these options, and what to write instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,20 +189,6 @@ class ContextOptions:
         return self.similarity_threshold is not None or self.redundancy_threshold is not None
 
 
-def _with_hints(made: Callable[..., None]) -> Callable[..., None]:
-    """The constructor with the hints of `check_names` for unknown options."""
-
-    @wraps(made)
-    def __init__(self: ContextOptions, *args: Any, **options: Any) -> None:  # noqa: N807
-        check_names(options, ContextOptions.__dataclass_fields__, NEAR_MISSES)
-        made(self, *args, **options)
-
-    return __init__
-
-
-ContextOptions.__init__ = _with_hints(ContextOptions.__init__)  # type: ignore[method-assign]
-
-
 def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) -> ContextOptions:
     """The options with these changes.
 
@@ -314,6 +197,7 @@ def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) 
     """
     if options is not None and not isinstance(options, ContextOptions):
         raise OptionError(f"expected oprag.ContextOptions, got {type(options).__name__}", options)
+    check_names(changes, ContextOptions.__dataclass_fields__, NEAR_MISSES)
     if options is None:
         return ContextOptions(**changes)
     return dataclasses.replace(options, **changes) if changes else options
@@ -325,12 +209,89 @@ def everything_kept(options: ContextOptions) -> ContextOptions:
     return as_context_options(options, changes)
 
 
-def check_key(name: str, value: Any) -> None:
-    """Refuse what is no `source_key` or `position_key`.
+def plain(value: Any) -> Any:
+    """A number as Python's own, such as one of NumPy; anything else as it is."""
+    if type(value) in _PLAIN or isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
-    Raises:
-        OptionError: The value is no metadata key, no tuple of them and no function.
+
+def with_plain_numbers(options: Any) -> None:
+    """Set every number among the attributes of an object to Python's own."""
+    changed = {name: number for name, value in vars(options).items() if (number := plain(value)) is not value}
+    vars(options).update(changed)
+
+
+def requires(function: Any, parameter: str) -> bool:
+    """Whether a function has a parameter of this name without a default; a default may have been bound on purpose."""
+    try:
+        found = inspect.signature(function).parameters.get(parameter)
+    except (TypeError, ValueError):
+        return False
+    return found is not None and found.default is found.empty
+
+
+def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:
+    """Reject anything but a whole number from `least` on."""
+    if (value is None and optional) or (type(value) is int and value >= least):
+        return
+    raise OptionError(
+        f"{name} must be a whole number from {least}{', or None' if optional else ''}, got {describe(value)}", value
+    )
+
+
+def check_cosine(name: str, value: Any, *, optional: bool = True) -> None:
+    """Reject anything but a number from -1 to 1."""
+    # A comparison that NaN fails.
+    if (value is None and optional) or (
+        type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1
+    ):
+        return
+    raise OptionError(
+        f"{name} must be a cosine, from -1 to 1{', or None' if optional else ''}, got {describe(value)}", value
+    )
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str], also: str = "") -> None:
+    """Reject anything but one of these strings."""
+    choices = tuple(choices)
+    if not isinstance(value, str) or value not in choices:
+        raise OptionError(f"{name} must be one of {', '.join(choices)}{also}, got {describe(value)}", value)
+
+
+def check_bool(name: str, value: Any) -> None:
+    """Reject anything but True and False."""
+    if type(value) is not bool:
+        raise OptionError(f"{name} must be True or False, got {describe(value)}", value)
+
+
+def check_text(name: str, value: Any, *, optional: bool = False) -> None:
+    """Reject anything but a string."""
+    if not isinstance(value, str) and not (optional and value is None):
+        raise OptionError(f"{name} must be a string{' or None' if optional else ''}, got {describe(value)}", value)
+
+
+def check_names(options: Mapping[str, Any], names: Collection[str], near_misses: Mapping[str, str] = _NONE) -> None:
+    """Reject unknown option names, and say what was probably meant.
+
+    Args:
+        options: The options that were given.
+        names: The names of all options.
+        near_misses: What to write in place of names that other packages use.
     """
+    for name in options:
+        if name not in names:
+            if name in near_misses:
+                raise OptionError(f"unknown option {name!r}; {near_misses[name]}", name)
+            import difflib
+
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(names)}"
+            raise OptionError(f"unknown option {name!r}; {hint}", name)
+
+
+def check_key(name: str, value: Any) -> None:
+    """Reject anything but a metadata key, a tuple of them or a function, as `source_key` and `position_key` are."""
     if value is None or callable(value) or (isinstance(value, str) and value):
         return
     if isinstance(value, tuple) and value and all(isinstance(part, str) and part for part in value):

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 
 from oprag._version import __version__
 from oprag.errors import InputFileError, OpragError, OptionError, PromptError
-from oprag.fields import ContextFields
 from oprag.files.reading import read_toml
 from oprag.files.writing import FileKind, check_target, replacing
 from oprag.masking import describe
 from oprag.methods.options import MethodOptions, as_method_options
 from oprag.methods.prompts import OUR_PROMPTS, Prompts, TextTemplate
+from oprag.option_fields import ContextFields
 from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, check_names, plain
 from oprag.tokens import TokenCounter, approximate_tokens
 

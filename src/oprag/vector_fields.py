@@ -8,7 +8,7 @@ from pydantic import Field, SkipValidation, field_validator
 
 from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError
-from oprag.fields import OptionFields
+from oprag.option_fields import OptionFields
 
 __all__ = ["VectorFields", "common_cache"]
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.chunk import Chunk, Drop, Vector, fill
+from oprag.chunk import Chunk, Drop, Vector, changed
 from oprag.embedding.cosine import unit_rows, usable_rows
 from oprag.errors import EmbeddingError
 from oprag.options import ContextOptions
@@ -100,8 +100,8 @@ def apply_thresholds(
     Chunks without text and vector are kept: there is nothing that could be compared.
 
     Args:
-        chunks: Placed chunks with vectors, best first; their `similarity` is filled in where the question's vector is
-            known.
+        chunks: Placed chunks with vectors, best first; copies with their `similarity` are returned where the
+            question's vector is known.
         options: The options; one threshold at least is set.
         question: The vector of the question, of shape (dimension,); needed for `similarity_threshold`.
 
@@ -119,8 +119,7 @@ def apply_thresholds(
     below = np.zeros(len(judged), dtype=bool)
     if question is not None:
         cosines = np.clip(vectors @ question_row(question, vectors.shape[1]), -1, 1)
-        for chunk, similarity in zip(judged, cosines.tolist(), strict=True):
-            fill(chunk, similarity=similarity)
+        judged = [changed(chunk, similarity=one) for chunk, one in zip(judged, cosines.tolist(), strict=True)]
         if options.similarity_threshold is not None:
             below = cosines < options.similarity_threshold - _TOLERANCE
     elif options.similarity_threshold is not None:
@@ -146,8 +145,9 @@ def apply_thresholds(
         else:
             twin, cosine = repeats[row]
             drops.append(_repeat(chunk, judged[twin], cosine, options))
+    now = {chunk.rank: chunk for chunk in judged}
     out = {drop.chunk.rank for drop in drops}
-    return [chunk for chunk in chunks if chunk.rank not in out], drops
+    return [now.get(chunk.rank, chunk) for chunk in chunks if chunk.rank not in out], drops
 
 
 def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.assembly.neighbors import NeighborReader, neighbors_among
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, changed
 from oprag.compare.content import address, document_address
 from oprag.compare.keeper import Keeper
 from oprag.compare.recent import Recent
@@ -187,12 +187,10 @@ class Index:
         if with_vectors:
             vectors = self._vectors_of([hit.row for hit in hits])
             (vector,) = self._source.embed_questions([question])
-        chunks: list[Chunk] = []
-        for rank, (hit, row_vector) in enumerate(zip(hits, vectors, strict=True)):
-            # A copy of a checked chunk, with its rank: as `DocumentIndex.search` makes its hits.
-            chunk = object.__new__(Chunk)
-            chunk.__dict__.update(self.chunks[hit.row].__dict__, rank=rank, score=hit.score, vector=row_vector)
-            chunks.append(chunk)
+        chunks = [
+            changed(self.chunks[hit.row], rank=rank, score=hit.score, vector=row_vector)
+            for rank, (hit, row_vector) in enumerate(zip(hits, vectors, strict=True))
+        ]
         return ContextInputs(chunks, vector, self.neighbors if with_neighbors else None)
 
     def _hits_of(self, question: str, search: Search) -> Sequence[Hit]:

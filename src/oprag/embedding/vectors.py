@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from oprag.chunk import Chunk, fill
+from oprag.chunk import Chunk, changed
 from oprag.context import ContextInputs
 from oprag.embedding.single_flight import wait_for
 from oprag.errors import CacheError, CacheWarning, EmbeddingError, OpragError
@@ -101,14 +101,12 @@ def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Step
     """The chunks with their vectors, each from the first source that has it.
 
     Args:
-        chunks: Chunks that were made for this question, some of which may have vectors already; the others are filled
-            in.
+        chunks: Chunks, some of which may have vectors already.
         sources: Where the others come from.
 
     Raises:
         EmbeddingError: A vector cannot be had or cannot be used.
     """
-    by_rank = {chunk.rank: chunk for chunk in chunks}
     known = {chunk.rank: _Known(chunk.vector, "the chunk itself") for chunk in chunks if chunk.vector is not None}
     store = sources.store
     if store is not None:
@@ -120,9 +118,7 @@ def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Step
     if len({len(one.vector) for one in known.values()}) > 1:
         having = [chunk for chunk in chunks if chunk.rank in known]
         _rows([known[chunk.rank].vector for chunk in having], having, lambda chunk: known[chunk.rank].origin)
-    for rank, one in known.items():
-        fill(by_rank[rank], vector=one.vector)
-    return list(chunks)
+    return [changed(chunk, vector=known[chunk.rank].vector) if chunk.rank in known else chunk for chunk in chunks]
 
 
 class _Known(NamedTuple):

@@ -13,7 +13,6 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
 from oprag.errors import OptionError
-from oprag.fields import OPTIONS, ContextFields, given_options
 from oprag.langchain.asking import Asked, ChainOutput, check_inputs, limit_of, merged, question_in, task_of
 from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.embedder import as_embedder
@@ -31,6 +30,7 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
+from oprag.option_fields import OPTIONS, ContextFields, given_options
 from oprag.options import OP_RAG_16K, check_text
 from oprag.steps import iterate_async, iterate_sync, run_async, run_sync
 from oprag.vector_fields import common_cache

@@ -12,10 +12,10 @@ from pydantic import ConfigDict, model_validator
 from oprag.assembly.select import warn_about_few
 from oprag.context import ContextInputs, assembling
 from oprag.errors import OptionError
-from oprag.fields import ContextFields
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.embeddings_fields import EmbeddingsFields
 from oprag.langchain.near_misses import COMPRESSOR
+from oprag.option_fields import ContextFields
 from oprag.question import check_question
 from oprag.steps import Steps, run_async, run_sync
 

@@ -11,9 +11,9 @@ from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from oprag.errors import OptionError
-from oprag.fields import OptionFields
 from oprag.index.document_index import DocumentIndex, SearchKind
 from oprag.langchain.near_misses import INDEX_RETRIEVER
+from oprag.option_fields import OptionFields
 from oprag.options import check_count
 from oprag.question import check_question
 

@@ -9,11 +9,11 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, model_validator
 
 from oprag.errors import OptionError
-from oprag.fields import ContextFields
 from oprag.langchain.embeddings_fields import EmbeddingsFields
 from oprag.langchain.near_misses import RETRIEVER
 from oprag.langchain.search import SearchType
 from oprag.langchain.wrapped import searched_by, unwrapped
+from oprag.option_fields import ContextFields
 from oprag.options import OP_RAG_16K
 
 if TYPE_CHECKING:

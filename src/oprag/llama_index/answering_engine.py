@@ -18,7 +18,6 @@ from llama_index.core.schema import NodeWithScore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
 from oprag.errors import OptionError
-from oprag.fields import ContextFields, given_options
 from oprag.llama_index.around import refuse_filter
 from oprag.llama_index.backend import LlamaIndexBackend
 from oprag.llama_index.compression import Compression, check_compression
@@ -36,6 +35,7 @@ from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
+from oprag.option_fields import ContextFields, given_options
 from oprag.options import ContextOptions, check_bool
 from oprag.steps import Limit
 from oprag.vector_fields import common_cache

@@ -11,13 +11,13 @@ from pydantic import ConfigDict, model_validator
 
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
-from oprag.fields import ContextFields, callables
 from oprag.llama_index.compression import check_compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.index_fields import IndexFields
 from oprag.llama_index.near_misses import POSTPROCESSOR
 from oprag.llama_index.nodes import nodes_of, shown
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
+from oprag.option_fields import ContextFields, callables
 from oprag.steps import Steps, run_async, run_sync
 
 __all__ = ["OrderPreservingPostprocessor"]

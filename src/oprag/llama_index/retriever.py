@@ -16,12 +16,12 @@ from oprag.assembly.render import Show
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.errors import OptionError
-from oprag.fields import ContextFields
 from oprag.llama_index.compression import Compression, check_compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.index_fields import IndexFields
 from oprag.llama_index.near_misses import RETRIEVER
 from oprag.llama_index.nodes import nodes_of, shown
+from oprag.option_fields import ContextFields
 from oprag.options import ContextOptions, everything_kept
 from oprag.question import check_question, check_questions
 from oprag.steps import Step, Steps, run_async, run_sync

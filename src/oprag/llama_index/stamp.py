@@ -11,9 +11,9 @@ from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo,
 from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
 
 from oprag.errors import ChunkError
-from oprag.fields import HELP, OptionFields
 from oprag.llama_index.nodes import chunk_of, with_metadata
 from oprag.llama_index.saving import loaded, without_functions
+from oprag.option_fields import HELP, OptionFields
 from oprag.options import check_key
 from oprag.positions.sources import SourceKey
 from oprag.positions.stamp import given_source, stamps

@@ -7,9 +7,9 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from pydantic import ValidationError
 
 from oprag import InputFileError, OptionError
-from oprag.fields import OPTIONS
 from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
 from oprag.method_fields import METHOD_OPTIONS
+from oprag.option_fields import OPTIONS
 from oprag.profile import Profile, read_profile, write_profile
 from tests.adapters.langchain.chain.conftest import STEPS, Model, by_step
 from tests.adapters.langchain.conftest import QUESTION, giving, numbers_of, parts, store_of, texts

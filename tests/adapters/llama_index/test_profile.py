@@ -8,9 +8,9 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from pydantic import ValidationError
 
 from oprag import OptionError, RetrievalWarning
-from oprag.fields import OPTIONS
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.method_fields import METHOD_OPTIONS
+from oprag.option_fields import OPTIONS
 from oprag.profile import Profile, read_profile, write_profile
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, RecordingLLM, numbered, stamped_node, texts
 

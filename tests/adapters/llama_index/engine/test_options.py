@@ -12,9 +12,9 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import ValidationError
 
 from oprag import BudgetError, OptionError, QueryError
-from oprag.fields import OPTIONS
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.method_fields import METHOD_OPTIONS
+from oprag.option_fields import OPTIONS
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers
 from tests.adapters.llama_index.engine.conftest import (
     QUESTION,

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from oprag import ContextOptions, OptionError
-from oprag.fields import OPTIONS, ContextFields, callables
+from oprag.option_fields import OPTIONS, ContextFields, callables
 from tests.option_values import each_bad_value, each_good_value
 
 
