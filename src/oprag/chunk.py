@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import pairwise
 from numbers import Real
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -252,7 +253,7 @@ def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
         if not isinstance(chunk, Chunk):
             raise ChunkError(f"expected oprag.Chunk objects, got {type(chunk).__name__}", chunk)
         ordered.append(chunk)
-    ordered.sort(key=_rank)
+    ordered.sort(key=attrgetter("rank"))
     for first, second in pairwise(ordered):
         if first.rank == second.rank:
             raise ChunkError(
@@ -261,10 +262,6 @@ def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
                 second,
             )
     return ordered
-
-
-def _rank(chunk: Chunk) -> int:
-    return chunk.rank
 
 
 DropReason = Literal[

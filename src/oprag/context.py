@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
-from oprag.assembly.budget import fit, lay_out
+from oprag.assembly.budget import fit, passages_of
 from oprag.assembly.neighbors import NeighborReader, fill_in
+from oprag.assembly.order import in_order
 from oprag.assembly.render import Show, render
 from oprag.assembly.select import select
 from oprag.assembly.stitch import Passage
@@ -33,7 +35,8 @@ class ContextInputs:
         read_neighbors: Gives the chunks around one, where they can be had.
         show: Writes a passage as the framework will show it; what the token budget then counts.
         neighbors: What was read around chunks, by their rank and how much was asked for.
-        placed: The chunks with their source and position, by what decides about these.
+        placed: The chunks with their source and position, by `source_key` and `position_key`; found once, however
+            often the context is made again.
     """
 
     chunks: list[Chunk]
@@ -47,14 +50,6 @@ class ContextInputs:
     def reader(self) -> Callable[[Chunk, int], Sequence[Chunk]] | None:
         """Gives the chunks around one, which are read once, however often the context is made again."""
         return None if self.read_neighbors is None and not self.neighbors else self._read
-
-    def place(self, options: ContextOptions) -> Placed:
-        """The chunks with their source and position, found once, however often the context is made again."""
-        # Thresholds fill in the similarity, which contexts without them do not have.
-        key = options.source_key, options.position_key, options.needs_vectors
-        if key not in self.placed:
-            self.placed[key] = place(self.chunks, options.source_key, options.position_key)
-        return self.placed[key]
 
     def _read(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
         key = chunk.rank, number
@@ -90,7 +85,6 @@ class Context:
     `explain()` says how it came to be.
 
     Attributes:
-        passages: Runs of source text, in order.
         kept: The chunks that are in it, in order, each with `source`, `position` and `span`.
         dropped: The chunks that are not, best first, each with the reason and the figure that decided.
         sources: How the chunks of each source were placed.
@@ -99,13 +93,17 @@ class Context:
         inputs: What it was made of, so that it can be made again; None for one that was put together by hand.
     """
 
-    passages: tuple[Passage, ...]
     kept: tuple[Chunk, ...]
     dropped: tuple[Drop, ...]
     sources: tuple[SourceReport, ...]
     options: ContextOptions = field(repr=False)
     charged: int | None = None
     inputs: ContextInputs | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def passages(self) -> tuple[Passage, ...]:
+        """Runs of source text, in order."""
+        return tuple(passages_of(self.kept, self.options))
 
     @cached_property
     def text(self) -> str:
@@ -323,30 +321,29 @@ def assembling(inputs: ContextInputs, options: ContextOptions) -> Steps[Context]
 
 def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
     """The work of `build_context`, for adapters and for deciding again."""
-    placed = inputs.place(options)
+    by = options.source_key, options.position_key
+    placed = inputs.placed.get(by) or inputs.placed.setdefault(by, place(inputs.chunks, *by))
     sources = placed.sources
     selected, dropped = select(placed.chunks, options, inputs.question_vector)
     if options.neighbors and selected:
         selected, dropped, sources = fill_in(inputs.chunks, selected, dropped, options, inputs.reader)
-    charged = tokens = None
+    fitted = None
     if options.token_budget is None or not selected:
-        layout = lay_out(selected, options)
+        kept = in_order(selected, options)
     else:
-        layout, tokens, charged, over = fit(selected, options, options.token_budget, inputs.show)
-        dropped += over
-    missing = [drop.chunk for drop in dropped if drop.reason == "on_missing_position"]
-    warn_about(placed, [*layout.chunks, *missing], options)
-    dropped.sort(key=lambda drop: drop.chunk.rank)
-    context = Context(
-        passages=tuple(layout.passages),
-        kept=tuple(layout.chunks),
-        dropped=tuple(dropped),
-        sources=sources,
-        options=options,
-        charged=charged,
-        inputs=inputs,
-    )
-    # What a framework will show is another text than the context's own.
-    if tokens is not None and inputs.show is None:
-        context.__dict__["tokens"] = tokens
+        fitted = fit(selected, options, options.token_budget, inputs.show)
+        kept = fitted.kept
+        dropped += fitted.dropped
+    concerned = kept
+    if dropped:
+        dropped.sort(key=attrgetter("chunk.rank"))
+        concerned = [*kept, *(drop.chunk for drop in dropped if drop.reason == "on_missing_position")]
+    warn_about(placed, concerned, options)
+    charged = None if fitted is None else fitted.charged
+    context = Context(tuple(kept), tuple(dropped), sources, options, charged, inputs)
+    if fitted is not None:
+        context.__dict__["passages"] = tuple(fitted.passages)
+        # What a framework will show is another text than the context's own.
+        if inputs.show is None:
+            context.__dict__["tokens"] = fitted.tokens
     return context

@@ -44,7 +44,7 @@ def test_options_can_be_given_as_an_assembly_and_changed():
 
 def test_no_chunks_are_an_empty_context():
     context = build_context([])
-    assert context == Context((), (), (), (), ContextOptions())
+    assert context == Context((), (), (), ContextOptions())
     assert context.text == ""
     assert context.tokens == 0
 

@@ -13,32 +13,27 @@ from oprag.errors import BudgetError
 from oprag.options import ContextOptions
 from oprag.tokens import count
 
-__all__ = ["Layout", "fit", "lay_out"]
+__all__ = ["fit", "passages_of"]
 
 # Up to so many kept chunks, the text is counted again after each one that goes; above, half of the excess goes at once.
 _ONE_BY_ONE = 256
 
 
-class Layout(NamedTuple):
-    """Kept chunks in order, and the passages made of them."""
-
-    chunks: list[Chunk]
-    passages: list[Passage]
-
-
 class Fit(NamedTuple):
-    """What fits: the layout, its tokens, the tokens that its chunks were charged one by one, and what was left out."""
+    """What fits: the chunks in order, their passages, the tokens of these, the tokens that the chunks were charged one
+    by one, and the other chunks.
+    """
 
-    layout: Layout
+    kept: list[Chunk]
+    passages: list[Passage]
     tokens: int
     charged: int
     dropped: list[Drop]
 
 
-def lay_out(chunks: Sequence[Chunk], options: ContextOptions) -> Layout:
-    """Order and stitch; the chunks come best first."""
-    ordered = in_order(chunks, options)
-    return Layout(ordered, stitch(ordered, options.separator) if options.stitch else each_alone(ordered))
+def passages_of(ordered: Sequence[Chunk], options: ContextOptions) -> list[Passage]:
+    """The passages of ordered chunks."""
+    return stitch(ordered, options.separator) if options.stitch else each_alone(ordered)
 
 
 def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, show: Show | None = None) -> Fit:
@@ -60,10 +55,11 @@ def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, sho
     """
     kept, charged, dropped = _walk(chunks, options, token_budget, show)
     while kept:
-        layout = lay_out(kept, options)
-        tokens = count(render(layout.passages, options, show), options.count_tokens)
+        ordered = in_order(kept, options)
+        passages = passages_of(ordered, options)
+        tokens = count(render(passages, options, show), options.count_tokens)
         if tokens <= token_budget:
-            return Fit(layout, tokens, sum(charged[: len(kept)]), dropped)
+            return Fit(ordered, passages, tokens, sum(charged[: len(kept)]), dropped)
         # Long lists with a counter that charges far too little would take quadratic time one by one.
         excess = int(len(kept) * (1 - token_budget / tokens) / 2) if len(kept) > _ONE_BY_ONE else 0
         detail = f"the rendered text had {tokens:,} tokens with it, {token_budget:,} are allowed"

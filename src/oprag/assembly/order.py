@@ -6,16 +6,20 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
-from oprag.assembly.select import apply_missing_position
-from oprag.chunk import Chunk, sorted_by_rank
+from oprag.assembly.select import without_missing
+from oprag.chunk import Chunk, PositionKind, sorted_by_rank
 from oprag.errors import OptionError
 from oprag.options import ContextOptions, SourceRanking, as_context_options
 from oprag.positions.placing import group_by_source, place, warn_about
 from oprag.positions.values import finite, natural_key
 
 __all__ = ["arrange", "in_order", "key_of"]
+
+key_of = attrgetter("position.key")
+"""What a placed chunk is sorted by within its source."""
 
 
 def arrange(chunks: Iterable[Chunk], options: ContextOptions | None = None, **changes: Any) -> list[Chunk]:
@@ -46,7 +50,7 @@ def arrange(chunks: Iterable[Chunk], options: ContextOptions | None = None, **ch
     """
     options = as_context_options(options, changes)
     placed = place(sorted_by_rank(chunks), options.source_key, options.position_key)
-    kept, _ = apply_missing_position(placed.chunks, options.on_missing_position)
+    kept, _ = without_missing(placed.chunks, options.on_missing_position)
     warn_about(placed, placed.chunks, options)
     return in_order(kept, options)
 
@@ -55,9 +59,14 @@ def in_order(chunks: Sequence[Chunk], options: ContextOptions) -> list[Chunk]:
     """Placed chunks, given best first, in the order that the assembly asks for."""
     match options.order:
         case "source":
-            groups = _ordered_groups(group_by_source(chunks), options.source_ranking)
+            groups = group_by_source(chunks)
+            if options.source_ranking != "best_first" and len(groups) > 1:
+                groups = _ordered_groups(groups, options.source_ranking)
             first = options.on_missing_position == "first"
-            return [chunk for group in groups for chunk in _by_position(group, missing_first=first)]
+            ordered: list[Chunk] = []
+            for group in groups:
+                ordered += _by_position(group, missing_first=first) if len(group) > 1 else group
+            return ordered
         case "rank":
             return list(chunks)
         case "reverse_rank":
@@ -72,23 +81,18 @@ def in_order(chunks: Sequence[Chunk], options: ContextOptions) -> list[Chunk]:
 
 def _by_position(group: Sequence[Chunk], *, missing_first: bool) -> list[Chunk]:
     """One source's chunks by position; `sorted` is stable, so ties keep their rank."""
-    if len(group) == 1:
-        return list(group)
-    known = [chunk for chunk in group if chunk.position is not None and chunk.position.known]
-    missing = [chunk for chunk in group if chunk.position is None or not chunk.position.known]
+    known: list[Chunk] = []
+    missing: list[Chunk] = []
+    for chunk in group:
+        (known if chunk.position is not None and chunk.position.kind is not PositionKind.NONE else missing).append(
+            chunk
+        )
     known.sort(key=key_of)
     return [*missing, *known] if missing_first else [*known, *missing]
 
 
-def key_of(chunk: Chunk) -> tuple[Any, ...]:
-    """What a placed chunk is sorted by within its source."""
-    return chunk.position.key if chunk.position is not None else ()
-
-
 def _ordered_groups(groups: list[list[Chunk]], source_ranking: SourceRanking) -> list[list[Chunk]]:
     """The groups in the order of their sources; they come with the best-ranked first, which also settles ties."""
-    if len(groups) < 2 or source_ranking == "best_first":
-        return groups
     if source_ranking == "best_last":
         return groups[::-1]
     if source_ranking == "name":

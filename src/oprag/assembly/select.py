@@ -8,18 +8,7 @@ from oprag.errors import MissingPositionError, RetrievalWarning
 from oprag.options import ContextOptions, OnMissingPosition
 from oprag.warn import warn
 
-__all__ = ["apply_missing_position", "select", "warn_about_few"]
-
-
-def warn_about_few(found: Sequence[Any], k: int | None) -> None:
-    """Warn where a retriever with a limit of its own found less than `k`, which has no effect then."""
-    if k is not None and 0 < len(found) < k:
-        warn(
-            f"k={k} has no effect: only {len(found)} chunks were retrieved; let the retriever search for more (k in "
-            "LangChain, similarity_top_k in LlamaIndex)",
-            RetrievalWarning,
-            cause=f"fewer chunks than k={k}",
-        )
+__all__ = ["select", "warn_about_few", "without_missing"]
 
 
 def select(
@@ -39,20 +28,33 @@ def select(
         MissingPositionError: A candidate has no position, and `on_missing_position="error"`.
         EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
     """
-    kept, dropped = _first(chunks, "max_candidates", options.max_candidates)
-    kept, repeated = _without_duplicates(kept)
-    kept, missing = apply_missing_position(kept, options.on_missing_position)
-    compressed: list[Drop] = []
-    if options.needs_vectors:
+    kept, dropped = list(chunks), []
+    if options.max_candidates is not None:
+        kept, dropped = _first(kept, "max_candidates", options.max_candidates)
+    kept, drops = _without_duplicates(kept)
+    dropped += drops
+    if options.on_missing_position in ("drop", "error"):
+        kept, drops = without_missing(kept, options.on_missing_position)
+        dropped += drops
+    if options.similarity_threshold is not None or options.redundancy_threshold is not None:
         # NumPy is loaded only for who wants thresholds.
         from oprag.assembly.thresholds import apply_thresholds
 
-        kept, compressed = apply_thresholds(kept, options, question_vector)
-    kept, beyond = _first(kept, "k", options.k)
-    return kept, [*dropped, *repeated, *missing, *compressed, *beyond]
+        kept, drops = apply_thresholds(kept, options, question_vector)
+        dropped += drops
+    if options.k is not None:
+        kept, drops = _first(kept, "k", options.k)
+        dropped += drops
+    return kept, dropped
 
 
-def apply_missing_position(chunks: Sequence[Chunk], policy: OnMissingPosition) -> tuple[list[Chunk], list[Drop]]:
+def _first(
+    chunks: Sequence[Chunk], reason: Literal["max_candidates", "k"], limit: int
+) -> tuple[list[Chunk], list[Drop]]:
+    return list(chunks[:limit]), [Drop(chunk, reason, limit, f"behind the first {limit}") for chunk in chunks[limit:]]
+
+
+def without_missing(chunks: Sequence[Chunk], policy: OnMissingPosition) -> tuple[list[Chunk], list[Drop]]:
     """Drop the chunks without a position, or raise, where the policy says so.
 
     Raises:
@@ -74,14 +76,6 @@ def apply_missing_position(chunks: Sequence[Chunk], policy: OnMissingPosition) -
     return [chunk for chunk in chunks if chunk.rank not in ranks], drops
 
 
-def _first(
-    chunks: Sequence[Chunk], reason: Literal["max_candidates", "k"], limit: int | None
-) -> tuple[list[Chunk], list[Drop]]:
-    if limit is None:
-        return list(chunks), []
-    return list(chunks[:limit]), [Drop(chunk, reason, limit, f"behind the first {limit}") for chunk in chunks[limit:]]
-
-
 def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop]]:
     """The best-ranked chunk of each source, position and text.
 
@@ -92,13 +86,13 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
     dropped: list[Drop] = []
     seen: dict[object, int] = {}
     for chunk in chunks:
-        position = chunk.position or NOWHERE
+        position, source = chunk.position or NOWHERE, chunk.source
         name: object = chunk.id
-        if position.kind not in (PositionKind.PAGE, PositionKind.NONE) and chunk.source is not None:
+        if source is not None and position.kind is not PositionKind.PAGE and position.kind is not PositionKind.NONE:
             name = None
-        elif name is None and (chunk.source is None or not position.known):
+        elif name is None and (source is None or position.kind is PositionKind.NONE):
             name = chunk.rank
-        identity = (chunk.source, position.key, name, chunk.text)
+        identity = (source, position.key, name, chunk.text)
         twin = seen.setdefault(identity, chunk.rank)
         if twin == chunk.rank:
             kept.append(chunk)
@@ -106,3 +100,14 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
             detail = f"same source, position and text as rank {twin}"
             dropped.append(Drop(chunk, "duplicate", twin, detail, twin))
     return kept, dropped
+
+
+def warn_about_few(found: Sequence[Any], k: int | None) -> None:
+    """Warn where a retriever with a limit of its own found less than `k`, which has no effect then."""
+    if k is not None and 0 < len(found) < k:
+        warn(
+            f"k={k} has no effect: only {len(found)} chunks were retrieved; let the retriever search for more (k in "
+            "LangChain, similarity_top_k in LlamaIndex)",
+            RetrievalWarning,
+            cause=f"fewer chunks than k={k}",
+        )

@@ -1,32 +1,42 @@
-"""Character offsets: reading them, and finding out whether they can be true (kinds 2 and 3)."""
+"""The ladder: how the positions of one source's chunks are known, read from metadata, offsets and links.
+
+`find_positions` takes the first kind that covers every chunk and does not contradict itself, else the one that covers
+most. Stamped ordinals, offsets and pages are read here, links in `oprag.positions.links`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
 from oprag.chunk import NOWHERE, Chunk, Position, PositionKind, Span
 from oprag.positions.links import chain_keys, linked_keys
 from oprag.positions.sources import SOURCE_FIELDS, source_parts
-from oprag.positions.stamp import NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD, numberings
-from oprag.positions.values import NUMBERED, Key, label_keys, natural_key, ordinal, whole
+from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural_key, ordinal, whole
 
 __all__ = [
+    "FRAME_FIELDS",
+    "NUMBERING_FIELD",
+    "PAGE_NUMBER_FIELDS",
+    "READ_FIELDS",
+    "STAMP_FIELD",
     "Placement",
-    "Position",
     "PositionKey",
-    "PositionKind",
-    "disagree",
     "find_positions",
     "is_exact",
+    "numberings",
     "page_of",
-    "read_offsets",
     "shared",
     "stated_span",
 ]
 
+PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
+
+STAMP_FIELD = "chunk_index"
+NUMBERING_FIELD = "chunk_numbering"
+STAMPED_FIELDS = (STAMP_FIELD, "chunk_idx", "chunk_number", "chunk_order", "split_id")
 # Start and end as splitters and stores name them. Metadata goes before the span that a framework keeps elsewhere, since
 # a later correction (`locate_positions`) is written to metadata.
 START_FIELDS = {
@@ -38,101 +48,7 @@ START_FIELDS = {
     "split_idx_start": "split_idx_end",
 }
 _ATTRIBUTE = "span"
-
-
-def read_offsets(chunks: Sequence[Chunk], fields: set[str]) -> tuple[str, list[Span | None]]:
-    """The offsets of each chunk, as its metadata or its framework states them.
-
-    Args:
-        chunks: The chunks of one source.
-        fields: The metadata keys that occur in them.
-
-    Returns:
-        The names of what was read, empty when there is nothing; and a span for each chunk, None where it states none.
-        Only a span of the framework states its page itself.
-    """
-    names = [] if fields.isdisjoint(START_FIELDS) else [name for name in START_FIELDS if name in fields]
-    if not names and all(chunk.span is None for chunk in chunks):
-        return "", [None] * len(chunks)
-    spans: list[Span | None] = []
-    read: dict[str, None] = {}
-    for chunk in chunks:
-        name, span = _read(chunk, names)
-        spans.append(span)
-        if span is not None:
-            read[name] = None
-    return ", ".join(read), spans
-
-
-def stated_span(chunk: Chunk) -> Span | None:
-    """The offsets of one chunk, as its metadata or its framework states them."""
-    return _read(chunk, [name for name in START_FIELDS if name in chunk.metadata])[1]
-
-
-def _read(chunk: Chunk, names: Sequence[str]) -> tuple[str, Span | None]:
-    metadata = chunk.metadata
-    for name in names:
-        start = whole(metadata.get(name))
-        if start is not None:
-            end = whole(metadata.get(START_FIELDS[name]))
-            return name, Span(start, end if end is not None and end >= start else start + len(chunk.text))
-    if chunk.span is not None:
-        start, end = whole(chunk.span[0]), whole(chunk.span[1])
-        if start is not None:
-            end = end if end is not None and end >= start else start + len(chunk.text)
-            return _ATTRIBUTE, Span(start, end, chunk.span.page)
-    return "", None
-
-
-def is_exact(chunk: Chunk, span: Span) -> bool:
-    """Whether the chunk's text can be the characters of the span, one by one."""
-    return span.end - span.start == len(chunk.text)
-
-
-def disagree(chunks: Sequence[Chunk], claims: Sequence[tuple[Any, int, int] | None]) -> bool:
-    """Whether two chunks claim the same characters of the source with text that differs.
-
-    Offsets that restart in every section or on every page are caught by this: sooner or later two chunks claim the same
-    place.
-
-    Args:
-        chunks: The chunks of one source.
-        claims: Page, start and end of each chunk; None for a chunk that claims nothing.
-    """
-    if len(chunks) < 2:
-        return False
-    texts: dict[tuple[Any, int, int], str] = {}
-    exact: dict[Any, list[tuple[int, int, str]]] = {}
-    for chunk, claim in zip(chunks, claims, strict=True):
-        if claim is None:
-            continue
-        known = texts.setdefault(claim, chunk.text)
-        if known != chunk.text:
-            return True
-        page, start, end = claim
-        if known is chunk.text and end - start == len(known):
-            exact.setdefault(page, []).append((start, end, known))
-    return any(_overlap_differs(sorted(claimed)) for claimed in exact.values())
-
-
-def _overlap_differs(claimed: list[tuple[int, int, str]]) -> bool:
-    """Whether texts that overlap differ there; sorted by start, so each need be held only against the farthest end."""
-    far_start, far_end, far_text = claimed[0]
-    for start, end, text in claimed[1:]:
-        if start < far_end:
-            shared = min(end, far_end) - start
-            offset = start - far_start
-            if far_text[offset : offset + shared] != text[:shared]:
-                return True
-        if end > far_end:
-            far_start, far_end, far_text = start, end, text
-    return False
-
-
-PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
-
-
-STAMPED_FIELDS = ("chunk_index", "chunk_idx", "chunk_number", "chunk_order", "split_id")
+PAGE_NUMBER_FIELDS = ("page", "page_number")
 LABEL_FIELD = "page_label"
 PAGE_FIELDS = (*PAGE_NUMBER_FIELDS, LABEL_FIELD)
 SECONDS_FIELD = "start_seconds"
@@ -143,9 +59,11 @@ NUMBER_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "inde
 READ_FIELDS = frozenset({*SOURCE_FIELDS, *STAMPED_FIELDS, *PAGE_FIELDS, *START_FIELDS, SECONDS_FIELD, *NUMBER_FIELDS})
 """The metadata keys that sources and positions are read from."""
 
+_Keys = Sequence[Key | None]
+
 
 class Placement(NamedTuple):
-    """What was found out about the chunks of one source, in their sequence.
+    """The positions and spans of the chunks of one source, one each a chunk.
 
     Attributes:
         positions: One a chunk.
@@ -157,9 +75,20 @@ class Placement(NamedTuple):
 
 
 class _Reading(NamedTuple):
+    """One way to read positions: a key for each chunk, None where it says nothing about one."""
+
     kind: PositionKind
     field: str
-    keys: Sequence[Key | None]
+    keys: _Keys
+
+
+class _Frame(NamedTuple):
+    """Offsets, the page that they may count from, and what each chunk claims by both."""
+
+    page_field: str
+    offset_field: str
+    offsets: list[Span | None]
+    claims: Sequence[tuple[Key, int, int] | None]
 
 
 def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = None) -> Placement:
@@ -173,28 +102,144 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
     Returns:
         A position and a span for each chunk.
     """
-    fields: set[str] = set().union(*[chunk.metadata for chunk in chunks])
-    frames, pages = _frames(chunks, fields, _pages(chunks, fields))
+    fields: set[str] = set()
+    linked = with_spans = False
+    for chunk in chunks:
+        fields.update(chunk.metadata)
+        linked = linked or bool(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids)
+        with_spans = with_spans or chunk.span is not None
+    pages = _pages(chunks, fields, with_spans=with_spans)
+    frames: list[_Frame] = []
+    if with_spans or not fields.isdisjoint(START_FIELDS):
+        frames, pages = _frames(chunks, fields, pages)
+    spans = _spans(chunks, frames) if frames else [None] * len(chunks)
     if position_key is not None:
-        taken: _Reading | None = _Reading(
-            PositionKind.KEY, _name(position_key), [_given(c, position_key) for c in chunks]
-        )
+        taken: _Reading | None = _named(chunks, position_key)
     else:
-        taken = _highest(_readings(chunks, fields, pages, frames), len(chunks))
-    spans = _spans(chunks, frames)
+        taken = _highest(_readings(chunks, fields, pages, frames, linked=linked), len(chunks))
     if taken is None:
         return Placement([NOWHERE] * len(chunks), spans)
     kind, field, keys = taken
     return Placement([NOWHERE if key is None else Position(key, kind, field) for key in keys], spans)
 
 
-class _Frame(NamedTuple):
-    """Offsets, the page that they may count from, and what each chunk claims by both."""
+def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
+    """The first reading that covers every chunk, else the first of those that cover most."""
+    best, most = None, 0
+    for reading in readings:
+        covered = count - reading.keys.count(None)
+        if covered > most:
+            best, most = reading, covered
+        if covered == count:
+            break
+    return best
 
-    page_field: str
-    offset_field: str
-    offsets: list[Span | None]
-    claims: Sequence[tuple[Key, int, int] | None]
+
+def _readings(
+    chunks: Sequence[Chunk],
+    fields: set[str],
+    pages: dict[str, list[Key | None]],
+    frames: Sequence[_Frame],
+    *,
+    linked: bool,
+) -> Iterator[_Reading]:
+    """Every kind that says something about these chunks and does not contradict itself, best first."""
+    for field in STAMPED_FIELDS:
+        if field in fields:
+            keys: _Keys = _ordinals(chunks, field)
+            calls = numberings(chunks) if field == STAMP_FIELD and NUMBERING_FIELD in fields else {None}
+            # Where the pages of several files have one source, they restart, and stamps of one call do not.
+            against = pages if None in calls else {}
+            if len(calls) <= 1 and not shared(chunks, keys) and not _against_pages(keys, against):
+                yield _Reading(PositionKind.STAMPED, field, linked_keys(chunks, keys) if linked else keys)
+    for page_field, offset_field, _, claims in frames:
+        if page_field:
+            kind, field, keys = PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", claims
+        else:
+            kind, field, keys = PositionKind.OFFSET, offset_field, [claim and claim[1:] for claim in claims]
+        yield _Reading(kind, field, linked_keys(chunks, keys) if linked else keys)
+    if linked and any(chunk.previous_id or chunk.next_id for chunk in chunks):
+        yield _Reading(PositionKind.LINKS, "previous, next", chain_keys(chunks))
+    for field, page_keys in pages.items():
+        yield _Reading(PositionKind.PAGE, field, page_keys)
+    for field in NUMBER_FIELDS:
+        if field in fields:
+            yield _Reading(PositionKind.PAGE, field, _ordinals(chunks, field))
+
+
+def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
+    keys: list[Key | None] = []
+    for chunk in chunks:
+        number = chunk.metadata.get(field)
+        # A call for each chunk would take most of the time.
+        if type(number) is not int or not 0 <= number < TOO_LARGE:
+            number = ordinal(number)
+        keys.append(None if number is None else (number,))
+    return keys
+
+
+def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
+    """The numberings that the stamps of one source come from; None for stamps that do not say.
+
+    Each call of a stamping step starts at 0, so numbers of two numberings cannot be compared.
+    """
+    names = [name if isinstance(name := chunk.metadata.get(NUMBERING_FIELD), str) else None for chunk in chunks]
+    if len(set(names)) > 1:
+        stamped = [ordinal(chunk.metadata.get(STAMP_FIELD)) is not None for chunk in chunks]
+        names = list(compress(names, stamped))
+    return set(names)
+
+
+def shared(chunks: Sequence[Chunk], keys: _Keys) -> bool:
+    """Whether two chunks of different text have the same key."""
+    texts: dict[Key, str] = {}
+    return len(chunks) > 1 and any(
+        key is not None and texts.setdefault(key, chunk.text) != chunk.text
+        for chunk, key in zip(chunks, keys, strict=True)
+    )
+
+
+def _against_pages(keys: _Keys, pages: dict[str, list[Key | None]]) -> bool:
+    """Whether the numbers run against the page numbers, where these cover the source.
+
+    This happens when a file is stamped page by page: its numbers then begin anew on each page.
+    """
+    covering = next((page_keys for page_keys in pages.values() if None not in page_keys), [])
+    if None in keys or any(page[0] != NUMBERED for page in covering):  # type: ignore[index]
+        return False
+    in_order = sorted(zip(keys, covering, strict=True)) if covering else []
+    return any(after < before for (_, before), (_, after) in pairwise(in_order))  # type: ignore[operator]
+
+
+def _pages(chunks: Sequence[Chunk], fields: set[str], *, with_spans: bool) -> dict[str, list[Key | None]]:
+    """Everything that offsets may count from, in the sequence in which it is tried."""
+    pages: dict[str, list[Key | None]] = {}
+    # The page of a span is the one that its offsets count from, whatever the metadata say.
+    if with_spans and any(chunk.span is not None and chunk.span.page is not None for chunk in chunks):
+        stated = [None if chunk.span is None else chunk.span.page for chunk in chunks]
+        pages[_SPAN_PAGE] = label_keys(stated, any_label=True)
+    for field in PAGE_FIELDS:
+        if field in fields:
+            pages[field] = label_keys([chunk.metadata.get(field) for chunk in chunks], any_label=field == LABEL_FIELD)
+    if SECONDS_FIELD in fields or _varies(chunks, fields):
+        parts = [source_parts(chunk.metadata) for chunk in chunks]
+        seconds = [chunk.metadata.get(SECONDS_FIELD, part.seconds) for chunk, part in zip(chunks, parts, strict=True)]
+        for field, values in (("source", [part.page for part in parts]), (SECONDS_FIELD, seconds)):
+            if values.count(None) < len(values):
+                pages[field] = label_keys(values, any_label=False)
+    return pages
+
+
+def _varies(chunks: Sequence[Chunk], fields: set[str]) -> bool:
+    """Whether the chunks of one source have more than one name for it, so that these hold pages or times as well."""
+    for field in ("source", "url"):
+        if field in fields:
+            first = chunks[0].metadata.get(field)
+            for chunk in chunks:
+                name = chunk.metadata.get(field)
+                if type(name) is not str or name != first:
+                    return True
+    return False
 
 
 def _frames(
@@ -207,37 +252,105 @@ def _frames(
     restart, as those of merged files do, and mean nothing without the offsets either. Page numbers usually count
     through the file, so there the offsets are at fault: they restart in every section of a page.
     """
-    offset_field, spans = read_offsets(chunks, fields)
+    offset_field, offsets = _read_offsets(chunks, [name for name in START_FIELDS if name in fields])
     frames: list[_Frame] = []
     if not offset_field:
         return frames, pages
     believed = dict(pages)
     # Offsets that state their page count from it.
-    no_page: list[Key | None] = [None if span is not None and span.page is not None else () for span in spans]
+    no_page: list[Key | None] = [None if span is not None and span.page is not None else () for span in offsets]
     for page_field, keys in [*pages.items(), ("", no_page)]:
         claims = [
-            None if page is None or span is None else (page, span.start, span.end)
-            for page, span in zip(keys, spans, strict=True)
+            None if page is None or span is None else (page, span[0], span[1])
+            for page, span in zip(keys, offsets, strict=True)
         ]
-        if disagree(chunks, claims):
+        if _disagree(chunks, claims):
             if page_field == LABEL_FIELD:
                 del believed[page_field]
             continue
-        frames.append(_Frame(page_field, offset_field, spans, claims))
+        frames.append(_Frame(page_field, offset_field, offsets, claims))
         if None not in claims:
             break
     return frames, believed
 
 
+def _read_offsets(chunks: Sequence[Chunk], names: Sequence[str]) -> tuple[str, list[Span | None]]:
+    """The names of what was read, empty when there is nothing; and the stated offsets of each chunk.
+
+    Only a span of the framework states its page itself.
+    """
+    spans: list[Span | None] = []
+    read: dict[str, None] = {}
+    for chunk in chunks:
+        field, start, end, page = _ATTRIBUTE, None, None, None
+        for name in names:
+            start = chunk.metadata.get(name)
+            # A call for each chunk would take most of the time.
+            if type(start) is not int or not 0 <= start < TOO_LARGE:
+                start = whole(start)
+            if start is not None:
+                field, end = name, chunk.metadata.get(START_FIELDS[name])
+                break
+        else:
+            if chunk.span is not None:
+                start, end, page = whole(chunk.span.start), chunk.span.end, chunk.span.page
+        if start is None:
+            spans.append(None)
+            continue
+        end = None if end is None else whole(end)
+        spans.append(Span(start, start + len(chunk.text) if end is None or end < start else end, page))
+        read[field] = None
+    return ", ".join(read), spans
+
+
+def stated_span(chunk: Chunk) -> Span | None:
+    """The offsets of one chunk, as its metadata or its framework states them."""
+    return _read_offsets([chunk], [name for name in START_FIELDS if name in chunk.metadata])[1][0]
+
+
+def is_exact(chunk: Chunk, span: Span) -> bool:
+    """Whether the chunk's text can be the characters of the span, one by one."""
+    return span.end - span.start == len(chunk.text)
+
+
+def _disagree(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
+    """Whether two chunks claim the same characters of the source with text that differs.
+
+    Offsets that restart in every section or on every page are caught by this: sooner or later two chunks claim the same
+    characters.
+    """
+    if len(chunks) < 2:
+        return False
+    texts: dict[tuple[Key, int, int], str] = {}
+    exact: dict[Key, list[tuple[int, int, str]]] = {}
+    for chunk, claim in zip(chunks, claims, strict=True):
+        if claim is None:
+            continue
+        known = texts.setdefault(claim, chunk.text)
+        if known != chunk.text:
+            return True
+        page, start, end = claim
+        if known is chunk.text and end - start == len(known):
+            exact.setdefault(page, []).append((start, end, known))
+    for claimed in exact.values():
+        # Sorted by start, so each need be compared only with the one that ends last.
+        claimed.sort()
+        last_start, last_end, last_text = claimed[0]
+        for start, end, text in claimed:
+            if start < last_end:
+                overlap, offset = min(end, last_end) - start, start - last_start
+                if last_text[offset : offset + overlap] != text[:overlap]:
+                    return True
+            if end > last_end:
+                last_start, last_end, last_text = start, end, text
+    return False
+
+
 def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | None]:
     """The offsets with the page that they count from: of the first frame that holds most of them."""
-    if not frames:
-        return [None] * len(chunks)
-    best = (
-        frames[0]
-        if len(frames) == 1
-        else max(frames, key=lambda frame: sum(claim is not None for claim in frame.claims))
-    )
+    best = frames[0]
+    if len(frames) > 1:
+        best = max(frames, key=lambda frame: len(frame.claims) - frame.claims.count(None))
     if not best.page_field:
         return best.offsets
     return [
@@ -273,113 +386,18 @@ def _named_page(chunk: Chunk, field: str) -> str | int | None:
     return None if key is None else _page(key, field, chunk)
 
 
-def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
-    """The first reading that covers every chunk, else the first of those that cover most."""
-    best, most = None, 0
-    for reading in readings:
-        covered = count - reading.keys.count(None)
-        if covered > most:
-            best, most = reading, covered
-        if covered == count:
-            break
-    return best
-
-
-def _readings(
-    chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]], frames: Sequence[_Frame]
-) -> Iterator[_Reading]:
-    """Every kind that says something about these chunks and does not contradict itself, best first."""
-    for field in STAMPED_FIELDS:
-        if field in fields:
-            keys = _ordinals(chunks, field)
-            calls = numberings(chunks) if field == STAMP_FIELD and NUMBERING_FIELD in fields else {None}
-            # Where the pages of several files have one source, they restart, and stamps of one call do not.
-            against = pages if None in calls else {}
-            if len(calls) <= 1 and not shared(chunks, keys) and not _against_pages(keys, against):
-                yield _Reading(PositionKind.STAMPED, field, linked_keys(chunks, keys))
-    for page_field, offset_field, _, claims in frames:
-        if page_field:
-            yield _Reading(PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", linked_keys(chunks, claims))
-        else:
-            keys = [claim and claim[1:] for claim in claims]
-            yield _Reading(PositionKind.OFFSET, offset_field, linked_keys(chunks, keys))
-    if any(chunk.previous_id or chunk.next_id for chunk in chunks):
-        yield _Reading(PositionKind.LINKS, "previous, next", chain_keys(chunks))
-    for field, page_keys in pages.items():
-        yield _Reading(PositionKind.PAGE, field, page_keys)
-    for field in NUMBER_FIELDS:
-        if field in fields:
-            yield _Reading(PositionKind.PAGE, field, _ordinals(chunks, field))
-
-
-def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
-    numbers = [ordinal(chunk.metadata.get(field)) for chunk in chunks]
-    return [None if number is None else (number,) for number in numbers]
-
-
-def shared(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> bool:
-    """Whether two chunks of different text have the same key."""
-    if len(chunks) < 2:
-        return False
-    texts: dict[Key, str] = {}
-    return any(
-        key is not None and texts.setdefault(key, chunk.text) != chunk.text
-        for chunk, key in zip(chunks, keys, strict=True)
-    )
-
-
-def _against_pages(keys: Sequence[Key | None], pages: dict[str, list[Key | None]]) -> bool:
-    """Whether the numbers run against the page numbers, where these cover the source.
-
-    This happens when a file is stamped page by page: its numbers then begin anew on each page.
-    """
-    covering = next((page_keys for page_keys in pages.values() if None not in page_keys), [])
-    if None in keys or any(page[0] != NUMBERED for page in covering):  # type: ignore[index]
-        return False
-    in_order = sorted(zip(keys, covering, strict=True)) if covering else []
-    return any(after < before for (_, before), (_, after) in pairwise(in_order))  # type: ignore[operator]
-
-
-def _pages(chunks: Sequence[Chunk], fields: set[str]) -> dict[str, list[Key | None]]:
-    """Everything that offsets may count from, in the sequence in which it is tried."""
-    pages = {
-        field: label_keys([chunk.metadata.get(field) for chunk in chunks], any_label=field == LABEL_FIELD)
-        for field in PAGE_FIELDS
-        if field in fields
-    }
-    # The page of a span is the one that its offsets count from, whatever the metadata say.
-    if any(chunk.span is not None and chunk.span.page is not None for chunk in chunks):
-        stated = [None if chunk.span is None else chunk.span.page for chunk in chunks]
-        pages = {_SPAN_PAGE: label_keys(stated, any_label=True), **pages}
-    if SECONDS_FIELD in fields or any(_varies(chunks, key) for key in ("source", "url") if key in fields):
-        parts = [source_parts(chunk.metadata) for chunk in chunks]
-        seconds = [chunk.metadata.get(SECONDS_FIELD, part.seconds) for chunk, part in zip(chunks, parts, strict=True)]
-        for field, values in (("source", [part.page for part in parts]), (SECONDS_FIELD, seconds)):
-            if values.count(None) < len(values):
-                pages[field] = label_keys(values, any_label=False)
-    return pages
-
-
-def _varies(chunks: Sequence[Chunk], key: str) -> bool:
-    """Whether the chunks of one source have more than one name for it, so that these hold pages or times as well."""
-    names = [chunk.metadata.get(key) for chunk in chunks]
-    return set(map(type, names)) != {str} or len(set(names)) > 1
-
-
-def _name(position_key: PositionKey) -> str:
+def _named(chunks: Sequence[Chunk], position_key: PositionKey) -> _Reading:
+    """The positions by the caller's `position_key`."""
     if isinstance(position_key, str):
-        return position_key
-    if isinstance(position_key, tuple):
-        return ", ".join(position_key)
-    return getattr(position_key, "__name__", type(position_key).__name__)
-
-
-def _given(chunk: Chunk, position_key: PositionKey) -> Key | None:
-    if isinstance(position_key, str):
-        return _key(chunk.metadata.get(position_key))
-    if isinstance(position_key, tuple):
-        return _key(tuple(chunk.metadata.get(name) for name in position_key))
-    return _key(position_key(chunk))
+        name = position_key
+        values = [chunk.metadata.get(position_key) for chunk in chunks]
+    elif isinstance(position_key, tuple):
+        name = ", ".join(position_key)
+        values = [tuple(chunk.metadata.get(part) for part in position_key) for chunk in chunks]
+    else:
+        name = getattr(position_key, "__name__", type(position_key).__name__)
+        values = [position_key(chunk) for chunk in chunks]
+    return _Reading(PositionKind.KEY, name, [_key(value) for value in values])
 
 
 def _key(value: Any) -> Key | None:

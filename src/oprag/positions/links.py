@@ -55,11 +55,7 @@ def linked_keys(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> Sequence
         One key a chunk. The new ones sort directly after the key that they begin with.
     """
     some_are_missing = None in keys and any(key is not None for key in keys)
-    return _Order(chunks, keys).filled() if some_are_missing and any(map(_is_linked, chunks)) else keys
-
-
-def _is_linked(chunk: Chunk) -> bool:
-    return bool(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids)
+    return _Order(chunks, keys).filled() if some_are_missing else keys
 
 
 class _Order:

@@ -1,19 +1,24 @@
-"""Finding the source and the position of every retrieved chunk."""
+"""Finding the source and the position of every retrieved chunk, and warning where the order is uncertain."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, changed
 from oprag.errors import OpragWarning, PositionWarning, SourceWarning
-from oprag.positions.ladder import FRAME_FIELDS, READ_FIELDS, PositionKey, find_positions, shared, stated_span
+from oprag.options import ContextOptions
+from oprag.positions.ladder import (
+    FRAME_FIELDS,
+    READ_FIELDS,
+    PositionKey,
+    find_positions,
+    numberings,
+    shared,
+    stated_span,
+)
 from oprag.positions.sources import SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
-from oprag.positions.stamp import numberings
 from oprag.warn import warn
-
-if TYPE_CHECKING:
-    from oprag.options import ContextOptions
 
 __all__ = ["Placed", "SourceReport", "group_by_source", "place", "report_sources", "warn_about"]
 
@@ -63,10 +68,17 @@ class SourceReport(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """The chunks with `source`, `position` and `span` filled in, best first, and a report for each source."""
+    """The chunks with `source`, `position` and `span` filled in.
+
+    Attributes:
+        chunks: New objects, best first.
+        sources: A report for each source, in the sequence of its best-ranked chunk.
+        groups: The chunks of each of these sources.
+    """
 
     chunks: list[Chunk]
     sources: tuple[SourceReport, ...]
+    groups: list[list[Chunk]]
 
 
 def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> Placed:
@@ -75,37 +87,49 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
     Chunks of a context that was assembled before keep what was found then, since a smaller set could lead to another
     kind.
 
-    What is given back are new objects, which later steps fill in.
-
     Args:
         chunks: Retrieved chunks, best first.
         source_key: See `ContextOptions.source_key`.
         position_key: See `ContextOptions.position_key`.
     """
-    names = [source_of(chunk, source_key) for chunk in chunks]
     members: dict[str | int, list[int]] = {}
-    for index, name in enumerate(names):
+    for index, chunk in enumerate(chunks):
+        name = chunk.metadata.get("source") if chunk.source is None else chunk.source
+        # Most names are a plain path or title; a call for each of them would take most of the time.
+        plain = type(name) is str and (name[:1].isalpha() or name[:1] == "/") and "t=" not in name
+        if not plain or source_key is not None:
+            name = source_of(chunk, source_key)
         members.setdefault(index if name is None else name, []).append(index)
     placed: list[Chunk] = list(chunks)
-    reports: list[SourceReport] = []
-    for indices in members.values():
+    groups: list[list[Chunk]] = []
+    for name, indices in members.items():
+        source = None if isinstance(name, int) else name
         group = [chunks[index] for index in indices]
-        source = names[indices[0]]
-        placed_before = group[0].position is not None and all(
-            chunk.position is not None and chunk.source == source for chunk in group
-        )
-        if not placed_before or position_key is not None or not _read_alike(group):
-            positions, spans = find_positions(group, position_key)
-            if placed_before:
-                spans = [chunk.span for chunk in group]
-            for index, position, span in zip(indices, positions, spans, strict=True):
-                placed[index] = changed(chunks[index], source=source, position=position, span=span)
-            group = [placed[index] for index in indices]
+        before = group[0].position is not None and _placed_before(group, source)
+        if before and position_key is None and _read_alike(group):
+            group = [changed(chunk) for chunk in group]
         else:
-            for index in indices:
-                placed[index] = changed(chunks[index])
-        reports.append(_report(source, group))
-    return Placed(placed, tuple(reports))
+            positions, spans = find_positions(group, position_key)
+            group = [
+                changed(chunk, source=source, position=position, span=chunk.span if before else span)
+                for chunk, position, span in zip(group, positions, spans, strict=True)
+            ]
+        for index, chunk in zip(indices, group, strict=True):
+            placed[index] = chunk
+        groups.append(group)
+    return Placed(placed, tuple([_report(group) for group in groups]), groups)
+
+
+def _placed_before(group: Sequence[Chunk], source: str | None) -> bool:
+    return all(chunk.position is not None and chunk.source == source for chunk in group)
+
+
+def _read_alike(group: Sequence[Chunk]) -> bool:
+    """Whether the positions were read in one way, by the ladder, so that they can be compared."""
+    readings = {
+        (chunk.position.kind, chunk.position.field) for chunk in group if chunk.position and chunk.position.known
+    }
+    return len(readings) <= 1 and all(kind is not PositionKind.KEY for kind, _ in readings)
 
 
 def group_by_source(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
@@ -118,7 +142,22 @@ def group_by_source(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
 
 def report_sources(chunks: Sequence[Chunk]) -> tuple[SourceReport, ...]:
     """How placed chunks were placed, by source."""
-    return tuple(_report(group[0].source, group) for group in group_by_source(chunks))
+    return tuple(map(_report, group_by_source(chunks)))
+
+
+def _report(group: Sequence[Chunk]) -> SourceReport:
+    """How the chunks of one source were placed."""
+    kind, field, missing = PositionKind.NONE, "", 0
+    for chunk in group:
+        position = chunk.position
+        if position is None or position.kind is PositionKind.NONE:
+            missing += 1
+        elif kind is PositionKind.NONE:
+            kind, field = position.kind, position.field
+    runs = 1
+    if kind is PositionKind.LINKS:
+        runs = len({chunk.position.key[0] for chunk in group if chunk.position and chunk.position.known})
+    return SourceReport(group[0].source, kind, field, len(group), missing, runs)
 
 
 def warn_about(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> None:
@@ -131,8 +170,11 @@ def warn_about(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -
     """
     if len(placed.chunks) < 2:
         return
-    warn_about_key("source_key", options.source_key, placed.chunks)
-    explained = warn_about_key("position_key", options.position_key, placed.chunks)
+    explained = False
+    if options.source_key is not None:
+        warn_about_key("source_key", options.source_key, placed.chunks)
+    if options.position_key is not None:
+        explained = warn_about_key("position_key", options.position_key, placed.chunks)
     if options.order == "source":
         _warn_about_sources(placed, options)
         _warn_about_positions(placed, kept, options, explained=explained)
@@ -140,7 +182,13 @@ def warn_about(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -
 
 def _warn_about_sources(placed: Placed, options: ContextOptions) -> None:
     """Warn of chunks without a source, and of sources that seem to be parts of one."""
-    unnamed = sum(report.source is None for report in placed.sources)
+    unnamed = 0
+    alone: list[str] = []
+    for report in placed.sources:
+        if report.source is None:
+            unnamed += 1
+        elif report.chunks == 1:
+            alone.append(report.source)
     if unnamed:
         _warn(
             f"{unnamed} of {len(placed.chunks)} chunks do not say which source they came from, so each counts as a "
@@ -150,10 +198,8 @@ def _warn_about_sources(placed: Placed, options: ContextOptions) -> None:
             SourceWarning,
             "no source",
         )
-    alone = [report.source for report in placed.sources if report.chunks == 1 and report.source is not None]
     # A function names what it wants to name.
-    parts = [] if callable(options.source_key) else names_of_parts(alone)
-    if parts:
+    if alone and not callable(options.source_key) and (parts := names_of_parts(alone)):
         _warn(
             f"{len(parts)} of {len(placed.chunks)} chunks have a source of their own each, and these names seem to be "
             f"parts of one source, such as {parts[0]!r} and {parts[1]!r}, so their chunks are not put in order",
@@ -173,12 +219,12 @@ def _warn_about_positions(placed: Placed, kept: Sequence[Chunk], options: Contex
         options: The options.
         explained: Whether a misspelt `position_key` was warned about already.
     """
-    groups = [(group, _report(group[0].source, group)) for group in group_by_source(kept) if len(group) > 1]
-    retrieved: dict[str | None, list[Chunk]] = {}
-    if any(report.kind > PositionKind.STAMPED for _, report in groups):
-        retrieved = {group[0].source: group for group in group_by_source(placed.chunks)}
+    retrieved = {group[0].source: group for group in placed.groups}
     causes: dict[str, list[Chunk]] = {}
-    for group, report in groups:
+    for group in group_by_source(kept):
+        if len(group) < 2:
+            continue
+        report = _report(group)
         if options.position_key is None:
             cause = _cause_of_doubt(group, report, retrieved.get(report.source, group))
         else:
@@ -222,20 +268,3 @@ def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Seq
 def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:
     """Whether some of the chunks state offsets, and all of these were ignored since they contradict each other."""
     return all(chunk.span is None for chunk in chunks) and any(stated_span(chunk) is not None for chunk in chunks)
-
-
-def _read_alike(group: Sequence[Chunk]) -> bool:
-    """Whether the positions were read in one way, by the ladder, so that they can be compared."""
-    readings = {
-        (chunk.position.kind, chunk.position.field) for chunk in group if chunk.position and chunk.position.known
-    }
-    return len(readings) <= 1 and all(kind is not PositionKind.KEY for kind, _ in readings)
-
-
-def _report(source: str | None, group: Sequence[Chunk]) -> SourceReport:
-    known = [chunk.position for chunk in group if chunk.position and chunk.position.kind is not PositionKind.NONE]
-    if not known:
-        return SourceReport(source, PositionKind.NONE, "", len(group), len(group))
-    kind, field = known[0].kind, known[0].field
-    runs = len({position.key[0] for position in known}) if kind is PositionKind.LINKS else 1
-    return SourceReport(source, kind, field, len(group), len(group) - len(known), runs)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from itertools import compress, pairwise
+from itertools import pairwise
 from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.errors import MissingSourceError, OptionError, PositionWarning
 from oprag.masking import describe
+from oprag.positions.ladder import NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD
 from oprag.positions.sources import SourceKey, source_name, source_of, warn_about_key
 from oprag.positions.values import ordinal
 from oprag.warn import warn
 
-__all__ = ["NUMBERING_FIELD", "PAGE_NUMBER_FIELDS", "STAMP_FIELD", "given_source", "numberings", "stamps"]
-
-STAMP_FIELD = "chunk_index"
-NUMBERING_FIELD = "chunk_numbering"
-PAGE_NUMBER_FIELDS = ("page", "page_number")
+__all__ = ["given_source", "stamps"]
 
 
 def stamps(
@@ -86,18 +83,6 @@ def _numbering(texts: Sequence[str]) -> str:
         digest.update(b"%d:" % len(data) + data)
     # A string of digits alone, or one such as "12e5", would come back from some stores as a number.
     return f"n{digest.hexdigest()}"
-
-
-def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
-    """The numberings that the stamps of one source come from; None for stamps that do not say.
-
-    Each call of a stamping step starts at 0, so numbers of two numberings cannot be compared.
-    """
-    names = [name if isinstance(name := chunk.metadata.get(NUMBERING_FIELD), str) else None for chunk in chunks]
-    if len(set(names)) > 1:
-        stamped = [ordinal(chunk.metadata.get(STAMP_FIELD)) is not None for chunk in chunks]
-        names = list(compress(names, stamped))
-    return set(names)
 
 
 def given_source(source: Any) -> str | None:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-__all__ = ["NUMBERED", "Key", "finite", "label_keys", "natural_key", "ordinal", "whole"]
+__all__ = ["NUMBERED", "TOO_LARGE", "Key", "finite", "label_keys", "natural_key", "ordinal", "whole"]
 
 # Compiled when first needed, which most metadata never do.
 _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
@@ -22,7 +22,7 @@ _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000
 _DIGITS = r"([0-9]+)"
 # Longer strings are no numbers that a chunk is counted with, and int() refuses very long ones.
 _LONGEST_NUMBER = 64
-_TOO_LARGE = 10**_LONGEST_NUMBER
+TOO_LARGE = 10**_LONGEST_NUMBER
 
 Key = tuple[Any, ...]
 
@@ -36,7 +36,7 @@ def ordinal(value: Any) -> int | float | None:
     A value counts when it is a finite number or a numeric string, not negative, not boolean.
     """
     if type(value) is int:
-        return value if 0 <= value < _TOO_LARGE else None
+        return value if 0 <= value < TOO_LARGE else None
     if value is None:
         return None
     if isinstance(value, str):
@@ -70,7 +70,7 @@ def _counting(number: float) -> int | float | None:
 def whole(value: Any) -> int | None:
     """The value as a character offset, or None when it is not a whole number from 0."""
     if type(value) is int:
-        return value if 0 <= value < _TOO_LARGE else None
+        return value if 0 <= value < TOO_LARGE else None
     number = ordinal(value)
     return number if isinstance(number, int) else None
 
