@@ -129,7 +129,7 @@ def test_an_unknown_change_is_refused_with_the_same_hint(options):
         as_context_options(options, {"top_k": 5})
     assert caught.value.value == "top_k"
     with pytest.raises(OptionError, match="did you mean 'token_budget'"):
-        arrange([hit("text", 0)], options, token_budgets=5)  # type: ignore[arg-type]
+        arrange([hit("text", 0)], options, token_budgets=5)
 
 
 @pytest.mark.parametrize("context_options", [{"k": 3}, 3, "source", ContextOptions])

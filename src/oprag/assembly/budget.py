@@ -20,9 +20,7 @@ _ONE_BY_ONE = 256
 
 
 class Fit(NamedTuple):
-    """What fits: the chunks in order, their passages, the tokens of these, the tokens that the chunks were charged one
-    by one, and the other chunks.
-    """
+    """The chunks that fit, in order, with passages and tokens, what each alone was charged, and the others."""
 
     kept: list[Chunk]
     passages: list[Passage]

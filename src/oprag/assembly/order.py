@@ -50,7 +50,9 @@ def arrange(chunks: Iterable[Chunk], options: ContextOptions | None = None, **ch
     """
     options = as_context_options(options, changes)
     placed = place(sorted_by_rank(chunks), options.source_key, options.position_key)
-    kept, _ = without_missing(placed.chunks, options.on_missing_position)
+    kept = placed.chunks
+    if options.on_missing_position in ("drop", "error"):
+        kept, _ = without_missing(kept, options.on_missing_position)
     warn_about(placed, placed.chunks, options)
     return in_order(kept, options)
 
@@ -92,12 +94,12 @@ def _by_position(group: Sequence[Chunk], *, missing_first: bool) -> list[Chunk]:
 
 
 def _ordered_groups(groups: list[list[Chunk]], source_ranking: SourceRanking) -> list[list[Chunk]]:
-    """The groups in the order of their sources; they come with the best-ranked first, which also settles ties."""
+    """The groups in any order of sources but best_first, in which they come; it also settles ties."""
     if source_ranking == "best_last":
         return groups[::-1]
     if source_ranking == "name":
         return sorted(groups, key=_natural)
-    if source_ranking == "score_sum":
+    if not callable(source_ranking):
         totals = _totals(groups)
         return [group for _, group in sorted(zip(totals, groups, strict=True), key=lambda pair: -pair[0])]
     keys = [source_ranking(_by_position(group, missing_first=False)) for group in groups]

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from oprag.chunk import NOWHERE, Chunk, Drop, PositionKind, Vector
 from oprag.errors import MissingPositionError, RetrievalWarning
-from oprag.options import ContextOptions, OnMissingPosition
+from oprag.options import ContextOptions
 from oprag.warn import warn
 
 __all__ = ["select", "warn_about_few", "without_missing"]
@@ -28,7 +28,8 @@ def select(
         MissingPositionError: A candidate has no position, and `on_missing_position="error"`.
         EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
     """
-    kept, dropped = list(chunks), []
+    kept = list(chunks)
+    dropped: list[Drop] = []
     if options.max_candidates is not None:
         kept, dropped = _first(kept, "max_candidates", options.max_candidates)
     kept, drops = _without_duplicates(kept)
@@ -54,16 +55,14 @@ def _first(
     return list(chunks[:limit]), [Drop(chunk, reason, limit, f"behind the first {limit}") for chunk in chunks[limit:]]
 
 
-def without_missing(chunks: Sequence[Chunk], policy: OnMissingPosition) -> tuple[list[Chunk], list[Drop]]:
-    """Drop the chunks without a position, or raise, where the policy says so.
+def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -> tuple[list[Chunk], list[Drop]]:
+    """Drop the chunks without a position, or raise, as `on_missing_position` says.
 
     Raises:
         MissingPositionError: A chunk has no position, and the policy is "error".
     """
     missing = [chunk for chunk in chunks if chunk.position is None or not chunk.position.known]
-    if not missing or policy in ("last", "first"):
-        return list(chunks), []
-    if policy == "error":
+    if missing and policy == "error":
         chunk = missing[0]
         raise MissingPositionError(
             f"{len(missing)} of {len(chunks)} chunks have no position, the first one (rank {chunk.rank}, source "

@@ -112,7 +112,7 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
     frames: list[_Frame] = []
     if with_spans or not fields.isdisjoint(START_FIELDS):
         frames, pages = _frames(chunks, fields, pages)
-    spans = _spans(chunks, frames) if frames else [None] * len(chunks)
+    spans: list[Span | None] = _spans(chunks, frames) if frames else [None] * len(chunks)
     if position_key is not None:
         taken: _Reading | None = _named(chunks, position_key)
     else:
@@ -150,7 +150,7 @@ def _readings(
             calls = numberings(chunks) if field == STAMP_FIELD and NUMBERING_FIELD in fields else {None}
             # Where the pages of several files have one source, they restart, and stamps of one call do not.
             against = pages if None in calls else {}
-            if len(calls) <= 1 and not shared(chunks, keys) and not _against_pages(keys, against):
+            if len(calls) <= 1 and not shared(chunks, keys) and not (against and _against_pages(keys, against)):
                 yield _Reading(PositionKind.STAMPED, field, linked_keys(chunks, keys) if linked else keys)
     for page_field, offset_field, _, claims in frames:
         if page_field:
@@ -332,17 +332,20 @@ def _disagree(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | N
         page, start, end = claim
         if known is chunk.text and end - start == len(known):
             exact.setdefault(page, []).append((start, end, known))
-    for claimed in exact.values():
-        # Sorted by start, so each need be compared only with the one that ends last.
-        claimed.sort()
-        last_start, last_end, last_text = claimed[0]
-        for start, end, text in claimed:
-            if start < last_end:
-                overlap, offset = min(end, last_end) - start, start - last_start
-                if last_text[offset : offset + overlap] != text[:overlap]:
-                    return True
-            if end > last_end:
-                last_start, last_end, last_text = start, end, text
+    return any(map(_overlap_differs, exact.values()))
+
+
+def _overlap_differs(claimed: list[tuple[int, int, str]]) -> bool:
+    """Whether texts that overlap differ there; sorted by start, so each need be compared only with what ends last."""
+    claimed.sort()
+    last_start, last_end, last_text = claimed[0]
+    for start, end, text in claimed:
+        if start < last_end:
+            overlap, offset = min(end, last_end) - start, start - last_start
+            if last_text[offset : offset + overlap] != text[:overlap]:
+                return True
+        if end > last_end:
+            last_start, last_end, last_text = start, end, text
     return False
 
 

@@ -128,12 +128,12 @@ def names_of_parts(names: Iterable[str]) -> list[str]:
     see `_PART`. At least three names must be alike but for it; those that end in a Unix time are alike.
     """
     stems: dict[str, list[str]] = {}
+    part = re.compile(f"(?:{_PART})$")
     for name in names:
-        timeless = _without_time(name)
-        if timeless.seconds is not None:
+        if "t=" in name and (timeless := _without_time(name)).seconds is not None:
             stems.setdefault(timeless.name or "", []).append(name)
             continue
-        match = re.search(f"(?:{_PART})$", name)
+        match = part.search(name)
         # In other names than URLs and paths, "#" is a number sign.
         if match is None or (match["fragment"] and not re.search(r"[/\\.]", name[: match.start()])):
             continue

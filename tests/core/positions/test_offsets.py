@@ -20,9 +20,8 @@ def disagree(texts: list[str], claims: list[Claim]) -> bool:
         page, start, end = claim or (None, None, None)
         found = {"page": page, "start_index": start, "end_index": end}
         chunks.append(Chunk(text, rank, metadata={name: value for name, value in found.items() if value is not None}))
-    kind = (
-        PositionKind.OFFSET if all(claim is None or claim[0] is None for claim in claims) else PositionKind.PAGE_OFFSET
-    )
+    with_pages = any(claim is not None and claim[0] is not None for claim in claims)
+    kind = PositionKind.PAGE_OFFSET if with_pages else PositionKind.OFFSET
     return all(position.kind is not kind for position in find_positions(chunks).positions)
 
 
