@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from oprag.errors import ChunkError
 from oprag.masking import describe, listed
-from oprag.positions.values import Key
+from oprag.positions.values import Key, finite
 
 __all__ = ["NOWHERE", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span"]
 
@@ -218,6 +218,27 @@ def changed(chunk: Chunk, **fields: Any) -> Chunk:
 
 
 _new = object.__new__
+
+
+def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:
+    """Rank, score and position of a chunk, as values that JSON can hold."""
+    position = chunk.position
+    return {
+        "rank": chunk.rank,
+        "score": finite(chunk.score),
+        "similarity": chunk.similarity,
+        "id": chunk.id,
+        "source": chunk.source,
+        "position": None if position is None or not position.known else _plain_key(position.key),
+        "kind": None if position is None else position.kind.name.lower(),
+        "span": None if chunk.span is None else chunk.span._asdict(),
+        "neighbor_of": chunk.neighbor_of,
+    }
+
+
+def _plain_key(key: Key) -> Any:
+    """A position's key as a number where it is one, else as a list."""
+    return key[0] if len(key) == 1 else [_plain_key(part) if isinstance(part, tuple) else part for part in key]
 
 
 def quoted(text: Any) -> str:

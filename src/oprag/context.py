@@ -1,4 +1,4 @@
-"""What a context is made of."""
+"""From retrieved chunks to a context: `build_context`, the `Context` that it returns, and what that was made of."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -14,11 +14,10 @@ from oprag.assembly.order import in_order
 from oprag.assembly.render import Show, render
 from oprag.assembly.select import select
 from oprag.assembly.stitch import Passage
-from oprag.chunk import Chunk, Drop, Vector, counted, sorted_by_rank
+from oprag.chunk import Chunk, Drop, Vector, chunk_to_dict, counted, sorted_by_rank
 from oprag.errors import EmbeddingError, OptionError
 from oprag.options import ContextOptions, as_context_options
 from oprag.positions.placing import Placed, SourceReport, place, warn_about
-from oprag.positions.values import finite
 from oprag.steps import Step, Steps
 from oprag.tokens import approximate_tokens, count
 
@@ -177,9 +176,22 @@ class Context:
 
     def explain(self) -> str:
         """A report in plain text: sources and kinds, what was kept, what was dropped and why."""
-        from oprag.context_report import explain
+        # Loaded only for those who look.
+        from oprag.context_report import report
 
-        return explain(self)
+        chunks, passages = len(self.kept), len(self.passages)
+        tokens = f"{self.tokens:,} tokens"
+        if self.tokens_are_approximate:
+            tokens += " (approximation: UTF-8 bytes / 4)"
+        if self.options.token_budget is not None:
+            tokens += f" of {self.options.token_budget:,}"
+        if self.freed_tokens:
+            tokens += f", {self.freed_tokens:,} fewer than its chunks one by one"
+        summary = (
+            f"{chunks} chunk{'' if chunks == 1 else 's'} in {passages} passage{'' if passages == 1 else 's'}, "
+            f"order {self.options.order}, {tokens}; {len(self.dropped)} dropped"
+        )
+        return report(summary, self.passages, self.dropped, self.sources)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but vectors and the framework's objects, as values that JSON can hold.
@@ -240,30 +252,9 @@ class Context:
         )
 
     def _repr_html_(self) -> str:
-        from oprag.context_report import context_html
+        from oprag.context_report import passages_html
 
-        return context_html(self)
-
-
-def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:
-    """Rank, score and place of a chunk, as values that JSON can hold."""
-    position = chunk.position
-    return {
-        "rank": chunk.rank,
-        "score": finite(chunk.score),
-        "similarity": chunk.similarity,
-        "id": chunk.id,
-        "source": chunk.source,
-        "position": None if position is None or not position.known else plain_key(position.key),
-        "kind": None if position is None else position.kind.name.lower(),
-        "span": None if chunk.span is None else chunk.span._asdict(),
-        "neighbor_of": chunk.neighbor_of,
-    }
-
-
-def plain_key(key: tuple[Any, ...]) -> Any:
-    """A position's key as a number where it is one, else as a list."""
-    return key[0] if len(key) == 1 else [plain_key(part) if isinstance(part, tuple) else part for part in key]
+        return passages_html(repr(self), self.passages)
 
 
 def build_context(

@@ -1,23 +1,18 @@
-"""A context's report in plain text."""
+"""Contexts and their passages as others see them: reports in text and HTML, JSON values, metadata."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from oprag.assembly.stitch import Passage
-from oprag.chunk import Chunk, PositionKind, counted
-from oprag.context import chunk_to_dict
+from oprag.chunk import Chunk, Drop, PositionKind, chunk_to_dict, counted
 from oprag.masking import without_keys
 from oprag.positions.ladder import PAGE_FIELDS, page_of
+from oprag.positions.placing import SourceReport
 from oprag.text_table import escaped, shortened, table
 
-if TYPE_CHECKING:
-    from oprag.assembly.stitch import Passage
-    from oprag.context import Context
-    from oprag.positions.placing import SourceReport
-
-__all__ = ["METADATA_KEY", "common_metadata", "context_html", "explain", "passage_to_dict"]
+__all__ = ["METADATA_KEY", "common_metadata", "passage_to_dict", "passages_html", "report"]
 
 # What notebooks show at most: passages, and characters of a text and of a name.
 _ROWS_IN_HTML = 20
@@ -35,22 +30,15 @@ _KINDS = {
 }
 
 
-def explain(context: Context) -> str:
-    """The report behind `Context.explain`."""
-    lines = [_summary(context), "", "sources"]
+def report(summary: str, passages: Sequence[Passage], dropped: Sequence[Drop], sources: Sequence[SourceReport]) -> str:
+    """What `Context.explain` tells, under a line of summary."""
+    lines = [summary, "", "sources"]
     lines += table(
         ["source", "chunks", "without position", "kind"],
-        [
-            [
-                report.source or "(unknown)",
-                str(report.chunks),
-                str(report.missing),
-                _kind_text(report),
-            ]
-            for report in context.sources
-        ],
+        [[one.source or "(unknown)", str(one.chunks), str(one.missing), _kind_text(one)] for one in sources],
     )
-    chunks = [*context.kept, *(drop.chunk for drop in context.dropped)]
+    kept = [chunk for passage in passages for chunk in passage.chunks]
+    chunks = [*kept, *(drop.chunk for drop in dropped)]
     columns = [column for column in _COLUMNS if column.always or any(column.cell(chunk) != "-" for chunk in chunks)]
     heads = [column.head for column in columns]
     lines += ["", "kept, in order"]
@@ -58,32 +46,31 @@ def explain(context: Context) -> str:
         ["passage", *heads],
         [
             [str(number), *(column.cell(chunk) for column in columns)]
-            for number, passage in enumerate(context.passages, 1)
+            for number, passage in enumerate(passages, 1)
             for chunk in passage.chunks
         ],
     )
-    if context.dropped:
+    if dropped:
         lines += ["", "dropped"]
         lines += table(
             [*heads, "reason", "detail"],
-            [[*(column.cell(drop.chunk) for column in columns), drop.reason, drop.detail] for drop in context.dropped],
+            [[*(column.cell(drop.chunk) for column in columns), drop.reason, drop.detail] for drop in dropped],
         )
     return without_keys("\n".join(lines))
 
 
-def context_html(context: Context) -> str:
-    """A table of the passages for notebooks: their start, and of many the first ones."""
+def passages_html(summary: str, passages: Sequence[Passage]) -> str:
+    """A table of the passages for notebooks, under a line of summary: their start, and of many the first ones."""
     rows = [
         (str(number), *_place_of(passage), str(len(passage.chunks)), shortened(passage.text, _TEXT_IN_HTML))
-        for number, passage in enumerate(context.passages[:_ROWS_IN_HTML], 1)
+        for number, passage in enumerate(passages[:_ROWS_IN_HTML], 1)
     ]
-    more = len(context.passages) - len(rows)
+    more = len(passages) - len(rows)
     head = "".join(f"<th>{name}</th>" for name in ("passage", "source", "page", "characters", "chunks", "text"))
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     below = f"<p>and {counted(more, 'more passage')}</p>" if more > 0 else ""
     return (
-        f"<div><p>{escaped(repr(context))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f"{below}</div>"
+        f"<div><p>{escaped(summary)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}</div>"
     )
 
 
@@ -102,28 +89,9 @@ def _cell(text: str) -> str:
     return f'<td style="text-align: left; white-space: pre-wrap">{escaped(text)}</td>'
 
 
-def _summary(context: Context) -> str:
-    chunks, passages = len(context.kept), len(context.passages)
-    tokens = f"{context.tokens:,} tokens"
-    if context.tokens_are_approximate:
-        tokens += " (approximation: UTF-8 bytes / 4)"
-    if context.options.token_budget is not None:
-        tokens += f" of {context.options.token_budget:,}"
-    if context.freed_tokens:
-        tokens += f", {context.freed_tokens:,} fewer than its chunks one by one"
-    return (
-        f"{chunks} {_plural('chunk', chunks)} in {passages} {_plural('passage', passages)}, "
-        f"order {context.options.order}, {tokens}; {len(context.dropped)} dropped"
-    )
-
-
-def _kind_text(report: SourceReport) -> str:
-    text = f"{report.kind.value} {_KINDS[report.kind]}" + (f": {report.field}" if report.field else "")
-    return f"{text}; {report.runs} runs whose order is unknown" if report.runs > 1 else text
-
-
-def _plural(noun: str, number: int) -> str:
-    return noun if number == 1 else f"{noun}s"
+def _kind_text(source: SourceReport) -> str:
+    text = f"{source.kind.value} {_KINDS[source.kind]}" + (f": {source.field}" if source.field else "")
+    return f"{text}; {source.runs} runs whose order is unknown" if source.runs > 1 else text
 
 
 def _position_text(chunk: Chunk) -> str:

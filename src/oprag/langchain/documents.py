@@ -8,8 +8,8 @@ from typing import Any
 from langchain_core.documents import Document
 
 from oprag.assembly.select import warn_about_few
-from oprag.chunk import Chunk
-from oprag.context import Context, chunk_to_dict
+from oprag.chunk import Chunk, chunk_to_dict
+from oprag.context import Context
 from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
 from oprag.options import ContextOptions

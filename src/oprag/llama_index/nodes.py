@@ -18,8 +18,8 @@ from llama_index.core.schema import (
 
 from oprag.assembly.render import SHOWN_SEPARATOR, Show
 from oprag.assembly.stitch import Passage
-from oprag.chunk import Chunk, Span
-from oprag.context import Context, chunk_to_dict
+from oprag.chunk import Chunk, Span, chunk_to_dict
+from oprag.context import Context
 from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
 from oprag.options import ContextOptions

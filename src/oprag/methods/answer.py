@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Span, counted, quoted
 from oprag.context import Context
-from oprag.context_report import context_html, passage_to_dict
+from oprag.context_report import passage_to_dict
 from oprag.masking import masked_error, without_keys
 from oprag.methods.model_calls import Call, Usage
 from oprag.positions.ladder import page_of
