@@ -1,7 +1,7 @@
-"""The methods that make an answer of retrieved chunks: one body each, without I/O and without a framework.
+"""The methods that make an answer from retrieved chunks, without I/O and independent of any framework.
 
-A method is a generator of effects (`Retrieve`, `Generate`, `Embed`, `ReadSources`, `Together`). `oprag.langchain` and
-`oprag.llama_index` drive it, sync and async; `register` adds one of your own.
+A method is a generator that yields effects (`Retrieve`, `Generate`, `Embed`, `ReadSources`, `Together`) and is sent
+their results. `oprag.langchain` and `oprag.llama_index` drive it, sync and async; `register` adds a method of your own.
 """
 
 from oprag.methods.answer import Answer, Citation, PassageAnswer, Result, nothing_found

@@ -13,7 +13,7 @@ from oprag.methods.answer import Answer, Result
 from oprag.methods.effects import Body, Flat, Generate, Request, Retrieve, flattened
 from oprag.methods.model_calls import Call, Completion, Prompt, Usage
 from oprag.methods.registry import MethodFunction, find_method
-from oprag.methods.replies import text_of
+from oprag.methods.replies import reply_text
 from oprag.methods.task import Task
 from oprag.methods.window import cut_note
 from oprag.warn import warn
@@ -103,7 +103,7 @@ def standalone_in(reply: Completion) -> str | None:
     Raises:
         OptionError: The model gives objects and no text.
     """
-    return text_of(reply, "condense").strip() or None
+    return reply_text(reply, "condense").strip() or None
 
 
 def _recorded(body: Flat, task: Task, calls: list[Call], notes: list[str]) -> Generator[Request, Any, Result]:

@@ -1,4 +1,4 @@
-"""The whole source, whatever was retrieved."""
+"""The whole sources that were found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["long_context"]
 
 
 def long_context(task: Task) -> Body:
-    """Answer from the whole text of the retrieved sources; retrieval only finds which these are.
+    """Answer from the whole text of the retrieved sources; retrieval only finds the sources.
 
     Calls: 1.
 

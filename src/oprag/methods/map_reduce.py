@@ -1,4 +1,4 @@
-"""Every part of the context by itself, then one answer of the partial answers."""
+"""Each part of the context by itself, then one answer from the partial answers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from oprag.methods.task import Task
 
 __all__ = ["map_reduce"]
 
-_BETWEEN = "\n\n"
+_SEPARATOR = "\n\n"
 
 
 def map_reduce(task: Task) -> Body:
-    """Answer from each part of the context independently, then make one answer of those.
+    """Answer from each part of the context independently, then make one answer from the partial answers.
 
-    Partial answers that have more than `collapse_tokens` together are first merged in groups of neighbours, round by
-    round, so their order is that of the context all the way.
+    Partial answers with more than `collapse_tokens` together are first merged in groups of neighbours, in rounds, so
+    they stay in the order of the context.
 
-    Calls: n + 1 for n parts of at most `passage_tokens`, and one more for each group that is merged.
+    Calls: n + 1 for n parts of at most `passage_tokens`, and one for each group that is merged.
     """
     (context,) = yield Retrieve((task.question,))
     task = task.reading(context, task.room("map", context=""))
@@ -33,22 +33,22 @@ def map_reduce(task: Task) -> Body:
     if not partial:
         return Result("", (context,), passages=passages, notes=("no passage gave a partial answer",))
     partial = yield from _collapsed(task, partial)
-    (answer,) = yield Generate((task.prompt("reduce", answers=_BETWEEN.join(partial)),), final=True)
+    (answer,) = yield Generate((task.prompt("reduce", answers=_SEPARATOR.join(partial)),), final=True)
     return Result(answer.text, (context,), answer.parsed, passages)
 
 
 def _collapsed(task: Task, partial: list[str]) -> Generator[Generate, Any, list[str]]:
-    """Merge neighbours until all of them fit into one prompt."""
-    while len(partial) > 1 and task.count(_BETWEEN.join(partial)) > task.collapse_tokens:
+    """The partial answers, neighbours merged until all of them fit into one prompt."""
+    while len(partial) > 1 and task.count(_SEPARATOR.join(partial)) > task.collapse_tokens:
         groups = _groups(task, partial)
         merging = [group for group in groups if len(group) > 1]
         replies = iter(
-            (yield Generate(tuple(task.prompt("collapse", answers=_BETWEEN.join(group)) for group in merging)))
+            (yield Generate(tuple(task.prompt("collapse", answers=_SEPARATOR.join(group)) for group in merging)))
         )
         merged: list[str] = []
         for group in groups:
             reply = next(replies) if len(group) > 1 else None
-            # What could not be merged goes on as it is: nothing is lost.
+            # Answers that could not be merged stay as they are.
             merged += [reply.text] if reply is not None and reply.error is None and reply.text.strip() else group
         if len(merged) == len(partial):
             break
@@ -61,8 +61,8 @@ def _groups(task: Task, partial: Sequence[str]) -> list[list[str]]:
     groups: list[list[str]] = []
     total = 0
     for text in partial:
-        # Each text with what stands before it, counted once; the whole of a group is never counted again.
-        tokens = task.count(f"{_BETWEEN}{text}")
+        # Each text is counted once, with the separator before it; a whole group is never counted.
+        tokens = task.count(f"{_SEPARATOR}{text}")
         if groups and total + tokens <= task.collapse_tokens:
             groups[-1].append(text)
             total += tokens

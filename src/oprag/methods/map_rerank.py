@@ -1,4 +1,4 @@
-"""Every passage by itself, and the best answer wins."""
+"""Each passage by itself, and the best answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oprag.embedding.cosine import cosine
 from oprag.methods.answer import PassageAnswer, Result, nothing_found
 from oprag.methods.effects import Body, Embed, Generate, Retrieve
 from oprag.methods.passages import split_passages
-from oprag.methods.replies import rated_answer, text_of
+from oprag.methods.replies import rated_answer, reply_text
 from oprag.methods.task import Task
 
 __all__ = ["map_rerank"]
@@ -18,11 +18,11 @@ _NO_CONFIDENCE = "no confidence could be read, so this is the first answer in th
 
 
 def map_rerank(task: Task) -> Body:
-    """Answer from each passage with a confidence; the best answer is the result, ties by the order of the context.
+    """Answer from each passage with a confidence; the result is the best answer, ties by the order of the context.
 
-    `rank_by="cosine"` ranks by the cosine of question and answer in place of the model's confidence; Şakar and Emekci
-    (2024, doi 10.1017/nlp.2024.53) name both. An answer whose confidence cannot be read is out of the running; where
-    none can be read, the first answer stands, and a note says so.
+    `rank_by="cosine"` ranks by the cosine similarity of question and answer instead; Şakar and Emekci (2024, doi
+    10.1017/nlp.2024.53) name both. An answer without a readable confidence is left out; if no confidence can be read,
+    the result is the first answer, with a note.
 
     Calls: n, the number of passages of at most `passage_tokens`.
     """
@@ -36,7 +36,7 @@ def map_rerank(task: Task) -> Body:
     )
     answers: list[PassageAnswer] = []
     for passage, reply in zip(passages, replies, strict=True):
-        text, confidence = rated_answer(text_of(reply, "map_rerank"))
+        text, confidence = rated_answer(reply_text(reply, "map_rerank"))
         answers.append(PassageAnswer(text, passage, confidence=confidence))
     running = [number for number, answer in enumerate(answers) if answer.text]
     notes: tuple[str, ...] = ()

@@ -30,12 +30,12 @@ Overflow = Literal["error", "truncate_middle", "truncate_end"]
 OnError = Literal["raise", "skip"]
 
 COLLAPSE_TOKENS = 8_192
-"""How many tokens the partial answers of `map_reduce` may have in one prompt where there is no token budget."""
+"""Default of `collapse_tokens` without a token budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
-    """How an answer is made of a context.
+    """How an answer is made from a context.
 
     As in `ContextOptions`, the metadata of each field holds its description.
 
@@ -99,33 +99,29 @@ class MethodOptions:
         check_text("empty_answer", self.empty_answer)
 
     def numbered(self, context_options: ContextOptions) -> ContextOptions:
-        """The assembly, with numbered passages where citations are asked for.
+        """The options of the context, with numbered passages for `cite=True`.
 
-        The number is part of the header, so that a token budget counts it. Each chunk is a passage of its own, so that
-        a marker leads to a chunk and not to a chapter.
+        The number is a part of the header, so that a token budget includes it. Each chunk is a passage of its own, so
+        that a marker cites a chunk and not a chapter.
 
         Raises:
-            OptionError: The header is a function, which numbers nothing.
+            OptionError: The header is a function, which cannot be numbered.
         """
         if not self.cite:
             return context_options
         header = context_options.header
         if callable(header):
             raise OptionError("cite=True numbers the passages in their header, so that cannot be a function", header)
-        if header is None or not _numbers(header):
+        if header is None or all(name != "number" for _, name, _, _ in Formatter().parse(header)):
             header = f"[{{number}}] {header or ''}".rstrip()
         return dataclasses.replace(context_options, header=header, stitch=False)
 
 
-def _numbers(header: str) -> bool:
-    return any(name == "number" for _, name, _, _ in Formatter().parse(header))
-
-
 def as_method_options(options: MethodOptions | None, changes: Mapping[str, Any]) -> MethodOptions:
-    """The options with these changed.
+    """The options, or the default ones, with changes.
 
     Raises:
-        OptionError: An option is unknown or has a value that it cannot have.
+        OptionError: An option is unknown or invalid.
         PromptError: A prompt cannot be used.
     """
     check_names(changes, MethodOptions.__dataclass_fields__)

@@ -1,4 +1,4 @@
-"""More concrete questions first, then an answer of those answers that are near the question."""
+"""More concrete questions first, then one answer from the answers that are nearest to the question."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["reciprocal"]
 
 
 def reciprocal(task: Task) -> Body:
-    """As `step_down`, but only the best answers are combined: best first, by their cosine with the question.
+    """As `step_down`, but only the best answers are combined, by their cosine similarity to the question, best first.
 
-    Answers under `answer_threshold` are left out; where none reaches it, the best one is kept, and a note says so.
+    Answers below `answer_threshold` are left out; if none reaches it, the best one is used, with a note.
     After Şakar and Emekci (2024, doi 10.1017/nlp.2024.53).
 
     Calls: v + 2 with `stuff` inside, else 2 and those of the inner method for each of v variants.

@@ -1,4 +1,4 @@
-"""One part of the context after the other, each improving the answer."""
+"""One part of the context after the other, each to improve the answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["refine"]
 def refine(task: Task) -> Body:
     """Answer from the first part of the context, then improve the answer with each further one, in order.
 
-    A reply that is empty, or a failed call that is skipped, leaves the answer as it was.
+    An empty reply, or a failed call that is skipped, leaves the answer as it was.
 
     Calls: n, the number of parts of at most `passage_tokens`.
     """

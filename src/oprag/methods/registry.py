@@ -1,4 +1,4 @@
-"""Methods by their names."""
+"""The registry of methods, and the checks that a chosen method has what it needs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Method(NamedTuple):
     """A registered method.
 
     Attributes:
-        run: Makes the body for a task.
-        needs: What it cannot do without: "embeddings" (it yields `Embed`), "read_source" (it yields `ReadSources`),
-            "text" (it reads replies, so the model must not give objects).
+        run: The generator function.
+        needs: What it needs: "embeddings" (it yields `Embed`), "read_source" (it yields `ReadSources`), "text" (it
+            reads replies, so the model must not return objects).
         nests: Whether it runs `inner_method`.
     """
 
@@ -42,7 +42,7 @@ class Method(NamedTuple):
     nests: bool = False
 
 
-# Each is a file of its own, loaded when it is first used.
+# The needs of each and whether it nests; each is a file of its own, loaded when it is first used.
 _OURS: dict[str, tuple[frozenset[Need], bool]] = {
     "stuff": (frozenset(), False),
     "map_reduce": (frozenset(), False),
@@ -60,16 +60,16 @@ _registered: dict[str, Method] = {}
 
 
 def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (), nests: bool = False) -> None:
-    """Add a method, to be used by its name on every surface.
+    """Register a method, so that chains, engines and comparisons find it by its name.
 
     Args:
         name: Its name.
         method: A generator function of a `Task` that yields effects and returns a `Result`.
-        needs: What it cannot do without; checked when a chain or an engine is made.
+        needs: What it needs; checked when a chain or an engine is created.
         nests: Whether it runs the body of `inner_method`.
 
     Raises:
-        OptionError: The name is taken or empty, `method` is no function, or a need is unknown.
+        OptionError: The name is taken or empty, `method` is not a function, or a need is unknown.
 
     Example:
         >>> from oprag.methods import Generate, Result, Retrieve, nothing_found
@@ -86,8 +86,8 @@ def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (),
         >>> "twice" in method_names()
         True
     """
-    given: Any = name
-    if not isinstance(given, str) or not given:
+    value: Any = name
+    if not isinstance(value, str) or not value:
         raise OptionError(f"the name of a method must be a string, got {describe(name)}", name)
     if not callable(method):
         raise OptionError(f"a method must be a generator function of a Task, got {describe(method)}", method)
@@ -102,15 +102,18 @@ def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (),
 
 
 def _is_again(known: MethodFunction, method: MethodFunction) -> bool:
-    """Whether it is the same function, or a new version of it, as of a notebook's cell that is run again."""
+    """Whether it is the same function, or a new version of it, such as that of a notebook cell that is run again."""
     if known is method:
         return True
-    names = [(getattr(one, "__module__", ""), getattr(one, "__qualname__", "<none>")) for one in (known, method)]
-    return names[0] == names[1] and "<" not in names[0][1]
+    old, new = [
+        (getattr(function, "__module__", ""), getattr(function, "__qualname__", "<none>"))
+        for function in (known, method)
+    ]
+    return old == new and "<" not in new[1]
 
 
 def method_names() -> list[str]:
-    """The names of all methods, ours first."""
+    """The names of all methods, those of this package first."""
     return [*_OURS, *_registered]
 
 
@@ -118,10 +121,10 @@ def find_method(name: str) -> Method:
     """The method of this name.
 
     Raises:
-        OptionError: There is none.
+        OptionError: The name is unknown.
     """
-    given: Any = name
-    if isinstance(given, str) and name in _OURS:
+    value: Any = name
+    if isinstance(value, str) and name in _OURS:
         needs, nests = _OURS[name]
         return Method(getattr(import_module(f"oprag.methods.{name}"), name), needs, nests)
     try:
@@ -138,7 +141,7 @@ def check_needs(
     text: bool = True,
     embedder_option: str = "embeddings",
 ) -> None:
-    """Refuse a method that cannot work with what there is, before anything is spent.
+    """Reject a method that lacks what it needs, before any model call.
 
     Args:
         options: The options.
@@ -148,10 +151,10 @@ def check_needs(
         embedder_option: The option of the framework that takes the embedding model, for messages.
 
     Raises:
-        OptionError: A method is unknown, cannot stand inside another one, or lacks what it needs.
+        OptionError: A method is unknown, cannot be an inner method, or lacks what it needs.
     """
     method = find_method(options.method)
-    wanted = [(options.method, method.needs)]
+    needs_by_name = {options.method: method.needs}
     if method.nests:
         inner = find_method(options.inner_method)
         if inner.nests:
@@ -159,11 +162,10 @@ def check_needs(
                 f"inner_method={options.inner_method!r} would ask further questions without end; use another one",
                 options.inner_method,
             )
-        wanted.append((options.inner_method, inner.needs))
-    used = [name for name, _ in wanted]
-    if "map_rerank" in used and options.rank_by == "cosine" and not embeddings:
+        needs_by_name[options.inner_method] = inner.needs
+    if "map_rerank" in needs_by_name and options.rank_by == "cosine" and not embeddings:
         raise OptionError(f'rank_by="cosine" needs {embedder_option}=', options.rank_by)
-    for name, needs in wanted:
+    for name, needs in needs_by_name.items():
         if "text" in needs and not text:
             raise OptionError(
                 f"method {name!r} reads what the model writes, and this model gives objects (structured output)", name

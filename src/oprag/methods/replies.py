@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from oprag.errors import OptionError
 from oprag.methods.model_calls import Completion
 
-__all__ = ["RatedAnswer", "is_refusal", "may_be_refusal", "questions_in", "rated_answer", "text_of"]
+__all__ = ["RatedAnswer", "is_refusal", "may_be_refusal", "questions_in", "rated_answer", "reply_text"]
 
 _QUOTES = "\"'“”‘’„«»*_`"
 """Quotation marks, and what sets text off in Markdown."""
@@ -22,7 +22,7 @@ _THINKING = re.compile(r"\A\s*+<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DO
 _FENCED = re.compile(r"\A\s*+```\w*+\s*+(?P<inside>.*?)```\s*+\Z", re.DOTALL)
 
 
-def text_of(completion: Completion, reader: str) -> str:
+def reply_text(completion: Completion, reader: str) -> str:
     """The text of a reply, without the reasoning before it.
 
     Raises:

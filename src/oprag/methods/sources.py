@@ -1,4 +1,4 @@
-"""Reading the whole text of sources."""
+"""Whole sources: where their texts come from, and how they are made to fit into a prompt."""
 
 from __future__ import annotations
 
@@ -21,20 +21,17 @@ from oprag.methods.task import Task
 from oprag.options import check_count, requires
 from oprag.positions.sources import text_of
 
-__all__ = ["ReadSource", "SourceFolder", "SourceReader", "Whole", "as_reader", "read_with", "whole_sources"]
-
-_ENDINGS = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf")
-_MAX_BYTES = 64 * 2**20
+__all__ = ["ReadSource", "SourceFolder", "SourceReader", "WholeSources", "as_reader", "read_with", "whole_sources"]
 
 ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | str | os.PathLike[str]
 """Where whole sources come from: a function of the name, a mapping of names to texts, or a folder.
 
-In LangChain, a function with a required parameter `filter` is also given the filter of the question, None without one.
+In LangChain, a function with a required parameter `filter` also receives the filter of the question, or None.
 """
 
 
 class SourceFolder:
-    """Reads the files of a folder: what `read_source=` makes of a path; pass one to change the limits.
+    """Reads the files of a folder. `read_source=` makes one from a path; pass one yourself to change the limits.
 
     The author of a document chooses its metadata, and with it the name of its source. So only regular files with these
     endings are read, nothing outside the folder (links are resolved first), and no file or folder whose name begins
@@ -60,17 +57,17 @@ class SourceFolder:
         self,
         folder: str | os.PathLike[str],
         *,
-        endings: Iterable[str] = _ENDINGS,
-        max_bytes: int = _MAX_BYTES,
+        endings: Iterable[str] = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf"),
+        max_bytes: int = 64 * 2**20,
     ) -> None:
         # Resolved now, since a program may change its working directory later.
         self._folder = Path(folder).resolve()
         if not str(folder) or not self._folder.is_dir():
             raise OptionError(f"read_source must be an existing folder, got {describe(str(folder))}", folder)
-        given: Any = endings
-        listed = isinstance(given, Iterable) and not isinstance(given, str)
-        self._endings = tuple(str(one).lower() for one in given) if listed else ()
-        if not self._endings or not all(one.startswith(".") for one in self._endings):
+        value: Any = endings
+        is_list = isinstance(value, Iterable) and not isinstance(value, str)
+        self._endings = tuple(str(ending).lower() for ending in value) if is_list else ()
+        if not self._endings or not all(ending.startswith(".") for ending in self._endings):
             raise OptionError('endings must be a list such as [".txt", ".md"]', endings)
         check_count("max_bytes", max_bytes, optional=False)
         self._max_bytes = max_bytes
@@ -79,15 +76,15 @@ class SourceFolder:
         """The text of a file.
 
         Raises:
-            SourceReadError: The file cannot be read, or may not be.
+            SourceReadError: The file cannot be read, or must not be.
             MissingExtraError: It is a PDF, and the package that reads PDFs is not installed.
         """
-        place = self._place(name)
+        path = self._path(name)
         try:
-            data = self._data(place, name)
+            data = self._data(path, name)
         except OSError as error:
             raise SourceReadError(f"cannot read source {name!r}: {error.strerror or error}", name) from error
-        if place.suffix.lower() == ".pdf":
+        if path.suffix.lower() == ".pdf":
             # Loaded on demand: most folders have no PDF.
             from oprag.files.pdf import pdf_pages
 
@@ -102,32 +99,32 @@ class SourceFolder:
                 f"source {name!r} is not UTF-8 text; give read_source= a function that reads it", name
             ) from error
 
-    def _place(self, name: str) -> Path:
-        """The path of a file, with all links resolved."""
+    def _path(self, name: str) -> Path:
+        """The path of a file that may be read, with all links resolved."""
         folder = self._folder
         try:
-            places = [place.resolve() for place in (folder / name, Path.cwd() / name) if same_drive(folder, place)]
-            inside = [place for place in places if place.is_relative_to(folder)]
-            place = next((place for place in inside if place.is_file()), None)
+            paths = [path.resolve() for path in (folder / name, Path.cwd() / name) if same_drive(folder, path)]
+            inside = [path for path in paths if path.is_relative_to(folder)]
+            path = next((path for path in inside if path.is_file()), None)
         except (OSError, ValueError, RuntimeError) as error:  # too long, zero bytes, circles of links
             raise SourceReadError(f"source {name!r} is not a file name: {error}", name) from error
         if not inside:
             raise SourceReadError(f"source {name!r} is outside the folder {str(folder)!r}", name)
-        if place is None:
+        if path is None:
             raise SourceReadError(f"there is no file {name!r} in {str(folder)!r}", name)
-        if any(part.startswith(".") for part in place.relative_to(folder).parts):
+        if any(part.startswith(".") for part in path.relative_to(folder).parts):
             raise SourceReadError(f"source {name!r} is hidden: names that begin with a dot are not read", name)
-        if not place.name.lower().endswith(self._endings):
+        if not path.name.lower().endswith(self._endings):
             raise SourceReadError(
                 f"source {name!r} is not read: only files that end in {', '.join(self._endings)} are; to allow others, "
                 "use read_source=oprag.methods.SourceFolder(folder, endings=...)",
                 name,
             )
-        return place
+        return path
 
-    def _data(self, place: Path, name: str) -> bytes:
-        """The bytes of a file; what replaces it after the check is refused, not followed or waited for."""
-        with open_regular(place, follow_links=False, below=self._folder) as file:
+    def _data(self, path: Path, name: str) -> bytes:
+        """The bytes of a file; a link or pipe that replaces it after the check is refused."""
+        with open_regular(path, follow_links=False, below=self._folder) as file:
             size = os.fstat(file.fileno()).st_size
             if size > self._max_bytes:
                 raise SourceReadError(
@@ -139,13 +136,13 @@ class SourceFolder:
 
 
 class SourceReader:
-    """Gives the whole text of a source by its name.
+    """Reads the whole text of a source by its name.
 
     Args:
-        read_source: Where the texts come from.
+        read_source: A function, a mapping or a folder.
 
     Raises:
-        OptionError: It is not a function, a mapping or an existing folder.
+        OptionError: `read_source` is none of them, or the folder does not exist.
     """
 
     def __init__(self, read_source: ReadSource) -> None:
@@ -160,7 +157,7 @@ class SourceReader:
             )
 
     def filtered(self, filter: Callable[[], Any]) -> SourceReader:
-        """A reader for a question; what gives its filter is asked for a function that requires one."""
+        """The reader for one question; its filter is passed to a function that requires one."""
         read_source = self._read_source
         if not requires(read_source, "filter"):
             return self
@@ -172,10 +169,10 @@ class SourceReader:
         """The text of a source.
 
         Raises:
-            SourceReadError: It cannot be had, or must not be read.
+            SourceReadError: The source cannot be read, or must not be.
         """
-        given = self._read_source
-        text = text_of(given, name) if isinstance(given, Mapping) else given(name)
+        read_source = self._read_source
+        text = text_of(read_source, name) if isinstance(read_source, Mapping) else read_source(name)
         if not isinstance(text, str):
             found = "nothing" if text is None else type(text).__name__
             raise SourceReadError(f"read_source has no text for source {name!r}: it gave {found}", name)
@@ -183,35 +180,27 @@ class SourceReader:
 
 
 def as_reader(read_source: ReadSource | None) -> SourceReader | None:
-    """What reads whole sources, if they can be read.
-
-    Raises:
-        OptionError: `read_source` is nothing to read from.
-    """
+    """The reader for the option `read_source`, or None, with the errors of `SourceReader`."""
     return None if read_source is None else SourceReader(read_source)
 
 
 def read_with(reader: SourceReader | None, name: str) -> str:
-    """The whole text of a source.
-
-    Raises:
-        SourceReadError: It cannot be read, or there is nothing to read it with.
-    """
+    """The whole text of a source, or a `SourceReadError` that asks for `read_source=`."""
     if reader is None:
         raise SourceReadError(f"source {name!r} cannot be read, since there is no read_source=", name)
     return reader(name)
 
 
-_CUT = "\n[...]\n"
+_CUT_MARK = "\n[...]\n"
 
 
-class Whole(NamedTuple):
-    """Whole sources, ready for a prompt.
+class WholeSources(NamedTuple):
+    """The text of whole sources, for a prompt.
 
     Attributes:
-        text: All of them, one behind the other.
-        passages: One for each, as citations name them.
-        notes: What was left out, if anything was.
+        text: The text of all sources, one after the other.
+        passages: One passage for each source, for citations.
+        notes: Remarks about text that was left out.
     """
 
     text: str
@@ -219,12 +208,12 @@ class Whole(NamedTuple):
     notes: tuple[str, ...]
 
 
-def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, Whole]:
-    """Ask for the sources of a context, in the context's order, and make them fit `source_token_budget` and the window.
+def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, WholeSources]:
+    """Read the sources of a context, in its order, and cut them to `source_token_budget` and the window.
 
     Raises:
         SourceReadError: A kept chunk does not say which source it came from.
-        SourceTooLongError: They are too long, and `overflow="error"`.
+        SourceTooLongError: The sources do not fit, and `overflow="error"`.
     """
     names: list[str] = []
     for chunk in context.kept:
@@ -235,7 +224,11 @@ def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, W
         if chunk.source not in names:
             names.append(chunk.source)
     texts = yield ReadSources(tuple(names))
-    passages = tuple(_passage(name, text) for name, text in zip(names, texts, strict=True))
+    passages = tuple(
+        Passage(text, (Chunk(text, 0, source=name, span=span),), (span,))
+        for name, text in zip(names, texts, strict=True)
+        for span in (Span(0, len(text)),)
+    )
     text = task.context_options.separator.join(
         task.shown(passage, number) for number, passage in enumerate(passages, 1)
     )
@@ -244,7 +237,7 @@ def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, W
     if room is not None and (budget is None or room.tokens < budget):
         budget, limit = max(0, room.tokens), f"and {room}"
     if budget is None or (tokens := task.count(text)) <= budget:
-        return Whole(text, passages, ())
+        return WholeSources(text, passages, ())
     if task.options.overflow == "error":
         raise SourceTooLongError(
             f"the whole of {_listed(names)} has {tokens:,} tokens, {limit}; use "
@@ -254,20 +247,15 @@ def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, W
     cut = _cut(text, budget, task)
     note = f"whole sources had {tokens:,} tokens, of which {task.count(cut):,} were read ({task.options.overflow})"
     if cut == text[: len(cut)]:
-        # Those that begin behind the cut were not read, so no marker leads to them.
+        # Passages that begin after the cut were not read, so no marker cites them.
         passages = tuple(_begun(task, passages, len(cut)))
         if unread := names[len(passages) :]:
             note += f"; nothing of {_listed(unread)}"
-    return Whole(cut, passages, (note,))
-
-
-def _passage(name: str, text: str) -> Passage:
-    span = Span(0, len(text))
-    return Passage(text, (Chunk(text, 0, source=name, span=span),), (span,))
+    return WholeSources(cut, passages, (note,))
 
 
 def _begun(task: Task, passages: Sequence[Passage], length: int) -> Iterator[Passage]:
-    """The passages that begin before so many characters of them all have been read."""
+    """The passages that begin within a number of characters of the text of all."""
     start = 0
     for number, passage in enumerate(passages, 1):
         shown = task.shown(passage, number)
@@ -279,24 +267,25 @@ def _begun(task: Task, passages: Sequence[Passage], length: int) -> Iterator[Pas
 def _cut(text: str, budget: int, task: Task) -> str:
     """The longest beginning, or beginning and end of equal length, that fits."""
     overflow = task.options.overflow
-    if task.count(_CUT) > budget:
-        overflow = "truncate_end"  # there is no room for the mark
+    if task.count(_CUT_MARK) > budget:
+        overflow = "truncate_end"  # no room for the mark
     low, high = 0, len(text)
     while high - low > 1:
         middle = (low + high) // 2
-        if task.count(_shortened(text, middle, overflow)) <= budget:
+        if task.count(_cut_to(text, middle, overflow)) <= budget:
             low = middle
         else:
             high = middle
-    return _shortened(text, low, overflow)
+    return _cut_to(text, low, overflow)
 
 
-def _shortened(text: str, length: int, overflow: str) -> str:
+def _cut_to(text: str, length: int, overflow: str) -> str:
+    """The text cut to a number of characters, and a mark where its middle is missing."""
     if overflow == "truncate_end":
         return text[:length]
-    # As LongBench cuts; a mark says that something is missing.
+    # As LongBench cuts.
     first = length - length // 2
-    return text[:first] + _CUT + text[len(text) - length // 2 :]
+    return text[:first] + _CUT_MARK + text[len(text) - length // 2 :]
 
 
 def _listed(names: Sequence[str]) -> str:

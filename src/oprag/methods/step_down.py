@@ -1,4 +1,4 @@
-"""More concrete questions first, then an answer of their answers."""
+"""More concrete questions first, then one answer from their answers."""
 
 from __future__ import annotations
 

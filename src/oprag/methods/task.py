@@ -1,4 +1,4 @@
-"""What a method works on: one question, and the options."""
+"""The task of a method: one question with its options, and everything that prompts are made from."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ from oprag.tokens import count
 __all__ = ["Task"]
 
 _MESSAGE_TOKENS = 4
-"""What chat models add to each message, and once to begin their reply: a role and its marks."""
+"""Tokens that chat models add to each message, and once to begin their reply: a role and its marks."""
 _SPARE_TOKENS = 5
-"""What is left free of a window, as LlamaIndex leaves it: texts may have more tokens together than one by one."""
+"""Left free of a window, as LlamaIndex leaves it: texts may have more tokens together than one by one."""
+_LONG_NUMBER = 1_000
+"""Stands for the number of a passage in a header while the passages are not known yet."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,16 @@ class Task:
     Attributes:
         question: The question.
         options: How to answer it.
-        context_options: How its contexts are made; counts tokens, and writes headers.
-        choices: The answers to choose from, for a multiple-choice question.
-        chat_history: What was said before.
-        inputs: Other values that prompts may use. They never stand in place of the question, the conversation or
-            what is read.
-        question_key: One more name that the question has in prompts.
-        window: The model's context window, if it is known: a ceiling for what each prompt has.
+        context_options: How its contexts are made; counts tokens and writes headers.
+        choices: The choices of a multiple-choice question.
+        chat_history: The conversation before the question.
+        inputs: Other values that prompts may use. They never replace the question, the conversation or the text that
+            is read.
+        question_key: One more name of the question in prompts.
+        window: The model's context window, if known: a limit for each prompt.
 
     Raises:
-        QueryError: The question is empty or no string, or the choices are no list of at most 26 strings.
+        QueryError: The question is empty or not a string, or the choices are not a list of at most 26 strings.
     """
 
     question: str
@@ -71,14 +73,34 @@ class Task:
         object.__setattr__(self, "context_options", self.options.numbered(self.context_options))
 
     def asking(self, question: str) -> Task:
-        """A task for another question of the same user; the choices and the conversation belong to this one."""
+        """A task for another question of the same user, without the choices and the conversation of this one."""
         return replace(self, question=question, choices=(), chat_history=())
 
+    @property
+    def follows_up(self) -> bool:
+        """Whether the question is first rewritten as a standalone question."""
+        return bool(self.chat_history) and self.options.condense
+
+    @property
+    def asked(self) -> str:
+        """The question as prompts have it, with its choices."""
+        return f"{self.question}\n{self._lettered_choices}" if self.choices else self.question
+
+    @property
+    def instruction(self) -> str:
+        """How to answer, with or without choices."""
+        prompts = self.options.prompts
+        return prompts.choice_instruction if self.choices else prompts.instruction
+
     def prompt(self, step: str, **values: Any) -> Prompt:
-        """The prompt of a step, with these values in its fields beside those that every prompt may have.
+        """The prompt of a step.
+
+        Args:
+            step: The step.
+            **values: Values of its fields, beside those that every prompt may have.
 
         Raises:
-            PromptError: There is no such step, or the template wants a value that there is not.
+            PromptError: The step is unknown, or the template needs a missing value.
             BudgetError: The prompt does not fit the model's context window.
         """
         prompts = self.options.prompts
@@ -87,13 +109,19 @@ class Task:
         template: Template = getattr(prompts, step)
         messages = template.messages(self._values(template, values))
         if self._cites and "context" in values and template.fields.isdisjoint(("instruction", "cite_instruction")):
-            # Who writes a prompt without our fields asks for markers all the same.
+            # A prompt of the user without our fields is asked for markers all the same.
             last = messages[-1]
             messages = (*messages[:-1], last._replace(content=f"{last.content}\n{prompts.cite_instruction}"))
-        if self._follows_on and step != "condense" and template == getattr(OUR_PROMPTS, step):
+        if (
+            self.chat_history
+            and not self.options.condense
+            and step != "condense"
+            and template == getattr(OUR_PROMPTS, step)
+        ):
+            # Nothing makes the question a standalone one, so the model has to see what it follows.
             messages = (*messages[:-1], *self.chat_history, messages[-1])
         prompt = Prompt(messages, step)
-        if self.window is not None and (needed := self._tokens(prompt)) > self.window.input_tokens:
+        if self.window is not None and (needed := self._prompt_tokens(prompt)) > self.window.input_tokens:
             remedy = "use fewer or smaller chunks, a shorter prompt, or a model with a larger window"
             if self.window.output_tokens >= self.window.tokens:
                 remedy = "lower the model's maximum number of output tokens, or set its real context window"
@@ -103,8 +131,51 @@ class Task:
             )
         return prompt
 
+    def _values(self, template: Template, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of the fields; an input may have the name of a field, but never changes what is asked or read."""
+        question = self.asked
+        fixed = {
+            "question": question,
+            self.question_key: question,
+            "chat_history": self.chat_history,
+            "choices": self._lettered_choices,
+            **values,
+        }
+        cite_instruction = self.options.prompts.cite_instruction if self._cites else ""
+        instructions = {
+            "instruction": f"{self.instruction} {cite_instruction}".rstrip(),
+            "cite_instruction": cite_instruction,
+        }
+        aliases: dict[str, Any] = {}
+        fixed_aliases: dict[str, Any] = {}
+        for name, others in ALIASES.items():
+            if name not in fixed or template.fields.isdisjoint(others):
+                continue
+            aliases |= dict.fromkeys(others, fixed[name])
+            if template.fields.isdisjoint((name, self.question_key) if name == "question" else (name,)):
+                # A template that has the alias alone means by it what is asked or read.
+                fixed_aliases |= dict.fromkeys(others, fixed[name])
+        return {**aliases, **instructions, **self.inputs, **fixed_aliases, **fixed}
+
+    @property
+    def _cites(self) -> bool:
+        """Whether markers are asked for; the answer to a multiple-choice question is a letter and nothing else."""
+        return self.options.cite and not self.choices
+
+    @cached_property
+    def _lettered_choices(self) -> str:
+        return "\n".join(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, self.choices, strict=False))
+
+    def count(self, text: str) -> int:
+        """Number of tokens of a text, by the token counter of the context."""
+        return count(text, self.context_options.count_tokens)
+
+    def shown(self, passage: Passage, number: int) -> str:
+        """A passage as it is read by itself, with its header."""
+        return with_header(passage, self.context_options.header, number)
+
     def room(self, step: str, **values: Any) -> Room | None:
-        """What the model's context window leaves beside a prompt with these values; None where it is not known.
+        """What the model's context window leaves beside a prompt with these values; None if the window is unknown.
 
         Raises:
             PromptError: As for `prompt`.
@@ -112,117 +183,44 @@ class Task:
         """
         if self.window is None:
             return None
-        used = self._tokens(self.prompt(step, **values))
+        used = self._prompt_tokens(self.prompt(step, **values))
         return Room(self.window.input_tokens - used - _SPARE_TOKENS, self.window)
 
+    def _prompt_tokens(self, prompt: Prompt) -> int:
+        return self.count(prompt.text) + _MESSAGE_TOKENS * (len(prompt.messages) + 1)
+
     def retrieve(self, step: str, **values: Any) -> Retrieve:
-        """Ask for the context of the question, which is going to be read in one prompt of this step.
+        """Ask for the context of the question, to be read in one prompt of this step.
 
         Args:
             step: The step.
-            **values: The values of the prompt beside the context.
+            **values: Values of its fields beside the context.
         """
         room = self.room(step, context="", **values)
         return Retrieve((self.question,), () if room is None else (room,))
 
     def reading(self, context: Context, room: Room | None) -> Task:
-        """The task with passages that fit into a room, each under its header.
+        """The task with `passage_tokens` lowered so that a passage with its header fits.
 
         Raises:
-            BudgetError: The room has none for a passage.
+            BudgetError: Not even a passage of one token fits.
         """
         if room is None:
             return self
         header = 0
         if self.context_options.header is not None:
-            # With a long number, since none is known yet.
-            shown = [(self.shown(passage, 1_000), passage.text) for passage in context.passages]
+            shown = [(self.shown(passage, _LONG_NUMBER), passage.text) for passage in context.passages]
             header = max((self.count(whole) - self.count(text) for whole, text in shown), default=0)
-        most = room.tokens - header
-        if most < 1:
+        limit = room.tokens - header
+        if limit < 1:
             raise BudgetError(f"no passage fits: {room}; use a shorter prompt or a model with a larger window", room)
-        if most >= self.options.passage_tokens:
+        if limit >= self.options.passage_tokens:
             return self
-        return replace(self, options=replace(self.options, passage_tokens=most))
-
-    def _tokens(self, prompt: Prompt) -> int:
-        """The tokens of a prompt as a chat model reads it."""
-        return self.count(prompt.text) + _MESSAGE_TOKENS * (len(prompt.messages) + 1)
-
-    def _values(self, template: Template, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What may stand in the fields of a prompt.
-
-        An input may have the name of a field, but never change what is asked or read.
-        """
-        question = self.asked
-        fixed = {
-            "question": question,
-            self.question_key: question,
-            "chat_history": self.chat_history,
-            "choices": self._lettered,
-            **values,
-        }
-        aliases: dict[str, Any] = {}
-        meant: dict[str, Any] = {}
-        for name, others in ALIASES.items():
-            if name not in fixed or template.fields.isdisjoint(others):
-                continue
-            aliases |= dict.fromkeys(others, fixed[name])
-            if template.fields.isdisjoint((name, self.question_key) if name == "question" else (name,)):
-                # A template that has the alias alone means by it what is asked or read.
-                meant |= dict.fromkeys(others, fixed[name])
-        return {**aliases, **self._instructions, **self.inputs, **meant, **fixed}
-
-    def shown(self, passage: Passage, number: int) -> str:
-        """A passage as it stands in a prompt by itself, under its header."""
-        return with_header(passage, self.context_options.header, number)
-
-    def count(self, text: str) -> int:
-        """The tokens of a text, by the assembly's counter."""
-        return count(text, self.context_options.count_tokens)
-
-    @property
-    def asked(self) -> str:
-        """The question as a prompt has it, with its choices."""
-        return f"{self.question}\n{self._lettered}" if self.choices else self.question
-
-    @property
-    def instruction(self) -> str:
-        """How to answer."""
-        prompts = self.options.prompts
-        return prompts.choice_instruction if self.choices else prompts.instruction
-
-    @cached_property
-    def _instructions(self) -> dict[str, str]:
-        cite_instruction = self.options.prompts.cite_instruction if self._cites else ""
-        return {
-            "instruction": f"{self.instruction} {cite_instruction}".rstrip(),
-            "cite_instruction": cite_instruction,
-        }
-
-    @property
-    def follows_up(self) -> bool:
-        """Whether the question is first made to stand by itself, without the conversation."""
-        return bool(self.chat_history) and self.options.condense
+        return replace(self, options=replace(self.options, passage_tokens=limit))
 
     @cached_property
     def collapse_tokens(self) -> int:
-        """The most tokens of partial answers in one prompt."""
+        """Maximum number of tokens of partial answers in one prompt."""
         rooms = (self.room("collapse", answers=""), self.room("reduce", answers=""))
-        most = self.options.collapse_tokens or self.context_options.token_budget or COLLAPSE_TOKENS
-        return min([most, *(room.tokens for room in rooms if room is not None)])
-
-    @property
-    def _cites(self) -> bool:
-        """Whether markers are asked for; a choice is a letter and nothing else."""
-        return self.options.cite and not self.choices
-
-    @property
-    def _follows_on(self) -> bool:
-        """Whether nobody makes the question stand by itself, so that the model has to see what it follows."""
-        return bool(self.chat_history) and not self.options.condense
-
-    @cached_property
-    def _lettered(self) -> str:
-        """The choices, each with its letter."""
-        return "\n".join(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, self.choices, strict=False))
+        limit = self.options.collapse_tokens or self.context_options.token_budget or COLLAPSE_TOKENS
+        return min([limit, *(room.tokens for room in rooms if room is not None)])

@@ -1,4 +1,4 @@
-"""Asking other questions about the same text, and answering each; the common part of step_down and reciprocal."""
+"""Other questions about the same text, and their answers: the common part of step_down and reciprocal."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from oprag.context import Context
 from oprag.methods.answer import PassageAnswer, Result, nothing_found, renumbered
 from oprag.methods.effects import Effect, Generate, Together
 from oprag.methods.registry import find_method
-from oprag.methods.replies import questions_in, text_of
+from oprag.methods.replies import questions_in, reply_text
 from oprag.methods.task import Task
 
-__all__ = ["Answered", "answered_variants", "no_answer", "questions_and_answers"]
+__all__ = ["AnsweredVariants", "answered_variants", "no_answer", "questions_and_answers"]
 
 
-class Answered(NamedTuple):
+class AnsweredVariants(NamedTuple):
     """The variants of a question, answered.
 
     Attributes:
-        contexts: That of the question first, then those of the variants.
-        answers: The variants that got an answer, in the sequence in which they were asked; markers in them lead to
-            `passages`.
+        contexts: The context of the question, then those of the variants.
+        answers: The answers, in the sequence of the variants; markers in them cite `passages`. Variants without an
+            answer are left out.
         passages: The numbered passages of all answers.
-        notes: What a reader of the answer should know.
+        notes: Remarks for readers of the answer.
     """
 
     contexts: tuple[Context, ...]
@@ -34,19 +34,20 @@ class Answered(NamedTuple):
     notes: tuple[str, ...]
 
 
-def answered_variants(task: Task) -> Generator[Effect, Any, Answered]:
-    """Make variants of the question from its context, then retrieve for each, and answer it with `inner_method`.
+def answered_variants(task: Task) -> Generator[Effect, Any, AnsweredVariants]:
+    """Make variants of the question from its context, then retrieve and answer each with `inner_method`.
 
-    Fewer variants than were asked for: those. None: the question itself. Nothing retrieved: no call.
+    If the model writes fewer variants than asked for, these are answered; if none, the question itself. If nothing is
+    retrieved, no call is made.
 
     Calls: 1, and those of `inner_method` for each variant.
     """
     count = task.options.variants
     (context,) = yield task.retrieve("variants", count=count)
     if not context.text.strip():
-        return Answered((context,), (), (), ())
+        return AnsweredVariants((context,), (), (), ())
     (reply,) = yield Generate((task.prompt("variants", context=context.text, count=count),))
-    questions = questions_in(text_of(reply, task.options.method), count)
+    questions = questions_in(reply_text(reply, task.options.method), count)
     notes: tuple[str, ...] = ()
     if not questions:
         questions, notes = (task.question,), ("the model gave no other questions, so the question itself was asked",)
@@ -61,23 +62,20 @@ def answered_variants(task: Task) -> Generator[Effect, Any, Answered]:
         contexts += result.contexts
         notes += tuple(f"{question}: {note}" for note in result.notes)
         if result.found and result.text.strip():
-            answers.append(PassageAnswer(_renumbered(task, result, len(passages)), question=question))
+            # Without cite=True no passage has a number, and [1] is a part of the text.
+            text = renumbered(result.text, len(passages), len(result.passages)) if task.options.cite else result.text
+            answers.append(PassageAnswer(text, question=question))
             passages += result.passages
-    return Answered(tuple(contexts), tuple(answers), tuple(passages), notes)
-
-
-def _renumbered(task: Task, result: Result, offset: int) -> str:
-    # Without cite=True no passage has a number, and [1] is a part of the text.
-    return renumbered(result.text, offset, len(result.passages)) if task.options.cite else result.text
+    return AnsweredVariants(tuple(contexts), tuple(answers), tuple(passages), notes)
 
 
 def questions_and_answers(answers: Sequence[PassageAnswer]) -> str:
-    """The variants and their answers, as a prompt shows them."""
+    """Questions with their answers, for a prompt."""
     return "\n\n".join(f"Question: {answer.question}\nAnswer: {answer.text}" for answer in answers)
 
 
-def no_answer(task: Task, asked: Answered) -> Result:
-    """The result where there is nothing to combine: nothing was retrieved, or no variant got an answer."""
+def no_answer(task: Task, asked: AnsweredVariants) -> Result:
+    """The result if there is nothing to combine: nothing was retrieved, or no variant got an answer."""
     nothing = nothing_found(task.options.empty_answer, *asked.contexts)
     if not any(context.kept for context in asked.contexts[1:]):
         return replace(nothing, notes=asked.notes + nothing.notes)

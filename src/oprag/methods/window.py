@@ -1,4 +1,4 @@
-"""A model's context window, and contexts that fit into what prompts leave of it."""
+"""A model's context window, and contexts cut to the room that prompts leave in it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Window(NamedTuple):
     """The context window of a model, in tokens.
 
     Attributes:
-        tokens: The window.
-        output_tokens: The part of it that is kept for the reply.
-        added_tokens: What the model adds to each prompt, such as a system prompt of its own.
+        tokens: Size of the window.
+        output_tokens: The part that is reserved for the reply.
+        added_tokens: The part that the model adds to each prompt, such as a system prompt of its own.
     """
 
     tokens: int
@@ -27,13 +27,13 @@ class Window(NamedTuple):
 
     @property
     def input_tokens(self) -> int:
-        """Maximum number of tokens of a prompt."""
+        """Maximum number of tokens in a prompt."""
         return self.tokens - self.output_tokens - self.added_tokens
 
     def __str__(self) -> str:
         taken = [
-            f"{tokens:,} {what}"
-            for tokens, what in (
+            f"{tokens:,} {use}"
+            for tokens, use in (
                 (self.output_tokens, "kept for the reply"),
                 (self.added_tokens, "taken by what the model adds to a prompt"),
             )
@@ -44,10 +44,10 @@ class Window(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What a prompt leaves of a window.
+    """The part of a window that a prompt leaves free.
 
     Attributes:
-        tokens: The tokens that are left.
+        tokens: Number of free tokens.
         window: The window.
     """
 
@@ -59,20 +59,25 @@ class Room(NamedTuple):
 
 
 def within(context: Context, room: Room | None) -> Context:
-    """The context, made again with the room as its token budget if it is longer.
+    """The context, assembled again with the room as its token budget if it is longer.
 
-    A context of chunks that the caller chose (`given` is None) stays as it is.
+    A context without inputs, whose chunks the caller chose, stays as it is.
 
     Raises:
         BudgetError: Not one chunk fits.
     """
-    given, context_options = context.inputs, context.options
+    inputs, context_options = context.inputs, context.options
     budget = context_options.token_budget
-    if room is None or given is None or (budget is not None and budget <= room.tokens) or context.tokens <= room.tokens:
+    if (
+        room is None
+        or inputs is None
+        or context.tokens <= room.tokens
+        or (budget is not None and budget <= room.tokens)
+    ):
         return context
     try:
-        # Our own text is what is sent, whatever a framework would have shown.
-        cut = assemble(replace(given, show=None), replace(context_options, token_budget=max(1, room.tokens)))
+        # Our own text is sent, whatever a framework would have shown.
+        cut = assemble(replace(inputs, show=None), replace(context_options, token_budget=max(1, room.tokens)))
     except BudgetError as error:
         raise BudgetError(
             f"none of the {len(context.kept)} retrieved chunks fits: {room}, and the smallest chunk needs "
@@ -86,11 +91,11 @@ def within(context: Context, room: Room | None) -> Context:
         else drop
         for drop in cut.dropped
     ]
-    return replace(cut, dropped=tuple(dropped), inputs=given)
+    return replace(cut, dropped=tuple(dropped), inputs=inputs)
 
 
 def cut_note(context: Context, room: Room | None) -> str | None:
-    """What a reader of the answer should know of a context that was cut to its room."""
+    """The note of an answer whose context was cut to its room; None if it was not."""
     if room is None or context.options.token_budget != room.tokens:
         return None
     number = sum(drop.reason == "token_budget" for drop in context.dropped)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from oprag import OptionError
 from oprag.methods import Completion
-from oprag.methods.replies import is_refusal, may_be_refusal, questions_in, rated_answer, text_of
+from oprag.methods.replies import is_refusal, may_be_refusal, questions_in, rated_answer, reply_text
 
 
 @pytest.mark.parametrize(
@@ -222,8 +222,8 @@ def test_no_questions(reply):
 
 def test_objects_cannot_be_read():
     with pytest.raises(OptionError, match=r"condense reads the text.*structured output"):
-        text_of(Completion("{}", parsed={}), "condense")
-    assert text_of(Completion("x"), "condense") == "x"
+        reply_text(Completion("{}", parsed={}), "condense")
+    assert reply_text(Completion("x"), "condense") == "x"
 
 
 @pytest.mark.parametrize(
@@ -264,5 +264,5 @@ def test_other_ways_to_list_questions(reply):
 
 def test_what_was_thought_aloud_is_not_read():
     reply = Completion("<think>\nShould I ask about cats?\n</think>\nWhat is A?")
-    assert text_of(reply, "step_down").strip() == "What is A?"
-    assert text_of(Completion("A <think> is a tag."), "step_down") == "A <think> is a tag."
+    assert reply_text(reply, "step_down").strip() == "What is A?"
+    assert reply_text(Completion("A <think> is a tag."), "step_down") == "A <think> is a tag."
