@@ -60,7 +60,7 @@ def lines_in(output, word):
     return re.findall(rf"^(?:before|after): {word} (.*)$", output, re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", map(one_is_enough, EXAMPLES), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [one_is_enough(path) for path in EXAMPLES], ids=lambda path: path.stem)
 def test_the_same_passages_come_in_source_order(path):
     rank_order, source_ranking = orders_in(output_of(path))
     assert len(rank_order) == 8

@@ -192,7 +192,7 @@ class Model(TakesTime, CustomLLM):
     def _pieces(self, text: str) -> Iterator[tuple[str, str]]:
         """Word by word, each with the text so far."""
         so_far = ""
-        for number, word in enumerate(re.findall(r"\s*\S+|\s+\Z", text)):
+        for number, word in enumerate(re.findall(r"\s*\S+|\s+\Z", text) or [""]):
             if number == self.breaks_after:
                 raise ConnectionError("the line broke")
             so_far += word

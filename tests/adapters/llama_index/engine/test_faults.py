@@ -1,8 +1,7 @@
-"""Models that fail, say nothing or talk nonsense; nodes that are too long; nothing lost and nothing hidden."""
+"""Failures of retrievers and embedding models, unreadable sources, and nodes that are too long for a prompt."""
 
 from __future__ import annotations
 
-import random
 import re
 import warnings
 from typing import Any
@@ -16,90 +15,19 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.response_synthesizers import Refine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from oprag import ModelError, ModelWarning, SourceReadError, SourceTooLongError
+from oprag import SourceReadError, SourceTooLongError
 from oprag.methods import MethodOptions
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers, ranked, stamped_node
 from tests.adapters.llama_index.engine.conftest import (
-    METHODS,
     QUESTION,
     Model,
-    answered,
-    both_models,
-    both_sides,
     by_step,
     engine_of,
-    every_method,
     every_way,
     full_engine,
     parts,
     run,
 )
-
-FIRST_STEPS = dict(
-    zip(METHODS, ["answer", "answer", "map", "rerank", "variants", "variants", "answer", "route"], strict=True)
-)
-
-
-@every_way
-@every_method
-@both_models
-async def test_a_model_that_raises(method: str, way: str, chats: bool):
-    model = Model(chats=chats, error=lambda number: TimeoutError("too slow"))
-    with pytest.raises(ModelError, match=f"'{FIRST_STEPS[method]}'.* failed: TimeoutError: too slow") as raised:
-        await run(full_engine(model, method, max_concurrency=1), way)
-    assert isinstance(raised.value.__cause__, TimeoutError)
-    assert len(model.calls) == 1
-
-
-@every_way
-async def test_the_error_names_the_call(way: str):
-    model = Model(error=lambda number: ConnectionError("gone") if number == 2 else None)
-    with pytest.raises(ModelError, match=r"'map' \(3 of 4\) failed: ConnectionError: gone"):
-        await run(engine_of(model, method="map_reduce", max_concurrency=1), way)
-    assert len(model.calls) == 3
-
-
-@every_way
-async def test_the_last_call_fails(way: str):
-    model = Model(error=lambda number: ConnectionError("gone") if number == 4 else None)
-    with pytest.raises(ModelError, match="'reduce' failed"):
-        await run(engine_of(model, method="map_reduce", max_concurrency=1), way)
-
-
-@every_method
-@every_way
-async def test_with_every_call_failing_there_is_nothing_to_answer_from(method: str, way: str):
-    """LlamaIndex would show an empty answer as "None"."""
-    cause = TimeoutError("too slow")
-    model = Model(error=lambda number: cause)
-    with pytest.raises(ModelError, match=r"(\d) of \1 calls failed, so .* failed: TimeoutError: too slow") as caught:
-        await run(full_engine(model, method, on_error="skip"), way)
-    assert caught.value.__cause__ is cause
-
-
-@both_sides
-async def test_a_fifth_of_the_calls_is_refused(is_async: bool):
-    generator = random.Random(4)
-    refused = {number for number in range(40) if generator.random() < 0.2}
-    assert refused
-
-    def error(number: int) -> Exception | None:
-        return RuntimeError("429: slow down") if number in refused else None
-
-    model = Model(reply=by_step, error=error)
-    engine = engine_of(model, 40, method="map_reduce", on_error="skip", max_concurrency=1)
-    with pytest.warns(ModelWarning, match=f"{len(refused)} of 41 calls failed"):
-        answer = await answered(engine, is_async)
-    assert answer.text.startswith("Reduce")
-    assert len(answer.failed_calls) == len(refused)
-    assert [number for number, call in enumerate(answer.calls) if call.error] == sorted(refused)
-    assert all(call.usage.input_tokens == 0 for call in answer.failed_calls)
-    # The partial answers of all others, in the order of the source.
-    kept = [call.reply for call in answer.calls[:40] if call.error is None]
-    places = [model.prompts[-1].index(reply) for reply in kept]
-    assert places == sorted(places)
-    with pytest.raises(ModelError, match="429: slow down"):
-        await answered(engine_of(Model(error=error), 40, method="map_reduce"), is_async)
 
 
 class Retrying(Model):
@@ -121,73 +49,6 @@ def test_with_the_retries_of_the_model_the_answer_arrives():
         answer = engine_of(model, 10, method="map_reduce", max_concurrency=1).answer(QUESTION)
     assert answer.failed_calls == ()
     assert len(answer.calls) == 11 < len(model.calls)
-
-
-@both_sides
-async def test_refine_goes_on_behind_a_skipped_call(is_async: bool):
-    model = Model(reply=by_step, error=lambda number: TimeoutError() if number in {0, 2} else None)
-    with pytest.warns(ModelWarning, match="2 of 4"):
-        answer = await answered(engine_of(model, method="refine", on_error="skip"), is_async)
-    assert model.steps == ["answer", "answer", "refine", "refine"]
-    assert answer.text.startswith("Refine")
-
-
-@every_way
-@pytest.mark.parametrize("on_error", ["raise", "skip"])
-@both_models
-async def test_a_stream_that_breaks_is_never_taken_for_an_answer(way: str, on_error: str, chats: bool):
-    if way in {"query", "aquery"}:
-        return
-    model = Model(chats=chats, reply=lambda prompt: "one two three", breaks_after=2)
-    seen: list[str] = []
-    with pytest.raises(ModelError, match="'answer' failed: ConnectionError: the line broke"):  # noqa: PT012
-        engine = engine_of(model, streaming=True, on_error=on_error)
-        if way == "stream":
-            response: Any = engine.query(QUESTION)
-            seen.extend(iter(response.response_gen))
-        else:
-            response = await engine.aquery(QUESTION)
-            async for piece in response.response_gen:
-                seen.append(piece)  # noqa: PERF401
-    # What came before it broke may have been shown.
-    assert seen in ([], ["one", " two"])
-    assert model.running == 0
-
-
-@pytest.mark.parametrize("way", ["stream", "astream"])
-async def test_a_stream_that_breaks_before_its_first_piece_can_be_skipped(way: str):
-    model = Model(reply=by_step, breaks_after=0)
-    with pytest.warns(ModelWarning, match="1 of 4"):
-        text, _ = await run(engine_of(model, method="refine", on_error="skip"), way)
-    assert text.startswith("Refine")
-
-
-@every_method
-@every_way
-async def test_a_model_that_says_nothing(method: str, way: str):
-    model = Model(reply=lambda prompt: "")
-    text, response = await run(full_engine(model, method), way)
-    assert text == ""
-    assert response.metadata["oprag"]["notes"]
-
-
-@every_method
-@both_sides
-@pytest.mark.parametrize("garbage", ["\x00\ud83d\ufffd", "{" * 50, "Confidence: NaN", "\n\n\n", "1. \n2. \n- ", "]]>"])
-async def test_a_model_that_talks_nonsense(method: str, is_async: bool, garbage: str):
-    answer = await answered(full_engine(Model(reply=lambda prompt: garbage), method), is_async)
-    assert answer.method == method
-    assert answer.to_dict()["text"] == answer.text
-    assert answer.explain()
-
-
-@both_sides
-async def test_an_unreadable_confidence_costs_the_passage_alone(is_async: bool):
-    replies = {0: "A.\nConfidence: high", 1: "B.\nConfidence: 400", 2: "C.\nConfidence: 10", 3: "D."}
-    model = Model(reply=lambda prompt: replies[int(prompt.split()[2])])
-    answer = await answered(engine_of(model, method="map_rerank"), is_async)
-    assert answer.text == "C."
-    assert [one.confidence for one in answer.answers] == [None, None, 10, None]
 
 
 class Failing(BaseRetriever):
@@ -317,15 +178,6 @@ async def test_nodes_are_not_changed(way: str):
     before = [scored.model_dump_json() for scored in nodes]
     await run(full_engine(Model(reply=by_step), "step_down", retriever=ListRetriever(nodes), annotate=True), way)
     assert [scored.model_dump_json() for scored in nodes] == before
-
-
-@every_way
-async def test_an_engine_can_be_used_again_after_a_failure(way: str):
-    model = Model(error=lambda number: TimeoutError() if number == 0 else None)
-    engine = engine_of(model)
-    with pytest.raises(ModelError):
-        await run(engine, way)
-    assert (await run(engine, way))[0] == "An answer."
 
 
 def test_the_empty_answer_is_not_the_models():

@@ -1,0 +1,148 @@
+"""LangChain's chain and LlamaIndex's query engine as one kind of thing: made, asked in every way, and looked into."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from llama_index.core.schema import TextNode
+
+from oprag.langchain import OrderPreservingChain
+from oprag.llama_index import OrderPreservingQueryEngine
+from tests.adapters.langchain.chain import conftest as langchain
+from tests.adapters.langchain.conftest import giving
+from tests.adapters.llama_index.conftest import ListRetriever, ranked
+from tests.adapters.llama_index.engine import conftest as llama_index
+from tests.helpers import WordEmbedder
+
+QUESTION = "What happened on the voyage?"
+SOURCE = "voyage"
+METHODS = llama_index.METHODS
+
+
+def parts(count: int) -> list[tuple[str, dict[str, Any]]]:
+    """The parts of one source, each too long for one prompt with another, the last one ranked best."""
+    return [
+        (f"Part {number} of {SOURCE}.", {"source": SOURCE, "chunk_index": number}) for number in reversed(range(count))
+    ]
+
+
+class Framework(ABC):
+    """What the tests of both frameworks need to know of one of them."""
+
+    name: str
+
+    @abstractmethod
+    def model(self, **about: Any) -> Any:
+        """A scripted model: `reply` to a prompt, `error` of a call by its number, `breaks_after` pieces of a stream."""
+
+    @abstractmethod
+    def retriever(self, found: Sequence[tuple[str, dict[str, Any]]]) -> Any:
+        """A retriever of these texts with metadata, best first."""
+
+    @abstractmethod
+    def answerer(self, model: Any, **options: Any) -> Any:
+        """The chain or the engine."""
+
+    @abstractmethod
+    def prompts(self, model: Any) -> list[str]:
+        """What each call of a model read."""
+
+    @abstractmethod
+    def pieces(self, answerer: Any, way: str, question: str) -> AsyncIterator[str]:
+        """The pieces of an answer, or all of it where it is not streamed."""
+
+    def over(self, model: Any, method: str = "stuff", count: int = 4, **options: Any) -> Any:
+        """One that has what any method needs, over so many parts of one source."""
+        given: dict[str, Any] = {
+            "retriever": self.retriever(parts(count)),
+            "prompts": llama_index.STEPS,
+            "passage_tokens": 8,
+            "read_source": {SOURCE: "The whole voyage, from its start to its end."},
+            "answer_threshold": -1.0,
+        }
+        return self.answerer(model, method=method, **given | options)
+
+    async def run(self, answerer: Any, way: str, question: str = QUESTION) -> str:
+        """The text of an answer."""
+        return "".join([piece async for piece in self.pieces(answerer, way, question)])
+
+    async def answer(self, answerer: Any, way: str, question: str = QUESTION, **more: Any) -> Any:
+        """The rich answer; ways with an a are those of async code."""
+        return await answerer.aanswer(question, **more) if way[0] == "a" else answerer.answer(question, **more)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class LangChain(Framework):
+    name = "langchain"
+
+    def model(self, **about: Any) -> Any:
+        return langchain.Model(**about)
+
+    def retriever(self, found: Sequence[tuple[str, dict[str, Any]]]) -> Any:
+        return giving([Document(text, metadata=metadata) for text, metadata in found])
+
+    def answerer(self, model: Any, **options: Any) -> OrderPreservingChain:
+        return OrderPreservingChain(llm=model, **{"embeddings": WordEmbedder(), **options})
+
+    def prompts(self, model: Any) -> list[str]:
+        return model.read  # type: ignore[no-any-return]
+
+    async def pieces(self, answerer: Any, way: str, question: str) -> AsyncIterator[str]:
+        if way == "once":
+            yield answerer.invoke(question)["answer"]
+        elif way == "async_once":
+            yield (await answerer.ainvoke(question))["answer"]
+        elif way == "stream":
+            for piece in answerer.stream(question):
+                yield piece.get("answer", "")
+        else:
+            async for piece in answerer.astream(question):
+                yield piece.get("answer", "")
+
+
+class LlamaIndex(Framework):
+    """Its models chat, or complete texts."""
+
+    def __init__(self, *, chats: bool) -> None:
+        self.name = "llama_index" if chats else "llama_index-completion"
+        self._chats = chats
+
+    def model(self, **about: Any) -> Any:
+        return llama_index.Model(chats=self._chats, **about)
+
+    def retriever(self, found: Sequence[tuple[str, dict[str, Any]]]) -> Any:
+        return ListRetriever(ranked(TextNode(text=text, metadata=metadata) for text, metadata in found))
+
+    def answerer(self, model: Any, **options: Any) -> OrderPreservingQueryEngine:
+        return OrderPreservingQueryEngine(llm=model, **{"embed_model": WordEmbedder(), **options})
+
+    def prompts(self, model: Any) -> list[str]:
+        return model.prompts  # type: ignore[no-any-return]
+
+    async def pieces(self, answerer: Any, way: str, question: str) -> AsyncIterator[str]:
+        called = {"once": "query", "async_once": "aquery"}.get(way, way)
+        response = await llama_index.respond(answerer, called, question)
+        if way == "stream":
+            for piece in response.response_gen:
+                yield piece
+        elif way == "astream":
+            async for piece in response.response_gen:
+                yield piece
+        else:
+            yield str(response.response)
+
+
+FRAMEWORKS: list[Framework] = [LangChain(), LlamaIndex(chats=True)]
+
+each_framework = pytest.mark.parametrize("framework", FRAMEWORKS, ids=str)
+each_kind_of_model = pytest.mark.parametrize("framework", [*FRAMEWORKS, LlamaIndex(chats=False)], ids=str)
+each_way = pytest.mark.parametrize("way", ["once", "async_once", "stream", "astream"])
+both_sides = pytest.mark.parametrize("way", ["once", "async_once"])
+both_streams = pytest.mark.parametrize("way", ["stream", "astream"])
+each_method = pytest.mark.parametrize("method", METHODS)

@@ -1,0 +1,285 @@
+"""Models that fail, say nothing or talk nonsense: nothing is lost, and nothing is hidden."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from oprag import ModelError, ModelWarning
+from oprag.methods import Call
+from tests.adapters.contract.frameworks import (
+    Framework,
+    both_sides,
+    both_streams,
+    each_framework,
+    each_kind_of_model,
+    each_method,
+    each_way,
+)
+from tests.adapters.llama_index.engine.conftest import by_step
+
+
+class RateLimited(Exception):  # noqa: N818 - as clients name it
+    """429."""
+
+
+def on(*numbers: int, error: BaseException | None = None) -> Any:
+    """Fails at these calls, counted from 0."""
+    return lambda number: (error or ConnectionError(f"call {number} went away")) if number in numbers else None
+
+
+@each_kind_of_model
+@each_way
+@pytest.mark.parametrize(
+    ("method", "failing", "named"),
+    [
+        ("stuff", 0, r"'answer' failed"),
+        ("refine", 0, r"'answer' failed"),
+        ("refine", 2, r"'refine' failed"),
+        ("map_reduce", 1, r"'map' \(2 of 4\) failed"),
+        ("map_reduce", 4, r"'reduce' failed"),
+        ("map_rerank", 3, r"'rerank' \(4 of 4\) failed"),
+        ("step_down", 0, r"'variants' failed"),
+        ("step_down", 2, r"'answer' \(2 of 2\) failed"),
+        ("reciprocal", 3, r"'aggregate' failed"),
+        ("long_context", 0, r"'answer' failed"),
+        ("self_route", 0, r"'route' failed"),
+        ("self_route", 1, r"'answer' failed"),
+    ],
+)
+async def test_one_error_names_the_call_and_keeps_its_cause(
+    framework: Framework, way: str, method: str, failing: int, named: str
+):
+    cause = ConnectionError("the line is down")
+    model = framework.model(reply=by_step, error=on(failing, error=cause))
+    answerer = framework.over(model, method, variants=2, max_concurrency=1)
+    with pytest.raises(ModelError, match=f"{named}: ConnectionError: the line is down") as caught:
+        await framework.run(answerer, way)
+    assert caught.value.__cause__ is cause
+    assert isinstance(caught.value.value, Call)
+    assert caught.value.value.error is cause
+    assert len(framework.prompts(model)) == failing + 1
+    assert model.running == 0
+
+
+@each_framework
+@each_way
+@pytest.mark.parametrize(
+    "error", [TimeoutError("too slow"), RateLimited("429"), ValueError("bad"), OSError(104, "reset")]
+)
+async def test_every_kind_of_error_is_the_cause(framework: Framework, way: str, error: Exception):
+    with pytest.raises(ModelError, match=type(error).__name__) as caught:
+        await framework.run(framework.over(framework.model(error=on(0, error=error))), way)
+    assert caught.value.__cause__ is error
+
+
+@each_framework
+@each_way
+@each_method
+async def test_with_every_call_failing_there_is_nothing_to_answer_from(framework: Framework, method: str, way: str):
+    """An empty answer would look like one."""
+    cause = TimeoutError("too slow")
+    model = framework.model(error=lambda number: cause)
+    with pytest.raises(ModelError, match=r"(\d) of \1 calls failed, so .* failed: TimeoutError: too slow") as caught:
+        await framework.run(framework.over(model, method, on_error="skip"), way)
+    assert caught.value.__cause__ is cause
+
+
+@each_framework
+@each_way
+@pytest.mark.parametrize(("method", "failing"), [("map_reduce", 4), ("step_down", 3), ("reciprocal", 3)])
+async def test_without_its_last_call_a_method_has_no_answer(framework: Framework, method: str, failing: int, way: str):
+    model = framework.model(reply=by_step, error=on(failing))
+    answerer = framework.over(model, method, variants=2, max_concurrency=1, on_error="skip")
+    with pytest.raises(ModelError, match=rf"1 of {failing + 1} calls failed"):
+        await framework.run(answerer, way)
+
+
+@each_framework
+@both_sides
+@pytest.mark.parametrize(
+    ("method", "failing", "steps"),
+    [
+        ("map_reduce", (1,), ["map"]),
+        ("map_reduce", (0, 1, 2), ["map"] * 3),
+        ("map_rerank", (0, 2), ["rerank", "rerank"]),
+        ("refine", (1, 3), ["refine", "refine"]),
+        ("refine", (0,), ["answer"]),
+        ("step_down", (1,), ["answer"]),
+        ("step_down", (0,), ["variants"]),
+        ("self_route", (0,), ["route"]),
+    ],
+)
+async def test_skipped_calls_are_on_record(
+    framework: Framework, way: str, method: str, failing: tuple[int, ...], steps: list[str]
+):
+    model = framework.model(reply=by_step, error=on(*failing))
+    answerer = framework.over(model, method, variants=2, max_concurrency=1, on_error="skip")
+    with pytest.warns(ModelWarning, match=f"{len(failing)} of .* failed and were skipped") as caught:
+        answer = await framework.answer(answerer, way)
+    assert len(caught) == 1
+    assert all(isinstance(call.error, ConnectionError) for call in answer.failed_calls)
+    assert all(call.usage.input_tokens == 0 for call in answer.failed_calls)
+    assert [number for number, call in enumerate(answer.calls) if call.error] == list(failing)
+    assert [call.step for call in answer.failed_calls] == steps
+    assert answer.text
+    assert any("failed and were skipped" in note for note in answer.notes)
+    assert "failed: ConnectionError" in answer.explain()
+    assert answer.to_dict()["notes"]
+
+
+@each_framework
+@each_way
+async def test_skipping_gives_the_answer_of_the_others(framework: Framework, way: str):
+    model = framework.model(reply=by_step, error=on(1))
+    answerer = framework.over(model, "map_reduce", on_error="skip", max_concurrency=1)
+    with pytest.warns(ModelWarning, match="1 of 5"):
+        text = await framework.run(answerer, way)
+    *mapped, reduced = framework.prompts(model)
+    assert text == by_step(reduced)
+    assert [by_step(prompt) in reduced for prompt in mapped] == [True, False, True, True]
+    # In the order of the source.
+    places = [reduced.index(by_step(prompt)) for number, prompt in enumerate(mapped) if number != 1]
+    assert places == sorted(places)
+
+
+@each_framework
+@each_way
+async def test_a_skipped_last_refinement_leaves_the_answer_before_it(framework: Framework, way: str):
+    model = framework.model(reply=by_step, error=on(3))
+    with pytest.warns(ModelWarning):
+        text = await framework.run(framework.over(model, "refine", on_error="skip"), way)
+    assert text == by_step(framework.prompts(model)[2])
+
+
+@each_framework
+@each_way
+async def test_a_warning_points_at_the_caller(framework: Framework, way: str):
+    with pytest.warns(ModelWarning) as caught:
+        await framework.run(framework.over(framework.model(error=on(0)), "refine", on_error="skip"), way)
+    assert "/oprag/" not in caught[0].filename
+
+
+@each_framework
+@both_sides
+async def test_refine_goes_on_after_a_skipped_call(framework: Framework, way: str):
+    model = framework.model(reply=by_step, error=on(0, 2))
+    with pytest.warns(ModelWarning, match="2 of 4"):
+        answer = await framework.answer(framework.over(model, "refine", on_error="skip"), way)
+    assert model.steps == ["answer", "answer", "refine", "refine"]
+    assert answer.text.startswith("Refine")
+
+
+@each_framework
+@both_sides
+async def test_a_fifth_of_the_calls_is_refused(framework: Framework, way: str):
+    generator = random.Random(4)
+    refused = {number for number in range(30) if generator.random() < 0.2}
+
+    def asked(**options: Any) -> Any:
+        model = framework.model(reply=by_step, error=on(*refused, error=RateLimited("429")))
+        return framework.answer(framework.over(model, "map_reduce", 30, **options), way)
+
+    with pytest.raises(ModelError, match=r"'map' \(\d+ of 30\) failed: RateLimited: 429"):
+        await asked()
+    with pytest.warns(ModelWarning, match=f"{len(refused)} of 31 calls failed"):
+        answer = await asked(on_error="skip")
+    assert (len(answer.failed_calls), len(answer.calls)) == (len(refused), 31)
+    assert answer.text.startswith("Reduce")
+
+
+@each_kind_of_model
+@both_streams
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+async def test_a_stream_that_breaks_after_something_was_shown_raises(framework: Framework, way: str, on_error: str):
+    """What was shown cannot be taken back, so nobody may think that it was all."""
+    model = framework.model(reply=lambda prompt: "One two three four.", breaks_after=2)
+    pieces: list[str] = []
+
+    async def consume() -> None:
+        async for piece in framework.pieces(framework.over(model, on_error=on_error), way, "What?"):
+            pieces.append(piece)  # noqa: PERF401 - what came before the error counts
+
+    with pytest.raises(ModelError, match="'answer' failed: ConnectionError: the line broke") as caught:
+        await consume()
+    assert isinstance(caught.value.__cause__, ConnectionError)
+    assert "".join(pieces) == "One two"
+    assert model.running == 0
+
+
+@each_kind_of_model
+@both_streams
+async def test_a_stream_that_breaks_before_anything_was_shown_can_be_skipped(framework: Framework, way: str):
+    model = framework.model(reply=by_step, error=on(1))
+    with pytest.warns(ModelWarning):
+        text = await framework.run(framework.over(model, "refine", count=2, on_error="skip"), way)
+    assert text == by_step(framework.prompts(model)[0])
+    model = framework.model(reply=by_step, breaks_after=0)
+    with pytest.warns(ModelWarning, match="1 of 4"):
+        text = await framework.run(framework.over(model, "refine", on_error="skip"), way)
+    assert text.startswith("Refine")
+
+
+@each_framework
+@each_way
+@each_method
+async def test_no_text_is_no_error_and_noted(framework: Framework, way: str, method: str):
+    answerer = framework.over(framework.model(reply=lambda prompt: ""), method)
+    assert await framework.run(answerer, way) == ""
+    answer = await framework.answer(answerer, way)
+    assert answer.notes
+    if method == "stuff":
+        assert answer.notes == ("the model's reply was empty",)
+
+
+GARBAGE = [
+    "",
+    " \n\t ",
+    "\x00\x01\ufffd\ud83d",
+    "{" * 50,
+    "]]]",
+    "1. \n2. \n- ",
+    "Confidence: ",
+    "Confidence: NaN",
+    "[999999999999]",
+    "🙂" * 500,
+    "a" * 20_000,
+]
+
+
+@each_framework
+@each_method
+@pytest.mark.parametrize("text", GARBAGE, ids=lambda text: repr(text[:12]))
+async def test_garbage_raises_nothing(framework: Framework, method: str, text: str):
+    answerer = framework.over(framework.model(reply=lambda prompt: text), method, cite=True)
+    answer = await framework.answer(answerer, "async_once")
+    # What follows the label of a confidence is not a part of the answer.
+    expected = "" if (method, text) == ("map_rerank", "Confidence: ") else text.strip()
+    assert answer.text.strip() == expected
+    assert answer.citations == ()
+    assert answer.explain()
+    assert answer.to_dict()["text"] == answer.text
+    assert await framework.run(answerer, "stream") == answer.text
+
+
+@each_framework
+@both_sides
+async def test_an_unreadable_confidence_costs_the_passage_alone(framework: Framework, way: str):
+    replies = {0: "A.\nConfidence: high", 1: "B.\nConfidence: 400", 2: "C.\nConfidence: 10", 3: "D."}
+    model = framework.model(reply=lambda prompt: replies[int(prompt.split()[2])])
+    answer = await framework.answer(framework.over(model, "map_rerank"), way)
+    assert answer.text == "C."
+    assert [one.confidence for one in answer.answers] == [None, None, 10, None]
+
+
+@each_framework
+@each_way
+async def test_it_goes_on_working_after_a_failure(framework: Framework, way: str):
+    """As when a server was away and is back."""
+    answerer = framework.over(framework.model(error=on(0, 1)))
+    for _ in range(2):
+        with pytest.raises(ModelError):
+            await framework.run(answerer, way)
+    assert await framework.run(answerer, way) == "An answer."
