@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from llama_index.core.base.llms.types import LLMMetadata
 from llama_index.core.schema import TextNode
 
 from oprag.langchain import OrderPreservingChain
@@ -38,6 +39,10 @@ class Framework(ABC):
     @abstractmethod
     def model(self, **about: Any) -> Any:
         """A scripted model: `reply` to a prompt, `error` of a call by its number, `breaks_after` pieces of a stream."""
+
+    @abstractmethod
+    def windowed(self, window: int, **about: Any) -> Any:
+        """A scripted model whose prompts may have so many tokens."""
 
     @abstractmethod
     def retriever(self, found: Sequence[tuple[str, dict[str, Any]]]) -> Any:
@@ -84,6 +89,9 @@ class LangChain(Framework):
     def model(self, **about: Any) -> Any:
         return langchain.Model(**about)
 
+    def windowed(self, window: int, **about: Any) -> Any:
+        return langchain.Model(profile={"max_input_tokens": window}, **about)
+
     def retriever(self, found: Sequence[tuple[str, dict[str, Any]]]) -> Any:
         return giving([Document(text, metadata=metadata) for text, metadata in found])
 
@@ -106,6 +114,17 @@ class LangChain(Framework):
                 yield piece.get("answer", "")
 
 
+class Windowed(llama_index.Model):
+    """Says how much it can read and write, of which LlamaIndex keeps a part for the reply."""
+
+    window: int = 200
+    replies: int = 30
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(is_chat_model=self.chats, context_window=self.window, num_output=self.replies)
+
+
 class LlamaIndex(Framework):
     """Its models chat, or complete texts."""
 
@@ -115,6 +134,9 @@ class LlamaIndex(Framework):
 
     def model(self, **about: Any) -> Any:
         return llama_index.Model(chats=self._chats, **about)
+
+    def windowed(self, window: int, **about: Any) -> Any:
+        return Windowed(chats=self._chats, window=window + Windowed.model_fields["replies"].default, **about)
 
     def retriever(self, found: Sequence[tuple[str, dict[str, Any]]]) -> Any:
         return ListRetriever(ranked(TextNode(text=text, metadata=metadata) for text, metadata in found))

@@ -1,4 +1,4 @@
-"""The context window of a model: a ceiling for every prompt, with room for the reply and what the model adds."""
+"""What LlamaIndex says of a model's context window, and the room for the reply and what the model adds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore
 from pydantic import BaseModel
 
-from oprag import BudgetError, ModelError, SourceTooLongError
+from oprag import BudgetError, ModelError
+from tests.adapters.contract.frameworks import Windowed
 from tests.adapters.llama_index.conftest import ListRetriever, ranked, stamped_node
 from tests.adapters.llama_index.engine.conftest import (
     QUESTION,
     SOURCE,
     Model,
-    answered,
     both_models,
     both_sides,
     by_step,
@@ -28,17 +28,6 @@ from tests.adapters.llama_index.engine.conftest import (
 )
 
 COUNT = 40
-
-
-class Windowed(Model):
-    """Says how much it can read and write."""
-
-    window: int = 200
-    replies: int = 30
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata(is_chat_model=self.chats, context_window=self.window, num_output=self.replies)
 
 
 def words(text: str) -> int:
@@ -83,14 +72,6 @@ async def test_the_nodes_are_those_that_were_read(way: str, chats: bool):
     assert 3 < len(kept) < 10
     (note,) = response.metadata["oprag"]["notes"]
     assert note.startswith(f"{COUNT - len(kept)} retrieved chunks were left out, since they do not fit the model's")
-
-
-@both_sides
-async def test_the_reason_is_in_the_context(is_async: bool):
-    context = (await answered(engine_with(Windowed()), is_async)).context
-    assert {drop.reason for drop in context.dropped} == {"token_budget"}
-    assert all("the model's context window is 200 tokens" in drop.detail for drop in context.dropped)
-    assert "context window" in context.explain()
 
 
 def kept(**about: Any) -> int:
@@ -157,18 +138,6 @@ async def test_a_model_that_does_not_know_itself_says_so_when_it_is_called(way: 
         await run(engine_with(Unknown()), way)
 
 
-@every_method
-@every_way
-async def test_what_cannot_fit_is_refused_before_the_call(method: str, way: str):
-    model = Windowed()
-    with pytest.raises(
-        BudgetError,
-        match=r"needs 4\d\d tokens, too many for the model's context window of 200 tokens \(30 kept for the reply\)",
-    ):
-        await run(engine_with(model, method), way, "Why? " * 400)
-    assert model.calls == []
-
-
 @every_way
 async def test_chunks_that_are_all_too_long_are_refused(way: str):
     model = Windowed(window=100)
@@ -199,23 +168,3 @@ async def test_given_nodes_are_never_cut(is_async: bool):
     with pytest.raises(BudgetError, match=r"needs 8\d\d tokens, too many for the model's context window of 200"):
         await engine.asynthesize(QUESTION, found()) if is_async else engine.synthesize(QUESTION, found())
     assert model.calls == []
-
-
-@pytest.mark.parametrize("method", ["long_context", "self_route"])
-@every_way
-async def test_whole_sources_have_the_window_as_their_budget(method: str, way: str):
-    source: dict[str, Any] = {"read_source": {SOURCE: "whole " * 500}}
-    with pytest.raises(SourceTooLongError, match="has 500 tokens, and the model's context window of 200 tokens"):
-        await run(engine_with(Windowed(reply=by_step), method, **source), way)
-    model = Windowed(reply=by_step)
-    await run(engine_with(model, method, overflow="truncate_middle", **source), way)
-    assert 120 < model.prompts[-1].count("whole") < 170
-
-
-@both_sides
-async def test_methods_that_are_compared_have_each_their_own_room(is_async: bool):
-    engine = engine_with(Windowed(reply=by_step))
-    methods = ["stuff", "map_reduce"]
-    stuff, mapped = await engine.acompare(QUESTION, methods) if is_async else engine.compare(QUESTION, methods)
-    assert len(stuff.context.kept) < 10
-    assert len(mapped.context.kept) == COUNT
