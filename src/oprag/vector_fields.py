@@ -1,4 +1,4 @@
-"""What adapters take beside the options of `ContextOptions` for its thresholds and neighbours, as pydantic fields."""
+"""The options of adapters for vectors and neighbors, as pydantic fields: the cache, and where neighbors come from."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["VectorFields", "common_cache"]
 
 
 class _OwnCache(VectorCache):
-    """The cache of an object that was given none; its copies share it, and it is none that they were given."""
+    """The default cache of an object and its copies, told from one that the user gave."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _OwnCache, ()
 
 
 class VectorFields(OptionFields):
-    """Where vectors and neighbours come from; each framework adds the embedding model, under its own word."""
+    """Where vectors and neighbors come from; each framework adds the embedding model, under its own name."""
 
     _embedder_option: ClassVar[str]
     """The option that takes the embedding model, for messages."""
 
-    # A field and no private state: what makes the object again, as configurable fields do, hands it on.
+    # A field, not a private attribute: configurable fields make the object again from its fields.
     vector_cache: SkipValidation[Any] = Field(
         default_factory=_OwnCache,
         description="Cache of computed vectors; 256 MiB in memory by default.",
@@ -55,11 +55,7 @@ class VectorFields(OptionFields):
         return not isinstance(self.vector_cache, _OwnCache)
 
     def cache_for(self, embedder: Any) -> VectorCache:
-        """The cache.
-
-        Raises:
-            OptionError: It is a file, and the embedder does not say which model it is.
-        """
+        """The cache, refused where it is a file and the embedder does not say which model it is."""
         cache: VectorCache = self.vector_cache
         if cache.path is not None and embedder is not None and not getattr(embedder, "lasting", True):
             option = self._embedder_option
@@ -73,11 +69,7 @@ class VectorFields(OptionFields):
 
 
 def common_cache(outer: VectorFields, inner: VectorFields) -> VectorCache:
-    """The cache of a retriever and of what answers with it: the one that either was given.
-
-    Raises:
-        OptionError: Both were given one, and these differ.
-    """
+    """The cache of a chain or engine and its retriever: the one that either was given, refused where they differ."""
     mine, its = outer.vector_cache, inner.vector_cache
     if not outer._is_given_a_cache:  # noqa: SLF001
         return its  # type: ignore[no-any-return]

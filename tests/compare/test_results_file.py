@@ -203,7 +203,7 @@ def test_what_was_read_wrong_is_told(tmp_path):
         "empty.db": b"",
     }.items():
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(ResultsFileError, match="is no results file, or is damaged"):
+    with pytest.raises(ResultsFileError, match="is not a results file, or is damaged"):
         run(experiment(RecordingModel()), tmp_path / "text.db")
     # An empty file is one that begins.
     assert run(experiment(RecordingModel()), tmp_path / "empty.db").complete
@@ -215,7 +215,7 @@ def test_another_programs_database_is_left_alone(tmp_path):
         connection.execute("CREATE TABLE mine (a)")
     before = path.read_bytes()
     for attempt in (run, make_plan):
-        with pytest.raises(ResultsFileError, match="is no results file, but another SQLite database"):
+        with pytest.raises(ResultsFileError, match="is not a results file, but another SQLite database"):
             attempt(experiment(RecordingModel()), path)
     assert path.read_bytes() == before
 

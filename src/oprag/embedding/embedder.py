@@ -1,7 +1,5 @@
 """Embedders: models that turn questions and documents into vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -33,11 +31,11 @@ class Embedder(Protocol):
         """The identity of the model and its settings, saved with an index."""
         ...
 
-    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_questions(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Vectors of shape (number of texts, dimension)."""
         ...
 
-    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Vectors of shape (number of texts, dimension)."""
         ...
 
@@ -67,16 +65,16 @@ class DualEncoder:
     question: Encoder
     document: Encoder | None = None
 
-    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_questions(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Vectors of shape (number of texts, dimension)."""
         return _as_array(self.question(texts))
 
-    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Vectors of shape (number of texts, dimension)."""
         return _as_array((self.document or self.question)(texts))
 
 
-def _as_array(vectors: Any) -> NDArray[np.float32]:
+def _as_array(vectors: Any) -> "NDArray[np.float32]":
     import numpy as np
 
     return np.asarray(vectors, dtype=np.float32)
@@ -87,8 +85,8 @@ class NamedEmbedder:
     """An embedding model of a framework, with a name.
 
     Attributes:
-        embeddings: What embeds.
-        given_name: What the caller calls it, instead of its identity.
+        embeddings: The embedding model.
+        given_name: A name in place of its identity.
     """
 
     embeddings: Any
@@ -96,7 +94,7 @@ class NamedEmbedder:
 
     @property
     def name(self) -> str:
-        """What tells its vectors from those of another: read each time, since settings may be changed."""
+        """Its identity, read each time, since settings may be changed."""
         return identity_of(self.embeddings).name if self.given_name is None else self.given_name
 
     @property
@@ -109,10 +107,10 @@ def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str | None], A
     """Embeddings of a framework as an `Embedder` with a name; an `Embedder` as it is.
 
     Args:
-        embeddings: What embeds.
-        name: What the caller calls it.
-        wrap: Makes an `Embedder` of it and that name; None where it cannot embed.
-        rule: What must be given under which option, for the message.
+        embeddings: The embedding model.
+        name: A name in place of its identity.
+        wrap: Makes an `Embedder` of the model and the name; None where it cannot embed.
+        rule: The option and what it takes, for the message.
 
     Raises:
         OptionError: It cannot embed, or has another name already.

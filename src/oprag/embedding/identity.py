@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from pathlib import Path
-from types import MemberDescriptorType
+from types import FunctionType, MemberDescriptorType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 from uuid import uuid4
@@ -38,6 +38,7 @@ _IRRELEVANT = re.compile(
 _SECRET_IN_QUERY = re.compile(r"(.*_)?(key|secret|password|token|pat|credentials?|sig|signature)")
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
 _SCALARS = (str, bool, int, float, Enum)
+_WITHOUT_SETTINGS = ("builtins", "abc", "typing", "pydantic")
 _OF_PYDANTIC = ("model_config", "model_fields", "model_computed_fields")
 _DIGITS = 16  # of a hash
 _LONGEST = 100  # characters of the name of a model
@@ -67,7 +68,8 @@ def identity_of(model: Any) -> Identity:
     Args:
         model: Embeddings of LangChain or LlamaIndex, or anything like them.
     """
-    called = [called for name in MODEL_NAMES if (called := _name_in(model, name))]
+    names = [getattr(model, name, None) for name in MODEL_NAMES]
+    called = [name for name in names if isinstance(name, str) and name not in NO_NAMES]
     path = _path(type(model))
     lasting = bool(called) and hasattr(model, "__dict__") and not path.startswith("__main__") and "<" not in path
 
@@ -94,11 +96,6 @@ def identity_of(model: Any) -> Identity:
     return Identity(f"{path}{shown} {'' if lasting else '#'}{digest}", lasting)
 
 
-def _name_in(model: Any, attribute: str) -> str:
-    value = getattr(model, attribute, None)
-    return value if isinstance(value, str) and value not in NO_NAMES else ""
-
-
 def _path(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
@@ -110,12 +107,16 @@ def _settings_of(value: Any) -> dict[str, Any]:
     """
     settings: dict[str, Any] = {}
     for kind in reversed(type(value).__mro__):
+        if kind.__module__.partition(".")[0] in _WITHOUT_SETTINGS:
+            continue
         for name, own in vars(kind).items():
+            # Most are functions, and this is done at each question.
+            if type(own) is FunctionType or name.startswith("__") or name in _OF_PYDANTIC:
+                continue
             if isinstance(own, MemberDescriptorType):
                 settings[name] = getattr(value, name, None)
-            elif isinstance(own, (*_SCALARS, list, tuple, dict, set)) and name not in _OF_PYDANTIC:
+            elif isinstance(own, (*_SCALARS, list, tuple, dict, set)):
                 settings[name] = own
-    settings = {name: own for name, own in settings.items() if not name.startswith("__")}
     for name in ("__dict__", "__pydantic_private__", "__pydantic_extra__"):
         settings |= getattr(value, name, None) or {}
     return {name: own for name, own in settings.items() if own is not None}

@@ -75,7 +75,7 @@ def _load() -> Any:
 
 @contextmanager
 def _logging_untouched() -> Iterator[None]:
-    """Undo what `import wordllama` does to the application's logging: it configures the root logger."""
+    """Undo that `import wordllama` configures the root logger of the application."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     try:

@@ -1,4 +1,4 @@
-"""Files of ours that are SQLite databases: shared by threads and processes, and told from other programs'."""
+"""SQLite databases of oprag: shared by threads and processes, and not trusted to be what their name says."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from oprag.masking import describe
 
 __all__ = ["Database", "Format"]
 
-_LONGEST = 100_000_000  # bytes of a value or row; SQLite would take a thousand million into memory
-_REMEMBERED = 1_000
+_LONGEST = 100_000_000  # bytes of a value or row; SQLite's own limit is a thousand million
 _QUOTED = 200  # characters of a message of SQLite
+_COMPANIONS = ("-wal", "-shm", "-journal")  # files that SQLite makes beside a database, and opens
 # The states of files whose rows were checked.
 _CHECKED: set[tuple[object, ...]] = set()
-_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file, and opens
+_REMEMBERED = 1_000
 
 
 class Format(NamedTuple):
-    """What a kind of file is.
+    """A kind of database.
 
     Attributes:
-        noun: What it is called in messages, such as "vector cache".
-        application: Its application id, so that no other program's database is taken for it.
+        noun: Its name in messages, such as "vector cache".
+        application: Its application id, which tells it from the databases of other programs.
         version: Its version.
         schema: The statements that make its tables, with semicolons between them.
-        error: What is raised where it cannot be used.
+        error: The class of its errors.
         advice: What to do about a damaged one.
-        fault_of: Says what is wrong with the rows of a file, None if nothing is; asked before anything reads them.
+        fault_of: Tells what is wrong with the rows of a file, None if nothing is; called before anything reads them.
         patience: Seconds to wait for another process that writes.
     """
 
@@ -51,13 +51,13 @@ class Format(NamedTuple):
 
 
 class Database:
-    """A connection to the file for one thread at a time, and its errors in our words.
+    """A connection to a file for one thread at a time, with the errors of its format.
 
     Readers never wait for a writer, and a writer that is killed leaves nothing half-done (write-ahead log).
 
     Args:
-        path: The file; it is made when it is first written to.
-        kind: What it is.
+        path: The file; made when it is first written to.
+        kind: Its format.
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: Format) -> None:
@@ -77,7 +77,7 @@ class Database:
         self.__init__(*state)  # type: ignore[misc]
 
     def exists(self) -> bool:
-        """Whether there is a file, as far as can be seen."""
+        """Whether the file exists, as far as can be seen."""
         return _mode(str(self.path)) is not None
 
     @contextmanager
@@ -85,23 +85,23 @@ class Database:
         """A connection to read from.
 
         Raises:
-            OpragError: The file is damaged, is another one, or cannot be read; in the class of its kind.
+            OpragError: The file is damaged, of another program, or cannot be read; an error of its format.
         """
         with self._lock, self._opened("read") as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection in a transaction: all that is written is there afterwards, or nothing of it.
+        """A connection in a transaction: everything is written, or nothing.
 
         Raises:
-            OpragError: The file is damaged, is another one, or cannot be written; in the class of its kind.
+            OpragError: The file is damaged, of another program, or cannot be written; an error of its format.
         """
         with self._lock, self._opened("write") as connection, _transaction(connection):
             yield connection
 
     def close(self) -> None:
-        """End the connection; the next use opens another one."""
+        """Close the connection; the next use opens another one."""
         with self._lock:
             self._end()
 
@@ -122,16 +122,16 @@ class Database:
             )
 
     def damaged(self, reason: str) -> OpragError:
-        """The error to raise for a file whose content is not what it should be."""
+        """The error for a file whose content is not what it should be."""
         noun = self.kind.noun
         return self.kind.error(
-            f"the {noun} {self.path} is no {noun}, or is damaged ({_short(reason)}); {self.kind.advice}", self.path
+            f"the {noun} {self.path} is not a {noun}, or is damaged ({_short(reason)}); {self.kind.advice}", self.path
         )
 
     @contextmanager
     def _opened(self, purpose: str) -> Iterator[sqlite3.Connection]:
         try:
-            # Neither behind a fork nor over a file that was deleted is a connection good for anything.
+            # After a fork, or when the file was deleted, a connection cannot be used any more.
             if self._connection is None or self._belongs_to != self._place():
                 self._end()
                 self._connection = self._connect(purpose)
@@ -143,19 +143,19 @@ class Database:
                 f"cannot {purpose} the {self.kind.noun} {self.path}: {_short(error)}{missing}", self.path
             ) from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            # The file may be deleted now, and made anew.
+            # The file may be deleted and made anew now.
             self._end()
             reason = "it has text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
             raise self.damaged(reason) from error
 
     def _end(self) -> None:
-        # That of a parent process is not for a fork to close.
+        # A fork must not close the connection of its parent.
         if self._connection is not None and self._belongs_to[:1] == (os.getpid(),):
             self._connection.close()
         self._connection = None
 
     def _place(self) -> tuple[int, ...]:
-        """What tells this file and this process from others; nothing where there is no file."""
+        """The process and the file on the disk; empty where there is no file."""
         try:
             about = self.path.stat()
         except OSError:
@@ -164,7 +164,7 @@ class Database:
 
     def _connect(self, purpose: str) -> sqlite3.Connection:
         # SQLite would wait for the other end of a pipe.
-        for path in (f"{self.path}{end}" for end in ("", *_BESIDE)):
+        for path in (f"{self.path}{end}" for end in ("", *_COMPANIONS)):
             if (mode := _mode(path)) is not None and not stat.S_ISREG(mode):
                 it = "it" if path == str(self.path) else path
                 reason = "is a folder" if stat.S_ISDIR(mode) else "is not a regular file"
@@ -174,11 +174,11 @@ class Database:
         except sqlite3.OperationalError:
             if purpose != "read":
                 raise
-            # A file that comes with an image or lies on a medium that cannot be written.
+            # A file of a container image, or on a read-only medium.
             return self._connected(f"{self.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
 
     def _connected(self, target: str, *, uri: bool) -> sqlite3.Connection:
-        # Transactions are begun and ended here, not by the sqlite3 module.
+        # Without transactions that the sqlite3 module begins by itself.
         connection = sqlite3.connect(
             target, timeout=self.kind.patience, isolation_level=None, check_same_thread=False, uri=uri
         )
@@ -194,12 +194,12 @@ class Database:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Check whose file it is; make the tables in a new one."""
+        """Make the tables of a new file; check that another one is of this format."""
         kind = self.kind
         if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             connection.execute("PRAGMA journal_mode = WAL")
             with _transaction(connection):
-                # Another process may have been faster.
+                # Another process may have made them meanwhile.
                 if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                     for statement in filter(str.strip, kind.schema.split(";")):
                         connection.execute(statement)
@@ -210,13 +210,13 @@ class Database:
             connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
         )
         if application != kind.application:
-            raise kind.error(f"{self.path} is no {kind.noun}, but another SQLite database", self.path)
+            raise kind.error(f"{self.path} is not a {kind.noun}, but another SQLite database", self.path)
         if version != kind.version:
             raise kind.error(
                 f"the {kind.noun} {self.path} has format {version}, this version of oprag reads format {kind.version}",
                 self.path,
             )
-        # A view or a trigger in place of our tables could compute for ever, or change what is written.
+        # A view or a trigger in place of a table could compute endlessly, or change what is written.
         made = _made(kind.schema)
         found = _definitions(connection, {name for _, name, *_ in made})
         if found != made:
@@ -225,7 +225,7 @@ class Database:
         self._check_rows(connection)
 
     def _check_rows(self, connection: sqlite3.Connection) -> None:
-        """Refuse rows that nobody can read; once, not at each opening of the file."""
+        """Refuse invalid rows; once for each state of the file, not at each opening."""
         state = self._state()
         if state in _CHECKED:
             return
@@ -236,23 +236,23 @@ class Database:
         _CHECKED.add(state)
 
     def _state(self) -> tuple[object, ...]:
-        """What changes with each write to the file."""
+        """A value that changes with each write to the file."""
         found: list[object] = [self.kind.application]
         for path in (self.path, self.path.with_name(f"{self.path.name}-wal")):
             with suppress(OSError):
-                # An empty log comes and goes with each connection.
+                # Each connection makes and removes an empty log.
                 if (about := path.stat()).st_size:
                     found += [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns]
         return tuple(found)
 
 
 def _short(reason: object) -> str:
-    """What SQLite says, which may quote the whole definition of a damaged table."""
+    """A message of SQLite, which may quote the whole definition of a damaged table."""
     return " ".join(str(reason).split())[:_QUOTED]
 
 
 def _mode(path: str) -> int | None:
-    """What kind of file there is; None where there is none, or nobody may look."""
+    """The mode of a file; None where there is none, or its folder may not be read."""
     try:
         return Path(path).stat().st_mode
     except (OSError, ValueError):
@@ -261,14 +261,14 @@ def _mode(path: str) -> int | None:
 
 @cache
 def _made(schema: str) -> set[tuple[Any, ...]]:
-    """The definitions of everything in a file that was made by this schema."""
+    """The definitions of everything that a schema makes."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(schema)
         return _definitions(connection, {name for (name,) in connection.execute("SELECT name FROM sqlite_master")})
 
 
 def _definitions(connection: sqlite3.Connection, names: Iterable[str]) -> set[tuple[Any, ...]]:
-    """The definitions of tables and views with these names, and of everything that belongs to them."""
+    """The definitions of tables and views with these names, of their indexes and their triggers."""
     ours = [name.lower() for name in names]
     marks = ", ".join("?" * len(ours))
     query = (
@@ -282,8 +282,8 @@ def _definitions(connection: sqlite3.Connection, names: Iterable[str]) -> set[tu
 
 
 def _close(connection: sqlite3.Connection, process: int, lock: ForkSafeLock) -> None:
-    # At the end of the process a thread may be writing still, such as one that waited for a model: closed under it,
-    # SQLite would crash, while a process that ends with an open connection leaves nothing half-done.
+    # At the end of the process a thread may still be writing: SQLite would crash if its connection were closed, while a
+    # process that ends with an open connection leaves nothing half-done.
     if process == os.getpid() and lock.try_enter():
         connection.close()
         lock.__exit__(None, None, None)
@@ -294,7 +294,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
-        # On a full disk it is this that fails, and the next transaction must be able to begin.
+        # On a full disk this fails, and the next transaction must be able to begin.
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

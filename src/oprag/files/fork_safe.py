@@ -1,4 +1,4 @@
-"""A lock that a fork does not leave locked for ever."""
+"""A lock that is free in a forked process."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _locks: weakref.WeakSet[ForkSafeLock] = weakref.WeakSet()
 
 
 class ForkSafeLock:
-    """A lock whose copy in a forked process is free: the thread that held it is not there any more."""
+    """A lock whose copy in a forked process is free: the thread that held it does not exist there."""
 
     def __init__(self) -> None:
         self.renew()
         _locks.add(self)
 
     def renew(self) -> None:
-        """Make it free, whoever held it."""
+        """Make it free."""
         self._lock = threading.Lock()
 
     def try_enter(self) -> bool:
-        """Take it if it is free, and tell whether it was; `__exit__` gives it back."""
+        """Acquire it if it is free, and tell whether it was; `__exit__` releases it."""
         return self._lock.acquire(blocking=False)
 
     def __enter__(self) -> None:

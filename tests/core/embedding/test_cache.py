@@ -386,7 +386,7 @@ def test_the_database_of_another_program_is_left_alone(tmp_path):
         connection.execute("CREATE TABLE vectors (name TEXT)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(CacheError, match="is no vector cache, but another SQLite database"):
+    with pytest.raises(CacheError, match="is not a vector cache, but another SQLite database"):
         VectorCache(path).put("model", ["a"], [[1, 2]])
     assert path.read_bytes() == before
 
