@@ -86,6 +86,16 @@ def test_importing_the_package_loads_nothing_heavy():
     assert not set(HEAVY) & set(loaded)
 
 
+def test_an_adapter_loads_neither_numpy_nor_sqlite_before_it_needs_vectors():
+    code = """
+import sys
+from oprag.langchain import OrderPreservingRetriever, as_embedder
+from oprag import DualEncoder, VectorCache
+print(len({"numpy", "sqlite3"} & set(sys.modules)))
+"""
+    assert run_python(code) == "0\n"
+
+
 def test_assembling_a_context_loads_nothing_heavy():
     code = """
 import sys

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.embedding.cosine import CosineSearch, top
+from oprag import EmbeddingError
+from oprag.embedding.cosine import CosineSearch, as_vectors, cosine, top, usable_rows
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=40), st.integers(1, 50))
@@ -18,3 +19,114 @@ def test_scores_are_cosines_of_unit_vectors(questions):
     vectors = generator.standard_normal((30, 8)).astype(np.float32)
     asked = generator.standard_normal((questions, 8)).astype(np.float32)
     np.testing.assert_allclose(CosineSearch(vectors).scores(asked), asked @ vectors.T, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([1, 0], [1, 0], 1),
+        ([1, 0], [0, 1], 0),
+        ([1, 0], [-2, 0], -1),
+        ([1, 1], [1, 0], 0.70710678),
+        ([0, 0], [1, 0], 0),
+    ],
+)
+def test_cosines_of_pairs(first, second, expected):
+    assert cosine(first, second) == pytest.approx(expected)
+    assert cosine(np.array(first, dtype=np.float64), tuple(second)) == pytest.approx(expected)
+
+
+def test_a_cosine_never_leaves_the_scale():
+    generator = np.random.default_rng(0)
+    for _ in range(200):
+        vector = generator.standard_normal(7).astype(np.float32)
+        assert cosine(vector, vector) <= 1
+        assert cosine(vector, -vector) >= -1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([1], [1, 2]), ([], []), ([float("nan")], [1.0]), ([float("inf")], [1.0]), (["a"], [1.0]), ([None], [1.0])],
+)
+def test_a_pair_of_other_vectors_is_refused(first, second):
+    with pytest.raises(EmbeddingError):
+        cosine(first, second)
+    with pytest.raises(EmbeddingError):
+        cosine(second, first)
+
+
+def test_rows_are_scaled_to_length_one():
+    matrix = as_vectors([[3.0, 4.0], [0.0, -2.0]], 2)
+    assert matrix.dtype == np.float32
+    np.testing.assert_allclose(matrix, [[0.6, 0.8], [0.0, -1.0]], rtol=1e-6)
+
+
+def test_a_row_of_zeros_stays():
+    np.testing.assert_array_equal(as_vectors([[0.0, 0.0], [2.0, 0.0]], 2), [[0.0, 0.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize("scale", [1e-45, 1e-30, 1e30, 3e38])
+def test_very_small_and_very_large_rows_keep_their_direction(scale):
+    vectors = np.array([[scale, scale]], dtype=np.float32)
+    np.testing.assert_allclose(as_vectors(vectors, 1), [[0.5**0.5, 0.5**0.5]], rtol=1e-6)
+
+
+def test_what_was_given_is_not_changed():
+    vectors = np.array([[3.0, 4.0]], dtype=np.float32)
+    assert not np.shares_memory(as_vectors(vectors, 1), vectors)
+    np.testing.assert_array_equal(vectors, [[3.0, 4.0]])
+
+
+@pytest.mark.parametrize("vectors", [[], np.zeros((0, 3)), np.zeros((0,))])
+def test_no_vectors_are_an_empty_matrix(vectors):
+    assert as_vectors(vectors, 0).shape[0] == 0
+    assert as_vectors([], 0, 3).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        ([[1.0, 2.0]], "expected 2 vectors"),
+        ([1.0, 2.0], "expected 2 vectors"),
+        (np.zeros((2, 2, 2)), "expected 2 vectors"),
+        ([[1.0], [2.0, 3.0]], "expected 2 vectors from the embedder, got what is not a matrix of numbers"),
+        ([["a"], ["b"]], "expected 2 vectors from the embedder, got what is not a matrix of numbers"),
+        ([{}, {}], "expected 2 vectors from the embedder, got what is not a matrix of numbers"),
+        (None, "vectors"),
+        ([[1.0, 2.0], [float("nan"), 0.0]], "vector . of 2 has values that are not finite"),
+        ([[1.0, 2.0], [float("inf"), 0.0]], "vector . of 2 has values that are not finite"),
+        (np.array([[1e300, 0.0], [1.0, 1.0]]), "vector . of 2 has values that are not finite"),
+        (
+            np.array([[1j, 0.0], [1.0, 1.0]]),
+            "expected 2 vectors from the embedder, got what is not a matrix of numbers",
+        ),
+    ],
+)
+def test_vectors_that_cannot_be_used_are_refused(vectors, message):
+    with pytest.raises(EmbeddingError, match=message) as caught:
+        as_vectors(vectors, 2)
+    assert caught.value.value is vectors
+    assert isinstance(caught.value, ValueError)
+
+
+def test_another_dimension_is_refused():
+    with pytest.raises(EmbeddingError, match="expected vectors of dimension 3, got 2"):
+        as_vectors([[1.0, 2.0]], 1, 3)
+
+
+def test_a_vector_among_others_that_cannot_be_used_is_named():
+    def name_of(owner: int) -> str:
+        return f"chunk {owner}"
+
+    np.testing.assert_array_equal(usable_rows([[1, 2], np.array([3.0, 4.0])], [7, 8], name_of), [[1, 2], [3, 4]])
+    for vector, message in [
+        ([0, 0], "the vector of chunk 8 is all zeros"),
+        ([1, float("nan")], "the vector of chunk 8 has values that are not finite"),
+        ([1, 2, 3], "the vector of chunk 8 has dimension 3, that of chunk 7 has 2"),
+        (["1", "2"], "expected 1 vector from chunk 8, got what is not a matrix of numbers"),
+        ([], "expected 1 vector from chunk 8, got an array of shape"),
+        (None, "expected 1 vector from chunk 8, got an array of shape"),
+    ]:
+        with pytest.raises(EmbeddingError, match=message) as caught:
+            usable_rows([[1, 2], vector], [7, 8], name_of)
+        assert caught.value.value == 8
