@@ -24,8 +24,8 @@ from oprag import ContextOptions, approximate_tokens
 from oprag.compare import metrics
 from oprag.compare.axes import axes
 from oprag.compare.scoring import METRICS
-from oprag.option_fields import ContextFields
 from oprag.methods import MethodOptions
+from oprag.option_fields import ContextFields
 from oprag.options import descriptions
 
 ROOT = Path(__file__).parent.parent

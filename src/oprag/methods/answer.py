@@ -312,7 +312,7 @@ class Answer:
             f'<p style="white-space: pre-wrap">{escaped(shortened(text, _CHARACTERS_IN_HTML))}</p>'
             for text in (f"question: {self.question}", self.text, *notes)
         ]
-        context = "" if self.context is None else context_html(self.context)
+        context = "" if self.context is None else self.context._repr_html_()
         return f"<div>{''.join(paragraphs)}<p>{escaped(repr(self))}</p>{context}</div>"
 
 
