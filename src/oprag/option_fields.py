@@ -11,9 +11,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import Signature
+from operator import is_
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
 from oprag.errors import OptionError
 from oprag.masking import describe
@@ -40,6 +41,7 @@ __all__ = ["HELP", "OPTIONS", "ContextFields", "OptionFields", "callables", "giv
 
 HELP = descriptions(ContextOptions)
 OPTIONS = tuple(HELP)
+_KEPT = (*OPTIONS, "annotate")
 
 # Options that take an object of the framework, and are mistaken for each other.
 _CONFUSABLE = ("llm", "retriever", "vectorstore", "embeddings", "embed_model")
@@ -161,6 +163,8 @@ class ContextFields(OptionFields):
     annotate: SkipValidation[bool] = Field(
         default=False, description='Return copies with rank, score, position and span under the metadata key "oprag".'
     )
+    # The values that the options were made of last; the options, and those of a context.
+    _made: tuple[tuple[Any, ...], ContextOptions, ContextOptions] | None = PrivateAttr(default=None)
 
     @classmethod
     def from_profile(cls, profile: Profile | str | os.PathLike[str], **options: Any) -> Self:
@@ -186,15 +190,19 @@ class ContextFields(OptionFields):
         self._context_options()
         return self
 
-    def _context_options(self, **changes: Any) -> ContextOptions:
-        """The options as `ContextOptions`, with some of them changed.
+    def _context_options(self, *, stitch: bool = False) -> ContextOptions:
+        """The options as `ContextOptions`, with `stitch=True` for a context; made again only if a field was assigned.
 
         Raises:
             OptionError: An option is invalid.
         """
-        if type(self.annotate) is not bool:
-            raise OptionError(f"annotate must be True or False, got {describe(self.annotate)}", self.annotate)
-        return as_context_options(None, {name: getattr(self, name) for name in OPTIONS} | changes)
+        values = tuple(map(self.__dict__.get, _KEPT))
+        if self._made is None or not all(map(is_, self._made[0], values)):
+            if type(self.annotate) is not bool:
+                raise OptionError(f"annotate must be True or False, got {describe(self.annotate)}", self.annotate)
+            options = as_context_options(None, dict(zip(OPTIONS, values, strict=False)))
+            self._made = values, options, as_context_options(options, {} if options.stitch else {"stitch": True})
+        return self._made[2] if stitch else self._made[1]
 
 
 def given_options(model: ContextFields) -> dict[str, Any]:

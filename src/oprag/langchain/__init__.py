@@ -10,15 +10,14 @@ except ImportError as error:
     raise MissingExtraError("oprag.langchain", "langchain") from error
 
 from oprag.langchain.compressor import OrderPreservingCompressor
-from oprag.langchain.documents import chunks_of
+from oprag.langchain.documents import chunks_of, stamp_positions
 from oprag.langchain.retriever import OrderPreservingRetriever
-from oprag.langchain.stamp import stamp_positions
 from oprag.lazy import loader
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
     from oprag.langchain.embedder import as_embedder
-    from oprag.langchain.index import DocumentIndexRetriever
+    from oprag.langchain.index_retriever import DocumentIndexRetriever
 
 __all__ = [
     "DocumentIndexRetriever",
@@ -30,11 +29,11 @@ __all__ = [
     "stamp_positions",
 ]
 
-# Who only retrieves from a store needs none of these.
+# Loaded on first use: retrieving from a store needs none of them.
 __getattr__ = loader(
     __name__,
     {
-        "DocumentIndexRetriever": "oprag.langchain.index",
+        "DocumentIndexRetriever": "oprag.langchain.index_retriever",
         "OrderPreservingChain": "oprag.langchain.chain",
         "as_embedder": "oprag.langchain.embedder",
     },

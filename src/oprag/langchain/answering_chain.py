@@ -16,14 +16,12 @@ from oprag.errors import OptionError
 from oprag.langchain.asking import Asked, ChainOutput, check_inputs, limit_of, merged, question_in, task_of
 from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.embedder import as_embedder
-from oprag.langchain.embeddings_fields import EmbeddingsFields
 from oprag.langchain.messages import as_template
 from oprag.langchain.near_misses import CHAIN
-from oprag.langchain.retriever import OrderPreservingRetriever
+from oprag.langchain.retriever import OrderPreservingRetriever, filter_of, with_store_defaults
 from oprag.langchain.runs import as_run
-from oprag.langchain.wrapped import without_retrievers
-from oprag.langchain.wrapping import order_preserving, takes_all_inputs, with_inputs
-from oprag.langchain.wrapping_retriever import with_store_defaults
+from oprag.langchain.vectors import EmbeddingsFields
+from oprag.langchain.wrapping import order_preserving, takes_all_inputs, with_inputs, without_retrievers
 from oprag.method_fields import METHOD_OPTIONS, READ_SOURCE, MethodFields
 from oprag.methods.answer import Answer
 from oprag.methods.options import MethodOptions
@@ -99,8 +97,6 @@ class AnsweringChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSeri
         keys = (self.input_key, *self.output_keys)
         if len(set(keys)) < len(keys):
             raise OptionError("input_key, output_key, documents_key and citations_key must differ", self.output_key)
-        if self.embeddings is not None:
-            as_embedder(self.embeddings)
         self._reader = as_reader(self.read_source)
         given = given_options(self)
         if isinstance(self.retriever, VectorStore):
@@ -112,7 +108,7 @@ class AnsweringChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSeri
         self._options = self._changed()
         retriever = self._searching()
         if retriever is not self._retriever:
-            retriever._check_vectors()  # noqa: SLF001
+            retriever._check_sources()  # noqa: SLF001
         if self.embeddings is not None and self._is_given_a_cache:
             self.cache_for(as_embedder(self.embeddings))
         return self
@@ -208,7 +204,7 @@ class AnsweringChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSeri
     def _asked(self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions | None = None) -> Asked:
         options = options or self._options
         retriever, wanted = self._searching(), inputs.get("filter")
-        filter = partial(retriever.filter_of, wanted)
+        filter = partial(filter_of, retriever, wanted)
         if self._hands_on_all_inputs:
             filter = partial(inputs.get, "filter")
             # Such a chain deals with the conversation itself, and with a filter where it searches itself.

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict, model_validator
 
+from oprag.assembly.neighbors import NeighborReader
 from oprag.assembly.select import warn_about_few
 from oprag.context import ContextInputs, assembling
-from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of, documents_of
-from oprag.langchain.embeddings_fields import EmbeddingsFields
 from oprag.langchain.near_misses import COMPRESSOR
+from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
 from oprag.option_fields import ContextFields
 from oprag.question import check_question
 from oprag.steps import Steps, run_async, run_sync
-
-if TYPE_CHECKING:
-    from oprag.assembly.neighbors import NeighborReader
 
 __all__ = ["OrderPreservingCompressor"]
 
@@ -28,15 +25,15 @@ __all__ = ["OrderPreservingCompressor"]
 class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCompressor):
     """Puts documents into the order of their source; the last step of a compression pipeline.
 
-    Ranks are the places in the given list, so it stands behind rerankers and filters: a later step that cuts the list
-    would keep the first documents of the source in place of the best.
+    Ranks are the places in the given list, so it belongs after rerankers and filters: a later step that cuts the list
+    would keep the first documents of the source instead of the best.
 
     Args:
         embeddings: For the thresholds: LangChain's `Embeddings` or an `oprag.Embedder`.
-        vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
+        vector_cache: Cache of computed vectors; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: a function of a document and a number that returns the documents around it, or
             a `DocumentIndex`. They are used whatever the filter of the search, which a compressor does not see.
-        annotate: Give copies of the documents with rank, score, position and span under the metadata key "oprag".
+        annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
         **options: The options of `oprag.ContextOptions`; `stitch` is off by default.
 
     Raises:
@@ -56,27 +53,8 @@ class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCom
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
-        """Refuse thresholds and neighbours for which nothing is at hand, before the first documents."""
-        if self.embeddings is not None:
-            # Loaded only for who gives them.
-            from oprag.langchain.embedder import as_embedder
-
-            as_embedder(self.embeddings)
-        elif self._context_options().needs_vectors:
-            raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
-        if self._neighbors() is None and self.neighbors:
-            raise OptionError(
-                "neighbors needs read_neighbors=, a function that returns the documents around one, or the "
-                "DocumentIndex that is searched",
-                self.neighbors,
-            )
+        check_sources(self._context_options(), lambda: vector_sources(self), self._neighbors)
         return self
-
-    def _neighbors(self) -> NeighborReader | None:
-        """What reads the chunks around one."""
-        from oprag.langchain.around import neighbor_reader
-
-        return neighbor_reader(self.read_neighbors, None)
 
     def compress_documents(
         self,
@@ -87,9 +65,9 @@ class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCom
         """The documents, given best first, in the order of their source.
 
         Raises:
-            ChunkError: Something is no `Document`.
+            ChunkError: Something is not a `Document`.
             BudgetError: Documents were given, and not one fits `token_budget`.
-            EmbeddingError: A threshold is set, and a vector cannot be had or cannot be used.
+            EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
         """
         return run_sync(self._compressed(documents, query))
 
@@ -103,16 +81,16 @@ class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCom
         return await run_async(self._compressed(documents, query))
 
     def _compressed(self, documents: Sequence[Document], query: str) -> Steps[list[Document]]:
-        """What is done, sync or async."""
-        context_options = self._context_options()
-        given = ContextInputs(chunks_of(documents), None, self._neighbors())
-        warn_about_few(given.chunks, context_options.k)
-        if context_options.needs_vectors:
-            # Loaded only for who wants thresholds.
+        options = self._context_options()
+        inputs = ContextInputs(chunks_of(documents), None, self._neighbors())
+        warn_about_few(inputs.chunks, options.k)
+        if options.needs_vectors:
+            # Loads NumPy.
             from oprag.embedding.vectors import given_with_vectors
-            from oprag.langchain.compression import sources_for
 
             check_question(query)
-            sources = sources_for(self, None, {})
-            given = yield from given_with_vectors(given, query, context_options, sources)
-        return documents_of((yield from assembling(given, context_options)), annotate=self.annotate)
+            inputs = yield from given_with_vectors(inputs, query, options, vector_sources(self))
+        return documents_of((yield from assembling(inputs, options)), annotate=self.annotate)
+
+    def _neighbors(self) -> NeighborReader | None:
+        return neighbor_reader(self.read_neighbors, lambda: None)

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
 
-from oprag.assembly.select import warn_about_few
 from oprag.chunk import Chunk, chunk_to_dict
 from oprag.context import Context
 from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
-from oprag.options import ContextOptions
+from oprag.positions.sources import SourceKey
+from oprag.positions.stamp import stamps
 from oprag.positions.values import finite
 
-__all__ = ["chunks_of", "documents_of", "found_chunks"]
+__all__ = ["chunks_of", "documents_of", "stamp_positions"]
 
 
 def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> list[Chunk]:
     """Documents, best first, as chunks; their ranks are their places in the list.
 
     Args:
-        documents: An iterable of `Document`, as a retriever gave it.
-        scores: The score of each, where the search gave them.
+        documents: An iterable of `Document`, as a retriever returned it.
+        scores: The score of each document, if the search returned any; by default the `relevance_score` that
+            LangChain's rerankers leave in the metadata.
 
     Raises:
-        ChunkError: Something is no `Document`, or its text is no string.
+        ChunkError: Something is not a `Document`, or its text is not a string.
     """
     if isinstance(documents, str) or not isinstance(documents, Iterable):
         raise ChunkError(f"expected a list of LangChain documents, got {type(documents).__name__}", documents)
@@ -34,40 +36,16 @@ def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> l
     for rank, document in enumerate(documents):
         if not isinstance(document, Document):
             raise ChunkError(f"expected LangChain documents, got {type(document).__name__} at place {rank}", document)
-        score = scores[rank] if scores is not None else _reranked(document)
+        metadata: Any = document.metadata
+        score = None
+        if scores is not None:
+            score = scores[rank]
+        elif type(metadata) is dict or isinstance(metadata, Mapping):
+            score = finite(metadata.get("relevance_score"))
         chunks.append(
-            Chunk(document.page_content, rank, metadata=document.metadata, score=score, id=document.id, origin=document)
+            Chunk(document.page_content, rank, metadata=metadata, score=score, id=document.id, origin=document)
         )
     return chunks
-
-
-def found_chunks(found: Any, context_options: ContextOptions, *, wraps: bool) -> list[Chunk]:
-    """What a search brought, as chunks.
-
-    Args:
-        found: Documents, and their scores where the search gave them.
-        context_options: The options.
-        wraps: Whether a retriever brought it, which decides itself how much it searches for.
-
-    Raises:
-        ChunkError: It is no list of documents.
-    """
-    documents, scores = found
-    if not isinstance(documents, list | tuple):
-        raise ChunkError(
-            f"the wrapped retriever must give a list of documents, got {type(documents).__name__}", documents
-        )
-    chunks = chunks_of(documents, scores)
-    if wraps:
-        warn_about_few(chunks, context_options.k)
-    return chunks
-
-
-def _reranked(document: Document) -> float | None:
-    """The score that LangChain's rerankers leave in the metadata."""
-    metadata: Any = document.metadata
-    known = type(metadata) is dict or isinstance(metadata, Mapping)
-    return finite(metadata.get("relevance_score")) if known else None
 
 
 def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[Document]:
@@ -77,8 +55,8 @@ def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None
 
     Args:
         context: The context.
-        annotate: Whether to give copies that say how they were placed.
-        stitch: Whether to give one document a passage; as the context was made by default.
+        annotate: Whether to return copies with rank, score, position and span under the metadata key "oprag".
+        stitch: Whether to return one document a passage; as the context was made by default.
     """
     if context.options.stitch if stitch is None else stitch:
         return [
@@ -89,12 +67,48 @@ def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None
             )
             for passage in context.passages
         ]
-    if annotate:
-        return [_annotated(chunk) for chunk in context.kept]
-    return [chunk.origin for chunk in context.kept]
+    if not annotate:
+        return [chunk.origin for chunk in context.kept]
+    return [
+        chunk.origin.model_copy(update={"metadata": {**chunk.origin.metadata, METADATA_KEY: chunk_to_dict(chunk)}})
+        for chunk in context.kept
+    ]
 
 
-def _annotated(chunk: Chunk) -> Document:
-    document: Document = chunk.origin
-    about: dict[str, Any] = chunk_to_dict(chunk)
-    return document.model_copy(update={"metadata": {**document.metadata, METADATA_KEY: about}})
+def stamp_positions(
+    documents: Iterable[Document],
+    source: str | os.PathLike[str] | None = None,
+    *,
+    source_key: SourceKey | None = None,
+) -> list[Document]:
+    """Number the chunks of each source, so that their order is known whatever store they go through.
+
+    Call it once with all chunks of a source in their sequence, after the splitter. It works over pages: the numbers of
+    a PDF that was loaded page by page run through. Each call starts at 0, so chunks of one source that were stamped in
+    several calls cannot be ordered by their numbers: a loop over `lazy_load()` must collect the pages of a file first.
+    Where the page numbers of a source go back, a warning says so, and the chunks are numbered in the given sequence.
+
+    Args:
+        documents: The chunks of one or many sources, each source in sequence.
+        source: The name of the source, for documents that do not say; it is stamped as `source`.
+        source_key: See `oprag.ContextOptions.source_key`.
+
+    Returns:
+        Copies with two more metadata keys: `chunk_index`, a whole number from 0 in each source, and `chunk_numbering`,
+        a short hash of the texts that were numbered together.
+
+    Raises:
+        ChunkError: Something is not a `Document`.
+        MissingSourceError: A document does not say its source, and `source` is not given.
+
+    Example:
+        >>> pages = [Document("one", metadata={"page": 0}), Document("two", metadata={"page": 1})]
+        >>> stamped = stamp_positions(pages, source="book.pdf")
+        >>> [(document.metadata["page"], document.metadata["chunk_index"]) for document in stamped]
+        [(0, 0), (1, 1)]
+    """
+    chunks = chunks_of(documents)
+    return [
+        chunk.origin.model_copy(update={"metadata": {**chunk.metadata, **stamp}})
+        for chunk, stamp in zip(chunks, stamps(chunks, source, source_key), strict=True)
+    ]

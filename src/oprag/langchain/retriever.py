@@ -1,64 +1,79 @@
-"""A retriever around any retriever or vector store that gives its documents in the order of their source."""
+"""A retriever around any retriever or vector store that returns its documents in the order of their source."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForRetrieverRun,
-    BaseRunManager,
-    CallbackManagerForRetrieverRun,
-)
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config
-from pydantic import ConfigDict
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from pydantic import ConfigDict, Field, model_validator
 
-from oprag.context import Context, assembling
-from oprag.langchain.documents import documents_of
-from oprag.langchain.finding import Search
-from oprag.langchain.wrapping_retriever import WrappingRetriever
-from oprag.options import ContextOptions, as_context_options, everything_kept
+from oprag.assembly.neighbors import NeighborReader
+from oprag.assembly.select import warn_about_few
+from oprag.context import Context, ContextInputs, assembling
+from oprag.errors import ChunkError, OptionError
+from oprag.langchain.documents import chunks_of, documents_of
+from oprag.langchain.near_misses import RETRIEVER
+from oprag.langchain.search import Found, SearchType, search, search_by_vector, takes_a_vector
+from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
+from oprag.option_fields import ContextFields
+from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, everything_kept
 from oprag.question import check_question, check_questions
-from oprag.steps import Steps, run_async, run_sync
+from oprag.steps import Step, Steps, run_async, run_sync
 
 if TYPE_CHECKING:
     from oprag.assembly.threshold_report import ThresholdReport
+    from oprag.embedding.vectors import VectorSources
 
-__all__ = ["OrderPreservingRetriever"]
+__all__ = ["OrderPreservingRetriever", "filter_of", "unwrapped", "with_store_defaults"]
+
+# By name, since it may not be installed.
+_COMPRESSION = "langchain_classic.retrievers.contextual_compression.ContextualCompressionRetriever"
+
+
+def with_store_defaults(kind: type[ContextFields], given: dict[str, Any]) -> dict[str, Any]:
+    """Options with the limits of a search in a vector store, unless a subclass has limits of its own."""
+    limits = {name: limit for name, limit in OP_RAG_16K.items() if kind.model_fields[name].default is None}
+    return limits | given
 
 
 @dataclass
 class _Request:
-    """What LangChain does not hand on to `_get_relevant_documents`, and what it does not hand back."""
+    """What LangChain does not hand on to `_get_relevant_documents`, and the context, which it does not hand back."""
 
-    # A wrapped retriever may be configured for each user; without that it would search what belongs to others.
+    # A wrapped retriever may be configured for each user; without that it would search the documents of others.
     config: RunnableConfig | None
     context_options: ContextOptions | None = None
     context: Context | None = None
 
 
-class OrderPreservingRetriever(WrappingRetriever):
-    """Gives the documents of another retriever, or of a vector store, in the order of their source.
+class OrderPreservingRetriever(EmbeddingsFields, ContextFields, BaseRetriever):
+    """Returns the documents of another retriever, or of a vector store, in the order of their source.
 
-    It stands wherever a LangChain retriever can. Rerankers and ensembles belong inside: once documents are in order,
-    their places no longer say how good they are.
+    Use it wherever a LangChain retriever is expected. Rerankers and ensembles belong inside: once documents are in
+    order, their places no longer say how good they are.
 
     Args:
-        retriever: Any retriever; what it gives is ranked by its place in the list.
-        vectorstore: Any vector store, in place of `retriever`; `k` is then 128 and `token_budget` 16,384 by default,
+        retriever: Any retriever; its documents are ranked by their place in the list.
+        vectorstore: Any vector store, instead of `retriever`; `k` is then 128 and `token_budget` 16,384 by default,
             whichever binds first (the OP-RAG-16K of the paper).
         search_type: With `vectorstore`: "similarity", "similarity_score_threshold" or "mmr".
-        search_kwargs: With `vectorstore`: handed to the store as they are, such as `filter` or `score_threshold`.
+        search_kwargs: With `vectorstore`: arguments for the store's search, such as `filter` or `score_threshold`.
         embeddings: For the thresholds, where vectors have to be made: LangChain's `Embeddings` or an `oprag.Embedder`;
             those of the store by default.
-        vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
+        vector_cache: Cache of computed vectors; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: a function of a document and a number that returns the documents around it, or
             a `DocumentIndex`; that of a wrapped `DocumentIndexRetriever` by default. Documents are used whatever the
             filter of the search; a function with a required parameter `filter` is given that filter.
-        annotate: Give copies of the documents with rank, score, position and span under the metadata key "oprag".
+        annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
         **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the retriever's own documents
             come back, the same objects. With `stitch=True` there is one document a passage.
 
@@ -75,7 +90,74 @@ class OrderPreservingRetriever(WrappingRetriever):
         ['a', 'b', 'c', 'd']
     """
 
-    model_config = ConfigDict(defer_build=False)
+    model_config = ConfigDict(
+        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
+    )
+
+    _near_misses: ClassVar = RETRIEVER
+
+    retriever: RetrieverLike | None = Field(
+        default=None, description="Any retriever; its documents are ranked by their place in the list."
+    )
+    vectorstore: VectorStore | None = Field(
+        default=None,
+        description="Any vector store, instead of retriever; k is then 128 and token_budget 16,384 by default.",
+    )
+    search_type: SearchType = Field(
+        default="similarity",
+        description="How vectorstore is searched: similarity, similarity_score_threshold or mmr.",
+    )
+    search_kwargs: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Arguments for the search of vectorstore, such as filter or score_threshold.",
+        repr=False,  # may hold keys
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_store_defaults(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or values.get("vectorstore") is None:
+            return values
+        values = dict(values)
+        search_kwargs = values.get("search_kwargs")
+        if isinstance(search_kwargs, dict) and "k" in search_kwargs:
+            if "k" in values:
+                raise OptionError(
+                    "k is given twice, as k and inside search_kwargs; leave it out of search_kwargs", search_kwargs
+                )
+            values["search_kwargs"] = {name: value for name, value in search_kwargs.items() if name != "k"}
+            values["k"] = search_kwargs["k"]
+        return with_store_defaults(cls, values)
+
+    @model_validator(mode="after")
+    def _check_what_is_wrapped(self) -> Self:
+        if (self.retriever is None) == (self.vectorstore is None):
+            raise OptionError("give either retriever= or vectorstore=", None)
+        if any(isinstance(inner, OrderPreservingRetriever) for inner in unwrapped(self.retriever)):
+            raise OptionError(
+                "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a "
+                "document no longer says how good it is; set its own options instead",
+                self.retriever,
+            )
+        if self.vectorstore is None:
+            if self.search_kwargs or self.search_type != "similarity":
+                raise OptionError(
+                    "search_type and search_kwargs go with vectorstore=, not with retriever=", self.search_kwargs
+                )
+        elif self.k is None and self.max_candidates is None:
+            raise OptionError(
+                "k=None with vectorstore= needs max_candidates, the number of documents to search for", None
+            )
+        if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
+            raise OptionError(
+                'search_type="similarity_score_threshold" needs search_kwargs={"score_threshold": ...}',
+                self.search_kwargs,
+            )
+        self._check_sources()
+        return self
+
+    def _check_sources(self) -> None:
+        check_sources(self._context_options(), self._vector_sources, self._neighbors)
 
     @property
     def context_options(self) -> ContextOptions:
@@ -91,9 +173,9 @@ class OrderPreservingRetriever(WrappingRetriever):
             **kwargs: `k` and `filter`, as in `get_context`.
 
         Raises:
-            QueryError: The question is empty or no string.
-            BudgetError: Documents were found, and not one fits `token_budget`.
-            OptionError: The wrapped retriever takes no filter, or `k` has a value that it cannot have.
+            QueryError: The question is empty or not a string.
+            BudgetError: Documents were found, and none fits `token_budget`.
+            OptionError: The wrapped retriever takes no filter, or `k` is invalid.
         """
         return super().invoke(input, config, request=_Request(config), **kwargs)
 
@@ -116,19 +198,19 @@ class OrderPreservingRetriever(WrappingRetriever):
 
         Args:
             query: The question.
-            k: In place of the retriever's own.
+            k: Instead of the retriever's own.
             filter: Handed to the vector store, or to the wrapped retriever if that takes one.
             config: Handed to the wrapped retriever.
-            context_options: In place of all options of the retriever.
+            context_options: Instead of all options of the retriever.
 
         Raises:
-            QueryError: The question is empty or no string.
-            BudgetError: Documents were found, and not one fits `token_budget`.
-            OptionError: The wrapped retriever takes no filter, or `k` has a value that it cannot have.
+            QueryError: The question is empty or not a string.
+            BudgetError: Documents were found, and none fits `token_budget`.
+            OptionError: The wrapped retriever takes no filter, or `k` is invalid.
         """
         request = _Request(config, context_options or self.context_options)
         super().invoke(query, config, request=request, k=k, filter=filter)
-        return _filled_in(request)
+        return request.context  # type: ignore[return-value]
 
     async def aget_context(
         self,
@@ -142,46 +224,43 @@ class OrderPreservingRetriever(WrappingRetriever):
         """As `get_context`, async."""
         request = _Request(config, context_options or self.context_options)
         await super().ainvoke(query, config, request=request, k=k, filter=filter)
-        return _filled_in(request)
+        return request.context  # type: ignore[return-value]
 
     def threshold_report(
         self, questions: Sequence[str], *, k: int | None = None, config: RunnableConfig | None = None
     ) -> ThresholdReport:
-        """Which cosines the chunks have that are found for these questions, and which thresholds follow from that.
+        """The cosine similarities of the chunks that are found for these questions, and the thresholds that follow.
 
         Args:
-            questions: Questions as users ask them; some tens of them say enough.
-            k: In place of the retriever's own.
+            questions: Questions as users ask them; a few tens are enough.
+            k: Instead of the retriever's own.
             config: Handed to the wrapped retriever.
 
         Returns:
-            The report, a table when it is printed.
+            The report; printed, it is a table.
 
         Raises:
-            QueryError: A question is empty or no string, or none of them finds anything.
-            EmbeddingError: There is nothing that makes vectors.
+            QueryError: A question is empty or not a string, or none finds anything.
+            EmbeddingError: There is no embedding model.
         """
-        from oprag.assembly.threshold_report import report_thresholds
-
-        context_options = everything_kept(self.context_options)
-        contexts = [
-            self.get_context(one, k=k, config=config, context_options=context_options)
-            for one in check_questions(questions)
-        ]
-        return report_thresholds(contexts, self._vector_sources(None).name)
+        return run_sync(self._thresholds(questions, k, config))
 
     async def athreshold_report(
         self, questions: Sequence[str], *, k: int | None = None, config: RunnableConfig | None = None
     ) -> ThresholdReport:
         """As `threshold_report`, async."""
+        return await run_async(self._thresholds(questions, k, config))
+
+    def _thresholds(self, questions: Sequence[str], k: int | None, config: Any) -> Steps[ThresholdReport]:
         from oprag.assembly.threshold_report import report_thresholds
 
-        context_options = everything_kept(self.context_options)
-        contexts = [
-            await self.aget_context(one, k=k, config=config, context_options=context_options)
-            for one in check_questions(questions)
-        ]
-        return report_thresholds(contexts, self._vector_sources(None).name)
+        contexts: list[Context] = []
+        wanted = {"k": k, "config": config, "context_options": everything_kept(self.context_options)}
+        for question in check_questions(questions):
+            get = partial(self.get_context, question, **wanted)
+            context = yield Step(get, partial(self.aget_context, question, **wanted))
+            contexts.append(context)
+        return report_thresholds(contexts, self._vector_sources().name)
 
     def _get_relevant_documents(
         self,
@@ -192,8 +271,7 @@ class OrderPreservingRetriever(WrappingRetriever):
         filter: Any = None,
         request: _Request | None = None,
     ) -> list[Document]:
-        request = request or _Request(None)
-        return self._documents(run_sync(self._found(query, k, filter, request, run_manager)), request, run_manager)
+        return run_sync(self._documents(query, k, filter, request or _Request(None), run_manager))
 
     async def _aget_relevant_documents(
         self,
@@ -204,38 +282,174 @@ class OrderPreservingRetriever(WrappingRetriever):
         filter: Any = None,
         request: _Request | None = None,
     ) -> list[Document]:
-        request = request or _Request(None)
-        context = await run_async(self._found(query, k, filter, request, run_manager))
-        return self._documents(context, request, run_manager)
+        return await run_async(self._documents(query, k, filter, request or _Request(None), run_manager))
 
-    def _found(self, query: str, k: int | None, filter: Any, request: _Request, run: Any) -> Steps[Context]:
-        """What is done for a question, sync or async."""
+    def _documents(self, query: str, k: int | None, filter: Any, request: _Request, run: Any) -> Steps[list[Document]]:
+        """All that is done for a question; the context is left in the request."""
         check_question(query)
-        context_options = as_context_options(
-            request.context_options or self._context_options(), {} if k is None else {"k": k}
-        )
-        search = Search(
-            self.retriever,
-            self.vectorstore,
-            self.search_type,
-            self.search_kwargs,
-            filter,
-            patch_config(request.config, callbacks=run.get_child()),
-        )
-        sources = self._vector_sources(filter) if context_options.needs_vectors else None
-        given = yield from search.found(
-            query, context_options, sources, self._neighbors(filter) if context_options.neighbors else None
-        )
-        return (yield from assembling(given, context_options))
+        options = as_context_options(request.context_options or self._context_options(), {} if k is None else {"k": k})
+        sources = self._vector_sources(filter) if options.needs_vectors else None
+        neighbors = self._neighbors(filter) if options.neighbors else None
+        vector = None
+        if self.vectorstore is None:
+            found = yield self._wrapped_search(query, filter, patch_config(request.config, callbacks=run.get_child()))
+            scores = None
+        else:
+            (found, scores), vector = yield from self._store_search(query, filter, options, sources)
+        if not isinstance(found, list | tuple):
+            raise ChunkError(f"the wrapped retriever must give a list of documents, got {type(found).__name__}", found)
+        inputs = ContextInputs(chunks_of(found, scores), vector, neighbors)
+        if self.vectorstore is None:
+            # It has a limit of its own.
+            warn_about_few(inputs.chunks, options.k)
+        if sources is not None:
+            from oprag.embedding.vectors import given_with_vectors
 
-    def _documents(self, context: Context, request: _Request, run: BaseRunManager) -> list[Document]:
-        request.context = context
+            inputs = yield from given_with_vectors(inputs, query, options, sources)
+        request.context = yield from assembling(inputs, options)
         if request.context_options is not None and not run.handlers:
-            # Who asked for the context gets no documents, and nobody traces them.
+            # The caller takes the context, and nobody traces the documents.
             return []
-        return documents_of(context, annotate=self.annotate)
+        return documents_of(request.context, annotate=self.annotate)
+
+    def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig) -> Step:
+        assert self.retriever is not None  # noqa: S101 - checked at construction
+        keywords: dict[str, Any] = {} if filter is None else {"filter": filter}
+        if keywords and not _takes_filter(self.retriever):
+            # It would be dropped, and documents returned that it should keep apart.
+            raise OptionError(
+                f"the wrapped {type(self.retriever).__name__} takes no filter; give it to its own search", filter
+            )
+        return Step(
+            partial(self.retriever.invoke, query, config, **keywords),
+            partial(self.retriever.ainvoke, query, config, **keywords),
+        )
+
+    def _store_search(
+        self, query: str, filter: Any, options: ContextOptions, sources: VectorSources | None
+    ) -> Steps[tuple[Found, Any]]:
+        """The documents of the store and their scores, and the vector of the question if it was made for that."""
+        assert self.vectorstore is not None  # noqa: S101 - asked before
+        if "k" in self.search_kwargs:
+            raise OptionError("k is given twice, as k and inside search_kwargs", self.search_kwargs)
+        kwargs = {**self._store_keywords(filter), "k": options.max_candidates or options.k}
+        # Vectors of another embedder than the store's own would find nothing in it.
+        own = sources is not None and sources.store is not None and sources.embedder is not None
+        if sources is None or not own or not takes_a_vector(self.vectorstore, self.search_type, self.search_kwargs):
+            return (yield from search(self.vectorstore, query, self.search_type, kwargs)), None
+        from oprag.embedding.vectors import question_vector
+
+        vector = yield from question_vector(query, sources)
+        return (yield from search_by_vector(self.vectorstore, vector, self.search_type, kwargs)), vector
+
+    def _store_keywords(self, filter: Any) -> dict[str, Any]:
+        return self.search_kwargs if filter is None else {**self.search_kwargs, "filter": filter}
+
+    def _vector_sources(self, filter: Any = None) -> VectorSources:
+        """Where vectors come from, for a search with this filter."""
+        if self.vectorstore is not None:
+            return vector_sources(self, self.vectorstore, self._store_keywords(filter))
+        return vector_sources(self, *_searched_by(self.retriever))
+
+    def _neighbors(self, filter: Any = None) -> NeighborReader | None:
+        """What reads the chunks around one, for a search with this filter."""
+        source = _index_of(self.retriever) if self.read_neighbors is None else self.read_neighbors
+        return neighbor_reader(source, lambda: filter_of(self, filter))
+
+    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+        """What tracing shows: the store and the embedding model that are wrapped."""
+        kwargs.pop("request", None)
+        params = super()._get_ls_params(**kwargs)
+        if self.vectorstore is not None:
+            inner = self.vectorstore.as_retriever()._get_ls_params(**kwargs)  # noqa: SLF001
+        elif isinstance(self.retriever, BaseRetriever):
+            inner = self.retriever._get_ls_params(**kwargs)  # noqa: SLF001
+        else:
+            return params
+        return {**inner, **params}
 
 
-def _filled_in(request: _Request) -> Context:
-    assert request.context is not None  # noqa: S101 - set by a search that has not raised
-    return request.context
+def unwrapped(runnable: Any) -> Iterator[Any]:
+    """The runnables under configurations, retries and fallbacks."""
+    # Imported here, since LangChain loads them only for those who use them.
+    from langchain_core.runnables import RunnableWithFallbacks
+    from langchain_core.runnables.base import RunnableBindingBase
+    from langchain_core.runnables.configurable import DynamicRunnable
+
+    if isinstance(runnable, RunnableBindingBase):
+        yield from unwrapped(runnable.bound)
+    elif isinstance(runnable, DynamicRunnable):
+        yield from unwrapped(runnable.default)
+    elif isinstance(runnable, RunnableWithFallbacks):
+        for inner in runnable.runnables:
+            yield from unwrapped(inner)
+    else:
+        yield runnable
+
+
+def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
+    """The filter of a search: that of the question, else that of the store's search.
+
+    Raises:
+        OptionError: It is not known: any class but LangChain's own may have a filter of its own.
+    """
+    if filter is not None:
+        return filter
+    if retriever.vectorstore is not None:
+        return retriever.search_kwargs.get("filter")
+    inner = _uncompressed(retriever.retriever)
+    if type(inner) is VectorStoreRetriever:
+        return inner.search_kwargs.get("filter")
+    takes_one = _takes_filter(inner) and not isinstance(inner, VectorStoreRetriever)
+    if takes_one or _index_of(inner) is not None:
+        return None
+    raise OptionError(
+        "read_neighbors and read_source cannot be given the filter of the search, which is not known for the "
+        f"wrapped {type(inner).__name__}; wrap the vector store or its as_retriever(), or give a function without "
+        "a required parameter filter",
+        inner,
+    )
+
+
+def _takes_filter(retriever: Any) -> bool:
+    """Whether a filter is sure to arrive. `**kwargs` does not promise it: LangChain drops keywords further down."""
+    if not isinstance(retriever, BaseRetriever):
+        return False
+    parameters = inspect.signature(retriever._get_relevant_documents).parameters  # noqa: SLF001
+    return isinstance(retriever, VectorStoreRetriever) or "filter" in parameters
+
+
+def _searched_by(retriever: Any) -> tuple[Any, Mapping[str, Any]]:
+    """The one store or index that a retriever searches, and the keywords of its search; None where that is not certain.
+
+    Rerankers and compressors (`base_retriever`) are looked through. A retriever that is configured when it runs is not,
+    although it answers for its default: the store may then be that of another user.
+    """
+    while isinstance(retriever, BaseRetriever):
+        if isinstance(retriever, VectorStoreRetriever):
+            return retriever.vectorstore, retriever.search_kwargs
+        # By name, since the class loads NumPy.
+        if any(kind.__name__ == "DocumentIndexRetriever" for kind in type(retriever).__mro__):
+            return retriever.index, {}  # type: ignore[attr-defined]
+        retriever = vars(retriever).get("base_retriever")
+    return None, {}
+
+
+def _uncompressed(retriever: Any) -> Any:
+    while f"{type(retriever).__module__}.{type(retriever).__qualname__}" == _COMPRESSION:
+        retriever = retriever.base_retriever
+    return retriever
+
+
+def _index_of(retriever: Any) -> Any:
+    """The index of a wrapped retriever that has no filter.
+
+    Any other class, a subclass too, may leave out on purpose what would come back as a neighbour.
+    """
+    retriever = _uncompressed(retriever)
+    if retriever is None:
+        return None
+    # Loads NumPy.
+    from oprag.langchain.index_retriever import DocumentIndexRetriever
+
+    return retriever.index if type(retriever) is DocumentIndexRetriever else None

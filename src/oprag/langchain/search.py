@@ -1,65 +1,94 @@
-"""Searching any LangChain vector store, with scores where the store gives them natively."""
+"""Searching any LangChain vector store by a question, or by a vector that is already there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.documents import Document
+from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.steps import Step, Steps
 
-__all__ = ["Found", "SearchType", "asearch", "has_own", "search", "unzipped", "with_candidates"]
+__all__ = ["Found", "SearchType", "search", "search_by_vector", "takes_a_vector"]
 
 SearchType = Literal["similarity", "similarity_score_threshold", "mmr"]
 Found = tuple[list[Document], list[float | None] | None]
 
-# LangChain's own default for the candidates of MMR is 20, so a larger k would silently bring 20 documents.
+# LangChain's own default for the candidates of MMR is 20, so a larger k would silently return 20 documents.
 _MMR_CANDIDATES = 20
 _MMR_FACTOR = 2
 
 
-def search(store: VectorStore, query: str, search_type: SearchType, kwargs: dict[str, Any]) -> Found:
-    """The documents that the store finds, best first, and their scores where it gives them.
+def search(store: VectorStore, query: str, search_type: SearchType, kwargs: Mapping[str, Any]) -> Steps[Found]:
+    """The documents that a store finds, best first, and their scores where the store itself returns them.
 
     Raises:
         OptionError: The store has no such search.
     """
     with _clear_refusal(store, search_type):
         if search_type == "mmr":
-            return store.max_marginal_relevance_search(query, **with_candidates(kwargs)), None
+            return (yield _call(store, "max_marginal_relevance_search", query, **_with_candidates(kwargs))), None
         if search_type == "similarity_score_threshold":
-            return unzipped(store.similarity_search_with_relevance_scores(query, **kwargs))
-        if has_own(store, "similarity_search_with_score"):
-            with suppress(NotImplementedError):
-                return unzipped(store.similarity_search_with_score(query, **kwargs))
-        return store.similarity_search(query, **kwargs), None
+            return _unzipped((yield _call(store, "similarity_search_with_relevance_scores", query, **kwargs)))
+        scored = "similarity_search_with_score"
+        in_threads = _has_own(store, scored)
+        # Scores are not worth a thread if the store has an async search without them.
+        in_tasks = _has_own(store, f"a{scored}") or (in_threads and not _has_own(store, "asimilarity_search"))
+        names = [scored if in_threads else "similarity_search", f"a{scored}" if in_tasks else "asimilarity_search"]
+        run, arun = (partial(getattr(store, name), query, **kwargs) for name in names)
+        try:
+            found = yield Step(run, arun)
+        except NotImplementedError:
+            found = yield _call(store, "similarity_search", query, **kwargs)
+        return _unzipped(found)
 
 
-async def asearch(store: VectorStore, query: str, search_type: SearchType, kwargs: dict[str, Any]) -> Found:
-    """As `search`, through the store's own async methods: scores are not worth a thread where those give none.
+def takes_a_vector(store: VectorStore, search_type: SearchType, kwargs: Mapping[str, Any]) -> bool:
+    """Whether a search by the vector of a question is known to find the same as one by its words."""
+    # Loads NumPy.
+    from oprag.stores.adapter import adapter_of
 
-    Raises:
-        OptionError: The store has no such search.
-    """
-    with _clear_refusal(store, search_type):
-        if search_type == "mmr":
-            return await store.amax_marginal_relevance_search(query, **with_candidates(kwargs)), None
-        if search_type == "similarity_score_threshold":
-            return unzipped(await store.asimilarity_search_with_relevance_scores(query, **kwargs))
-        in_thread = not has_own(store, "asimilarity_search") and has_own(store, "similarity_search_with_score")
-        if in_thread or has_own(store, "asimilarity_search_with_score"):
-            with suppress(NotImplementedError):
-                return unzipped(await store.asimilarity_search_with_score(query, **kwargs))
-        return await store.asimilarity_search(query, **kwargs), None
+    adapter = adapter_of(store, kwargs)
+    if adapter is None or not adapter.dense:
+        return False
+    if search_type == "mmr":
+        return _has_own(store, "max_marginal_relevance_search_by_vector")
+    return search_type == "similarity" and adapter.by_vector is not None
+
+
+def search_by_vector(
+    store: VectorStore, vector: Iterable[float], search_type: SearchType, kwargs: Mapping[str, Any]
+) -> Steps[Found]:
+    """As `search`, by a vector, so that a question is embedded once; for a store that `takes_a_vector`."""
+    from oprag.stores.adapter import adapter_of
+
+    embedding = list(map(float, vector))
+    if search_type == "mmr":
+        by_vector = _call(store, "max_marginal_relevance_search_by_vector", embedding, **_with_candidates(kwargs))
+        return (yield by_vector), None
+    adapter = adapter_of(store)
+    assert adapter is not None  # noqa: S101 - the store takes a vector
+    assert adapter.by_vector is not None  # noqa: S101
+    return _unzipped((yield _call(store, adapter.by_vector, embedding, **kwargs, **adapter.by_vector_keywords)))
+
+
+def _call(store: VectorStore, method: str, *args: Any, **kwargs: Any) -> Step:
+    """A method of a store, and its async twin; without one, the method in a thread."""
+    run = partial(getattr(store, method), *args, **kwargs)
+    if hasattr(store, f"a{method}"):
+        return Step(run, partial(getattr(store, f"a{method}"), *args, **kwargs))
+    return Step(run, partial(run_in_executor, None, run))
 
 
 @contextmanager
 def _clear_refusal(store: VectorStore, search_type: SearchType) -> Iterator[None]:
-    """LangChain's stores say that they cannot do something with an error that has no message."""
+    """LangChain's stores refuse a kind of search with an error that has no message."""
     try:
         yield
     except NotImplementedError as error:
@@ -69,18 +98,17 @@ def _clear_refusal(store: VectorStore, search_type: SearchType) -> Iterator[None
         ) from error
 
 
-def has_own(store: VectorStore, method: str) -> bool:
+def _has_own(store: VectorStore, method: str) -> bool:
     """Whether a store does this itself; LangChain's base class raises, or takes a detour."""
     return getattr(type(store), method) is not getattr(VectorStore, method)
 
 
-def with_candidates(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords for MMR with enough candidates for k documents."""
+def _with_candidates(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {"fetch_k": max(_MMR_CANDIDATES, _MMR_FACTOR * kwargs.get("k", 0)), **kwargs}
 
 
-def unzipped(pairs: list[Any]) -> Found:
-    """Documents and scores apart; LanceDB leaves out the scores of a search by words."""
-    if any(isinstance(pair, Document) for pair in pairs):
-        return pairs, None
-    return [document for document, _ in pairs], [float(score) for _, score in pairs]
+def _unzipped(found: Any) -> Found:
+    """Documents and scores apart; without scores, as of LanceDB's search by words, the documents alone."""
+    if isinstance(found, list | tuple) and all(isinstance(one, tuple | list) for one in found):
+        return [document for document, _ in found], [float(score) for _, score in found]
+    return found, None

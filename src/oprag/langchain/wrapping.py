@@ -12,11 +12,10 @@ from langchain_core.vectorstores import VectorStore
 
 from oprag.errors import OptionError
 from oprag.langchain.messages import history_of, messages_of
-from oprag.langchain.retriever import OrderPreservingRetriever
-from oprag.langchain.wrapped import unwrapped
+from oprag.langchain.retriever import OrderPreservingRetriever, unwrapped
 from oprag.options import requires
 
-__all__ = ["order_preserving", "takes_all_inputs", "with_inputs"]
+__all__ = ["order_preserving", "takes_all_inputs", "with_inputs", "without_retrievers"]
 
 
 def order_preserving(retriever: Any, given: Mapping[str, Any], parts: Mapping[str, Any]) -> OrderPreservingRetriever:
@@ -72,3 +71,18 @@ def with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any], 
     if requires(retriever.read_neighbors, "filter"):
         changes["read_neighbors"] = partial(retriever.read_neighbors, filter=given.get("filter"))
     return retriever.model_copy(update=changes)
+
+
+def without_retrievers(runnable: Any) -> bool:
+    """Whether no step of a runnable is a retriever: to that one LangChain hands on a question, and no filter."""
+    from langchain_core.runnables import RunnableBranch, RunnableSequence
+
+    for one in unwrapped(runnable):
+        steps: list[Any] = []
+        if isinstance(one, RunnableSequence):
+            steps = one.steps
+        elif isinstance(one, RunnableBranch):
+            steps = [one.default, *(step for _, step in one.branches)]
+        if isinstance(one, BaseRetriever) or not all(map(without_retrievers, steps)):
+            return False
+    return True

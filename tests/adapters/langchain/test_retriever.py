@@ -244,6 +244,8 @@ def test_options_can_be_assigned_and_are_checked_when_used(store):
     retriever = OrderPreservingRetriever(vectorstore=store, k=2)
     retriever.k = 4
     assert len(retriever.invoke(QUESTION)) == 4
+    assert len(retriever.model_copy(update={"k": 3}).invoke(QUESTION)) == 3
+    assert len(retriever.invoke(QUESTION)) == 4
     retriever.k = 0
     with pytest.raises(OptionError, match="k must be a whole number from 1"):
         retriever.invoke(QUESTION)

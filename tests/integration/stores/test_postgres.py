@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from oprag.context import Context
 from oprag.langchain import OrderPreservingRetriever
-from oprag.langchain.vector_search import takes_a_vector
+from oprag.langchain.search import takes_a_vector
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from tests.integration.stores.checks import numbers
 from tests.integration.stores.corpus import Corpus, identify

@@ -16,9 +16,9 @@ from oprag.compare.stores.given_vectors import GivenVectors
 from oprag.compare.stores.store import FoundRow, checked_rows, storable, unit_vector
 from oprag.embedding.cosine import as_vectors
 from oprag.errors import ExperimentError
-from oprag.langchain.search import search
-from oprag.langchain.vector_search import search_by_vector, takes_a_vector
+from oprag.langchain.search import search, search_by_vector, takes_a_vector
 from oprag.masking import describe
+from oprag.steps import run_sync
 
 __all__ = ["LangChainStore"]
 
@@ -75,10 +75,10 @@ class LangChainStore:
         keywords = {**empty.search, "k": wanted}
         with nullcontext() if empty.threads else self._lock:
             if takes_a_vector(empty.store, "similarity", keywords):
-                documents, scores = search_by_vector(empty.store, unit, "similarity", keywords)
+                documents, scores = run_sync(search_by_vector(empty.store, unit, "similarity", keywords))
             else:
                 with embeddings.asking(unit):
-                    documents, scores = search(empty.store, _WORDS, "similarity", keywords)
+                    documents, scores = run_sync(search(empty.store, _WORDS, "similarity", keywords))
         found = zip(documents, scores or [None] * len(documents), strict=True)
         rows = [(self._row_of(document), None if score is None else float(score)) for document, score in found]
         return checked_rows(rows, wanted, self.name)

@@ -1,0 +1,144 @@
+"""Where the vectors and the neighbors of documents come from: what was given, or the store that was searched."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from langchain_core.documents import Document
+from pydantic import Field, SkipValidation, field_validator
+
+from oprag.assembly.neighbors import NeighborReader
+from oprag.chunk import Chunk, changed
+from oprag.errors import ChunkError, OptionError
+from oprag.langchain.documents import chunks_of
+from oprag.langchain.near_misses import HOW_TO_PASS
+from oprag.options import ContextOptions, requires
+from oprag.vector_fields import VectorFields
+
+if TYPE_CHECKING:
+    from oprag.embedding.vectors import VectorSources
+
+__all__ = ["EmbeddingsFields", "check_sources", "neighbor_reader", "vector_sources"]
+
+
+class EmbeddingsFields(VectorFields):
+    """The embeddings, the cache of vectors and `read_neighbors`, as pydantic fields."""
+
+    _how_to_pass: ClassVar = HOW_TO_PASS
+    _embedder_option: ClassVar = "embeddings"
+
+    embeddings: SkipValidation[Any] = Field(
+        default=None,
+        description="LangChain embeddings, or an oprag.Embedder. Thresholds use those of the searched store or index "
+        'by default; reciprocal and rank_by="cosine" need them.',
+        exclude=True,
+        repr=False,
+    )
+
+    @field_validator("embeddings", mode="before")
+    @classmethod
+    def _check_embeddings(cls, value: Any) -> Any:
+        if value is not None:
+            # Loaded only for who gives them.
+            from oprag.langchain.embedder import as_embedder
+
+            as_embedder(value)
+        return value
+
+    @field_validator("read_neighbors", mode="before")
+    @classmethod
+    def _check_read_neighbors(cls, value: Any) -> Any:
+        if value is None or _is_index(value) or (callable(value) and not inspect.iscoroutinefunction(value)):
+            return value
+        raise OptionError(
+            "read_neighbors must be a function of a document and a number (not an async one), or an "
+            f"oprag.DocumentIndex, got {type(value).__name__}",
+            value,
+        )
+
+
+def check_sources(
+    options: ContextOptions, sources: Callable[[], VectorSources], neighbors: Callable[[], NeighborReader | None]
+) -> None:
+    """Refuse thresholds and neighbors that nothing can be read for, before the first question.
+
+    Raises:
+        OptionError: There is nothing that returns vectors, or neighbors.
+    """
+    if options.needs_vectors:
+        known = sources()
+        # A store may have vectors, and nothing that embeds a question.
+        if not (known.embedder or (known.store and options.similarity_threshold is None)):
+            raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
+    if options.neighbors and neighbors() is None:
+        raise OptionError(
+            "neighbors needs read_neighbors=, a function that returns the documents around one, or the "
+            "DocumentIndex that is searched",
+            options.neighbors,
+        )
+
+
+def vector_sources(
+    fields: EmbeddingsFields, store: Any = None, search: Mapping[str, Any] | None = None
+) -> VectorSources:
+    """Where the vectors of documents come from.
+
+    Args:
+        fields: The embeddings, by default those of the store, and the cache.
+        store: The vector store or the `DocumentIndex` that the documents come from, if it is known.
+        search: The keywords of the search, among them a namespace or a tenant.
+
+    Raises:
+        OptionError: The cache is a file, and the embedder does not say which model it is.
+    """
+    # Loads NumPy.
+    from oprag.embedding.vectors import VectorSources
+    from oprag.langchain.embedder import as_embedder
+    from oprag.stores.adapter import adapter_of
+
+    given, own = fields.embeddings, getattr(store, "embeddings", None) or getattr(store, "embedder", None)
+    used = own if given is None else given
+    embedder = None if used is None else as_embedder(used)
+    # The same embeddings may have been given another name.
+    same = given is None or (
+        own is not None
+        and (own in (given, getattr(given, "embeddings", None)) or as_embedder(given).name == as_embedder(own).name)
+    )
+    adapter = adapter_of(store, search or {}) if store is not None and same else None
+    return VectorSources(embedder, fields.cache_for(embedder), adapter)
+
+
+def neighbor_reader(source: Any, filter: Callable[[], Any]) -> NeighborReader | None:
+    """A function that reads the chunks around one; None without a source.
+
+    Args:
+        source: A function of a document and a number, a `DocumentIndex`, or None.
+        filter: Returns the filter of the search, for a function that requires it.
+    """
+    if source is None:
+        return None
+    if _is_index(source):
+        return lambda chunk, number: [
+            changed(near, origin=Document(near.text, id=near.id, metadata=dict(near.metadata)))
+            for near in source.neighbors(chunk, number)
+        ]
+
+    wants_filter = requires(source, "filter")
+
+    def read(chunk: Chunk, number: int) -> list[Chunk]:
+        documents = source(chunk.origin, number, **({"filter": filter()} if wants_filter else {}))
+        if isinstance(documents, str) or not isinstance(documents, Iterable):
+            raise ChunkError(
+                f"read_neighbors must give a list of documents, got {type(documents).__name__} for a chunk "
+                f"({chunk.label()})",
+                documents,
+            )
+        return chunks_of(list(documents))
+
+    return read
+
+
+def _is_index(source: Any) -> bool:
+    return callable(getattr(type(source), "neighbors", None))
