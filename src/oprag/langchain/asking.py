@@ -14,8 +14,7 @@ from langchain_core.runnables.utils import AddableDict
 from oprag.errors import OptionError, QueryError
 from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.documents import documents_of
-from oprag.langchain.messages import history_of
-from oprag.langchain.model_window import window_of
+from oprag.langchain.messages import history_of, window_of
 from oprag.masking import listed
 from oprag.methods.answer import Answer
 from oprag.methods.answering import answering

@@ -1,20 +1,23 @@
-"""LangChain's messages, prompt templates and models' replies, in the words of the methods and back."""
+"""LangChain's messages, prompt templates and models, in the words of the methods and back."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.prompts import BasePromptTemplate
+from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
 from oprag.errors import PromptError, QueryError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Message, Prompt, Role, Usage, as_text
 from oprag.methods.prompts import ALIASES, HELPERS
+from oprag.methods.window import Window
 
 __all__ = [
     "LangChainTemplate",
@@ -25,6 +28,7 @@ __all__ = [
     "messages_of",
     "prompt_value",
     "usage_of",
+    "window_of",
 ]
 
 _CLASSES: dict[Role, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
@@ -36,7 +40,6 @@ _ROLES: dict[str, Role] = {
     "ai": "assistant",
     "assistant": "assistant",
 }
-
 
 _OURS = {name for field, others in ALIASES.items() for name in (field, *others)} | set(HELPERS)
 _HISTORY = "chat_history"
@@ -111,7 +114,7 @@ def as_template(template: Any) -> LangChainTemplate:
     """A LangChain prompt template as a `Template`.
 
     Raises:
-        PromptError: It is none.
+        PromptError: It is not one.
     """
     if not isinstance(template, BasePromptTemplate):
         raise PromptError(f"a prompt must be a string or a prompt template, got {type(template).__name__}", template)
@@ -217,16 +220,16 @@ def usage_of(message: BaseMessage) -> Usage | None:
     about = message.response_metadata
     place: Any
     for place in (usage, about.get("token_usage"), about.get("usage")):
-        read, written = _first_int(place, _INPUT), _first_int(place, _OUTPUT)
+        if not isinstance(place, Mapping):
+            continue
+        read, written = (
+            next((place[name] for name in names if isinstance(place.get(name), int)), None)
+            for names in (_INPUT, _OUTPUT)
+        )
         if read is not None and written is not None:
             details = place.get("input_token_details") or {}
             return Usage(read, written, details.get("cache_read") or 0)
     return None
-
-
-def _first_int(usage: Any, names: tuple[str, ...]) -> int | None:
-    found = (usage.get(name) for name in names) if isinstance(usage, Mapping) else ()
-    return next((value for value in found if isinstance(value, int)), None)
 
 
 def finish_reason_of(message: BaseMessage) -> str | None:
@@ -236,3 +239,42 @@ def finish_reason_of(message: BaseMessage) -> str | None:
     incomplete = about.get("incomplete_details") or {}
     reasons = (*(about.get(name) for name in _REASONS), incomplete.get("reason"))
     return next((reason for reason in reasons if isinstance(reason, str) and reason), None)
+
+
+def window_of(llm: Any, config: RunnableConfig) -> Window | None:
+    """The smallest context window of the models that may be asked; None where none says.
+
+    A profile has the tokens that a model can read, so nothing of them is kept for the reply.
+    """
+    profiles = (getattr(model, "profile", None) for model in _models(llm, config))
+    told = [profile.get("max_input_tokens") for profile in profiles if isinstance(profile, Mapping)]
+    known = [tokens for tokens in told if type(tokens) is int and tokens > 0]
+    return Window(min(known)) if known else None
+
+
+def _models(runnable: Any, config: RunnableConfig) -> Iterator[Any]:
+    """The models in retries, fallbacks, configurations, and the steps that make an object of a reply."""
+    # Wrappers pass on the attributes of what they wrap, so the class is asked.
+    if "profile" in getattr(type(runnable), "model_fields", ()):
+        yield runnable
+        return
+    # Imported here, since LangChain loads them only for those who use them.
+    from langchain_core.runnables import RunnableParallel, RunnableSequence, RunnableWithFallbacks
+    from langchain_core.runnables.base import RunnableBindingBase
+    from langchain_core.runnables.configurable import DynamicRunnable
+
+    parts: list[Any] = []
+    if isinstance(runnable, DynamicRunnable):
+        with suppress(Exception):  # an unknown choice is an error of the call
+            chosen, config = runnable.prepare(config)
+            parts = [chosen]
+    elif isinstance(runnable, RunnableBindingBase):
+        parts = [runnable.bound]
+    elif isinstance(runnable, RunnableWithFallbacks):
+        parts = list(runnable.runnables)
+    elif isinstance(runnable, RunnableSequence):
+        parts = runnable.steps
+    elif isinstance(runnable, RunnableParallel):
+        parts = list(runnable.steps__.values())
+    for part in parts:
+        yield from _models(part, config)
