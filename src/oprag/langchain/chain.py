@@ -2,39 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing
-from typing import Any
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from inspect import Parameter, Signature
+from typing import Any, ClassVar, Self
 
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
-from pydantic import ConfigDict, create_model
+from langchain_core.documents import Document
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableSequence, RunnableSerializable
+from langchain_core.runnables.config import get_config_list
+from langchain_core.runnables.utils import AddableDict, ConfigurableFieldSpec, get_unique_config_specs
+from langchain_core.vectorstores import VectorStore
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, create_model, model_validator
 
-from oprag.errors import OptionError
-from oprag.langchain.answering_chain import Inputs, once
-from oprag.langchain.batch import Batching
-from oprag.langchain.classic import classic_options
-from oprag.langchain.full_answers import FullAnswers
-from oprag.langchain.runs import as_run
+from oprag.embedding.cache import VectorCache
+from oprag.vector_fields import common_cache
+from oprag.errors import OptionError, QueryError
+from oprag.option_fields import OPTIONS, ContextFields, given_options
+from oprag.langchain.backend import LangChainBackend
+from oprag.langchain.documents import documents_of
+from oprag.langchain.embedder import as_embedder
+from oprag.langchain.messages import LangChainTemplate, as_template, history_of, messages_of, window_of
+from oprag.langchain.near_misses import CHAIN
+from oprag.langchain.retriever import OrderPreservingRetriever, filter_of, unwrapped, with_store_defaults
+from oprag.langchain.vectors import EmbeddingsFields
+from oprag.masking import listed
+from oprag.method_fields import METHOD_OPTIONS, READ_SOURCE, MethodFields
+from oprag.methods.answer import Answer
+from oprag.methods.answering import answering
+from oprag.methods.comparison import Comparison, check_methods
+from oprag.methods.driver import Shown, drive, prepare
+from oprag.methods.options import MethodOptions
+from oprag.methods.prompts import HELPERS, STEPS, as_prompts
+from oprag.methods.registry import check_needs
+from oprag.methods.sources import ReadSource, SourceReader, as_reader
+from oprag.methods.task import Task
+from oprag.options import OP_RAG_16K, check_text, requires
+from oprag.steps import Emit, Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
 
 __all__ = ["OrderPreservingChain"]
 
+Inputs = dict[str, Any] | str
 
-class OrderPreservingChain(Batching, FullAnswers):
+# The inputs that mean something beside the question.
+_INPUTS = ("chat_history", "choices", "filter")
+# What inputs and prompts of these names are taken for.
+_TAKEN = ("chat_history", "filter", "answers", *HELPERS)
+# Options, as they are called here and in LangChain.
+_OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type", "score_threshold", "top_k", "fetch_k"))
+
+# The limit of the batch that a question belongs to: four questions with four calls each would make sixteen.
+_batch_limit: ContextVar[Limit | None] = ContextVar("batch_limit", default=None)
+
+
+class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSerializable[Inputs, dict[str, Any]]):
     """Answers questions from retrieved documents in the order of their source, with any of the methods.
 
-    It takes and gives what LangChain's `create_retrieval_chain` does: `{"input": question}` in; all inputs, `context`
+    Same inputs and outputs as LangChain's `create_retrieval_chain`: `{"input": question}` in; all inputs, `context`
     (documents) and `answer` out, streamed in the same pieces. `from_chain_type` is the same for `RetrievalQA`. With
     `chat_history` among the inputs, a follow-up is first made to stand by itself.
 
+    In `batch` and its kin `max_concurrency`, of the config or else of the chain, counts the calls of all questions
+    together, and where one question fails and with it the batch, the others are cancelled.
+
     Args:
         llm: Any LangChain model, also one with retries, fallbacks or structured output.
-        retriever: Any retriever or vector store. One that is no `OrderPreservingRetriever` is wrapped in one, with the
-            options of `oprag.ContextOptions` that are given here. A runnable that is no retriever gets all inputs.
+        retriever: Any retriever or vector store. One that is not an `OrderPreservingRetriever` is wrapped in one, with
+            the options of `oprag.ContextOptions` given here. A runnable that is not a retriever gets all inputs.
         embeddings: LangChain embeddings or an `oprag.Embedder`, for `reciprocal` and `rank_by="cosine"`.
-        vector_cache: Where vectors that were made are kept, those of the retriever too; that of an
-            `OrderPreservingRetriever` by default, else 256 MiB in memory.
-        read_source: Gives the whole text of a source, for `long_context` and `self_route`: a folder, a mapping of
+        vector_cache: Cache of computed vectors, those of the retriever too; that of an `OrderPreservingRetriever` by
+            default, else 256 MiB in memory.
+        read_source: Reads the whole text of a source, for `long_context` and `self_route`: a folder, a mapping of
             source names to texts, or a function of the name. Only sources that were retrieved are read.
         input_key: The key of the question.
         output_key: The key of the answer.
@@ -63,7 +106,104 @@ class OrderPreservingChain(Batching, FullAnswers):
         ('An answer.', ['a', 'b'])
     """
 
-    model_config = ConfigDict(defer_build=False)
+    # Frozen, since parts are checked and put together when the chain is made.
+    model_config = ConfigDict(
+        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False, frozen=True
+    )
+
+    _near_misses: ClassVar = CHAIN
+
+    llm: SkipValidation[Runnable[Any, Any]] = Field(
+        description="Any LangChain model, also one with retries, fallbacks or structured output."
+    )
+    retriever: SkipValidation[Any] = Field(
+        description="Any retriever or vector store; wrapped in an OrderPreservingRetriever unless it is one."
+    )
+    read_source: SkipValidation[ReadSource | None] = Field(
+        default=None, description=READ_SOURCE, exclude=True, repr=False
+    )
+    input_key: SkipValidation[str] = Field(default="input", description="Input key of the question.")
+    output_key: SkipValidation[str] = Field(default="answer", description="Output key of the answer.")
+    documents_key: SkipValidation[str | None] = Field(
+        default="context", description="Output key of the documents; None leaves them out."
+    )
+    citations_key: SkipValidation[str | None] = Field(
+        default="citations", description="Output key of the citations if cite=True; None leaves them out."
+    )
+    _retriever: OrderPreservingRetriever = PrivateAttr()
+    _options: MethodOptions = PrivateAttr()
+    _reader: SourceReader | None = PrivateAttr()
+    # In place of the retriever's own, if the chain was given one.
+    _cache: VectorCache | None = PrivateAttr(default=None)
+    # As in LangChain's `create_retrieval_chain`, a chain in place of a retriever gets all inputs.
+    _retrieves_by_chain: bool = PrivateAttr(default=False)
+
+    # As values of the fields, so that what makes the chain again, as configurable fields do, hands them on.
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_store_defaults(cls, given: Any) -> Any:
+        over_store = isinstance(given, dict) and isinstance(given.get("retriever"), VectorStore)
+        return with_store_defaults(cls, given) if over_store else given
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        if not isinstance(self.llm, Runnable):
+            hint = '; pass init_chat_model("...")' if isinstance(self.llm, str) else ""
+            raise OptionError(f"llm must be a LangChain model, got {type(self.llm).__name__}{hint}", self.llm)
+        check_text("input_key", self.input_key)
+        check_text("output_key", self.output_key)
+        check_text("documents_key", self.documents_key, optional=True)
+        check_text("citations_key", self.citations_key, optional=True)
+        if not self.input_key or self.input_key in _TAKEN:
+            raise OptionError(f"input_key cannot be {self.input_key!r}, which means something else", self.input_key)
+        keys = (self.input_key, *self.output_keys)
+        if len(set(keys)) < len(keys):
+            raise OptionError("input_key, output_key, documents_key and citations_key must differ", self.output_key)
+        self._reader = as_reader(self.read_source)
+        self._retriever = self._wrapped_retriever()
+        if self._retriever is not self.retriever and self._retriever.retriever is not None:
+            inner = unwrapped(self._retriever.retriever)
+            self._retrieves_by_chain = not any(isinstance(one, BaseRetriever) for one in inner)
+        self._options = self._checked_options()
+        cache = common_cache(self, self._retriever)
+        if cache is not self._retriever.vector_cache:
+            self._cache = cache
+            self._searching_retriever()._check_sources()  # noqa: SLF001
+        if self.embeddings is not None and self._is_given_a_cache:
+            self.cache_for(as_embedder(self.embeddings))
+        return self
+
+    def _wrapped_retriever(self) -> OrderPreservingRetriever:
+        """The retriever itself if it is ours, else one around it."""
+        retriever, given = self.retriever, given_options(self)
+        if isinstance(retriever, VectorStore):
+            # None as well: a retriever over a store has other defaults.
+            given |= {name: getattr(self, name) for name in OP_RAG_16K}
+        parts = {name: getattr(self, name) for name in ("embeddings", "vector_cache", "read_neighbors")}
+        parts = {name: value for name, value in parts.items() if value is not None}
+        if isinstance(retriever, OrderPreservingRetriever):
+            # The chain's own embeddings serve its methods; one cache serves both.
+            names = [*given, *(name for name in parts if name == "read_neighbors")]
+            if names:
+                raise OptionError(
+                    "the retriever is an OrderPreservingRetriever with options of its own; set "
+                    f"{', '.join(names)} there",
+                    given,
+                )
+            return retriever
+        if isinstance(retriever, VectorStore):
+            return OrderPreservingRetriever(vectorstore=retriever, **given, **parts)
+        if not isinstance(retriever, Runnable):
+            raise OptionError(f"retriever must be a LangChain retriever, got {type(retriever).__name__}", retriever)
+        return OrderPreservingRetriever(retriever=retriever, **given, **parts)
+
+    def _checked_options(self, **changes: Any) -> MethodOptions:
+        """The options of the method, some of them changed, checked against what the chain has."""
+        prompts = as_prompts(self.prompts, as_template)
+        options = self._method_options(prompts=prompts, **changes)
+        check_needs(options, embeddings=self.embeddings is not None, read_source=self._reader is not None)
+        options.numbered(self._retriever.context_options)
+        return options
 
     @classmethod
     def from_chain_type(
@@ -82,7 +222,7 @@ class OrderPreservingChain(Batching, FullAnswers):
             chain_type: The method: stuff, map_reduce, refine, map_rerank, or any other one.
             chain_type_kwargs: The prompts, by the names that LangChain gives them for this chain type (`prompt`,
                 `question_prompt`, `combine_prompt`, `collapse_prompt`, `refine_prompt`), and `token_max`.
-            return_source_documents: Whether the documents are given back, as `source_documents`.
+            return_source_documents: Whether the documents are returned, as `source_documents`.
             **options: `retriever`, `input_key` ("query" by default), `output_key` ("result" by default), callbacks,
                 tags, metadata and verbose as LangChain's chains take them, and the options of this class.
 
@@ -90,9 +230,9 @@ class OrderPreservingChain(Batching, FullAnswers):
             The chain; it takes a plain string too.
 
         Raises:
-            ValidationError: An option is unknown or has a value that it cannot have.
+            ValidationError: An option is unknown or invalid.
         """
-        fields, config = classic_options(chain_type, chain_type_kwargs or {}, options)
+        fields, config = _classic_options(chain_type, chain_type_kwargs or {}, options)
         fields = {"input_key": "query", "output_key": "result", **fields}
         fields["documents_key"] = "source_documents" if return_source_documents else None
         chain = cls(llm=llm, **fields)
@@ -104,8 +244,14 @@ class OrderPreservingChain(Batching, FullAnswers):
         return [self.input_key]
 
     @property
+    def output_keys(self) -> list[str]:
+        """The keys that the output has beside those of the input."""
+        keys = (self.output_key, self.documents_key, self._used_citations_key)
+        return [key for key in keys if key is not None]
+
+    @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """What of the model and of the retriever a config can set."""
+        """The fields of the model and of the retriever that a config can set."""
         parts = (self.llm, self._retriever.retriever)
         return get_unique_config_specs(
             spec for part in parts if isinstance(part, Runnable) for spec in part.config_specs
@@ -139,14 +285,12 @@ class OrderPreservingChain(Batching, FullAnswers):
             ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
         _refuse(kwargs)
-        output: dict[str, Any] = self._call_with_config(as_run(self._invoke), input, config)
-        return output
+        return self._run(self._answered, input, config)
 
     async def ainvoke(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """As `invoke`, async."""
         _refuse(kwargs)
-        output: dict[str, Any] = await self._acall_with_config(as_run(self._ainvoke), input, config)
-        return output
+        return await self._arun(self._answered, input, config)
 
     def stream(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[dict[str, Any]]:
         """Answer a question in pieces: the inputs, the documents, then the answer as it is written."""
@@ -156,7 +300,7 @@ class OrderPreservingChain(Batching, FullAnswers):
         self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[dict[str, Any]]:
         """As `stream`, async."""
-        return self.atransform(once(input), config, **kwargs)
+        return self.atransform(_once(input), config, **kwargs)
 
     def transform(
         self, input: Iterator[Inputs], config: RunnableConfig | None = None, **kwargs: Any
@@ -174,6 +318,336 @@ class OrderPreservingChain(Batching, FullAnswers):
             async for piece in pieces:
                 yield piece
 
+    def batch(
+        self, inputs: list[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> list[Any]:
+        """Answer several questions."""
+        with _one_limit(config, self.max_concurrency):
+            return super().batch(inputs, config, return_exceptions=return_exceptions, **kwargs)
+
+    def batch_as_completed(
+        self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> Iterator[tuple[int, Any]]:
+        """Answer several questions; yield each answer with its number as soon as it is complete."""
+        answers = super().batch_as_completed(inputs, config, return_exceptions=return_exceptions, **kwargs)  # type: ignore[call-overload]
+        with _one_limit(config, self.max_concurrency):
+            # All of them are begun with the first step.
+            first = next(answers, None)
+        if first is not None:
+            yield first
+            yield from answers
+
+    async def abatch(
+        self, inputs: list[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> list[Any]:
+        """Answer several questions, async."""
+        answers: list[Any] = [None] * len(inputs)
+        answered = self.abatch_as_completed(inputs, config, return_exceptions=return_exceptions, **kwargs)
+        async with aclosing(answered) as done:  # type: ignore[type-var]
+            async for number, answer in done:
+                answers[number] = answer
+        return answers
+
+    async def abatch_as_completed(
+        self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> AsyncIterator[tuple[int, Any]]:
+        """As `batch_as_completed`, async; closing the iteration cancels the remaining questions."""
+        configs = get_config_list(config, len(inputs))
+        questions = asyncio.Semaphore(_size(config) or len(inputs) or 1)
+
+        async def answer(number: int) -> tuple[int, Any]:
+            async with questions:
+                try:
+                    return number, await self.ainvoke(inputs[number], configs[number], **kwargs)
+                except Exception as error:
+                    if return_exceptions:
+                        return number, error
+                    raise
+
+        with _one_limit(config, self.max_concurrency):
+            tasks = [asyncio.ensure_future(answer(number)) for number in range(len(inputs))]
+        try:
+            for answered in asyncio.as_completed(tasks):
+                yield await answered
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def answer(
+        self,
+        question: str,
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+        filter: Any = None,
+        config: RunnableConfig | None = None,
+        **inputs: Any,
+    ) -> Answer:
+        """Answer a question; the answer comes with everything that is known about it.
+
+        Args:
+            question: The question.
+            choices: The answers to choose from, for a multiple-choice question.
+            chat_history: What was said before: messages, or pairs of texts.
+            filter: For every search for this question, as in `OrderPreservingRetriever.get_context`.
+            config: LangChain's config.
+            **inputs: Other values that prompts use.
+
+        Raises:
+            QueryError: The question is empty or not a string.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+        """
+        kept: list[Answer] = []
+        inputs = self._as_input(question, choices, chat_history, filter, inputs)
+        self._run(partial(self._answered, kept=kept), inputs, config)
+        return kept[0]
+
+    async def aanswer(
+        self,
+        question: str,
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+        filter: Any = None,
+        config: RunnableConfig | None = None,
+        **inputs: Any,
+    ) -> Answer:
+        """As `answer`, async."""
+        kept: list[Answer] = []
+        inputs = self._as_input(question, choices, chat_history, filter, inputs)
+        await self._arun(partial(self._answered, kept=kept), inputs, config)
+        return kept[0]
+
+    def stream_answer(
+        self,
+        question: str,
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+        filter: Any = None,
+        config: RunnableConfig | None = None,
+        **inputs: Any,
+    ) -> Iterator[str | Answer]:
+        """As `answer`, but gives the pieces of the text as they are written, and the `Answer` last."""
+        kept: list[Answer] = []
+        given = iter([self._as_input(question, choices, chat_history, filter, inputs)])
+        for piece in self._streamed(given, config, kept):
+            if isinstance(text := piece.get(self.output_key), str):
+                yield text
+        yield kept[0]
+
+    async def astream_answer(
+        self,
+        question: str,
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+        filter: Any = None,
+        config: RunnableConfig | None = None,
+        **inputs: Any,
+    ) -> AsyncIterator[str | Answer]:
+        """As `stream_answer`, async."""
+        kept: list[Answer] = []
+        given = _once(self._as_input(question, choices, chat_history, filter, inputs))
+        async with aclosing(self._astreamed(given, config, kept)) as pieces:
+            async for piece in pieces:
+                if isinstance(text := piece.get(self.output_key), str):
+                    yield text
+        yield kept[0]
+
+    def compare(
+        self,
+        question: str,
+        methods: Sequence[str],
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+        filter: Any = None,
+        config: RunnableConfig | None = None,
+        **inputs: Any,
+    ) -> Comparison:
+        """Answer a question with several methods over one retrieval.
+
+        In a conversation the follow-up is made to stand by itself once, for all of them.
+
+        Args:
+            question: The question.
+            methods: The names of the methods.
+            choices: The answers to choose from, for a multiple-choice question.
+            chat_history: What was said before: messages, or pairs of texts.
+            filter: For every search for this question, as in `OrderPreservingRetriever.get_context`.
+            config: LangChain's config.
+            **inputs: Other values that prompts use.
+
+        Returns:
+            The answers; a table when it is printed or shown in a notebook.
+
+        Raises:
+            OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+        """
+        check_methods(methods)
+        kept: list[Answer] = []
+        options = [self._checked_options(method=method) for method in methods]
+        compared = partial(self._compared, options=options, kept=kept)
+        self._run(compared, self._as_input(question, choices, chat_history, filter, inputs), config)
+        return Comparison(question, tuple(kept))
+
+    async def acompare(
+        self,
+        question: str,
+        methods: Sequence[str],
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+        filter: Any = None,
+        config: RunnableConfig | None = None,
+        **inputs: Any,
+    ) -> Comparison:
+        """As `compare`, async."""
+        check_methods(methods)
+        kept: list[Answer] = []
+        options = [self._checked_options(method=method) for method in methods]
+        compared = partial(self._compared, options=options, kept=kept)
+        await self._arun(compared, self._as_input(question, choices, chat_history, filter, inputs), config)
+        return Comparison(question, tuple(kept))
+
+    def _as_input(
+        self, question: Any, choices: Any, chat_history: Any, wanted: Any, inputs: dict[str, Any]
+    ) -> dict[str, Any]:
+        said = {key: value for key, value in (("choices", choices), ("chat_history", chat_history)) if value}
+        return {**inputs, **said, **({} if wanted is None else {"filter": wanted}), self.input_key: question}
+
+    def _run(self, body: _Body, given: Any, config: RunnableConfig | None) -> dict[str, Any]:
+        """Do something as a run of LangChain."""
+        output: dict[str, Any] = self._call_with_config(
+            _with_signature(lambda given, config: run_sync(body(given, config))), given, config
+        )
+        return output
+
+    async def _arun(self, body: _Body, given: Any, config: RunnableConfig | None) -> dict[str, Any]:
+        async def work(given: Any, config: RunnableConfig) -> dict[str, Any]:
+            return await run_async(body(given, config))
+
+        output: dict[str, Any] = await self._acall_with_config(_with_signature(work), given, config)
+        return output
+
+    def _streamed(
+        self, given: Iterator[Any], config: RunnableConfig | None, kept: list[Answer] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        def work(given: Iterator[Any], config: RunnableConfig) -> Iterator[dict[str, Any]]:
+            return iterate_sync(self._answered_in_pieces(given, config, kept))
+
+        return self._transform_stream_with_config(given, _with_signature(work), config)
+
+    async def _astreamed(
+        self, given: AsyncIterator[Any], config: RunnableConfig | None, kept: list[Answer] | None = None
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        def work(given: AsyncIterator[Any], config: RunnableConfig) -> AsyncIterator[dict[str, Any]]:
+            return iterate_async(self._answered_in_pieces(given, config, kept))
+
+        # Closed with the caller's iteration, so that the model's stream ends then, and not some time later.
+        async with aclosing(self._atransform_stream_with_config(given, _with_signature(work), config)) as pieces:  # type: ignore[type-var]
+            async for piece in pieces:
+                yield piece
+
+    def _answered_in_pieces(self, given: Any, config: RunnableConfig, kept: list[Answer] | None) -> Steps[Any]:
+        async def acollected() -> Any:
+            return _merged([piece async for piece in given])
+
+        whole = yield Step(lambda: _merged(given), acollected)
+        return (yield from self._answered(whole, config, kept, streaming=True))
+
+    def _answered(
+        self, given: Any, config: RunnableConfig, kept: list[Answer] | None = None, *, streaming: bool = False
+    ) -> Steps[dict[str, Any]]:
+        """Answer a question; emits the output in pieces, and returns all of it."""
+        inputs = self._checked_inputs(given)
+        output = _Output(inputs, self._retriever, self.output_key, self.documents_key, self._used_citations_key)
+        yield Emit(output.inputs())
+        task, backend, limit = self._question(inputs, config, self._options)
+        stop_early = task.options.on_error == "raise"
+        steps = drive(answering(task), backend, limit, streaming=streaming, stop_early=stop_early)
+        answer = yield from _emitting(output.piece, steps)
+        if kept is not None:
+            kept.append(answer)
+        return output.whole(answer)
+
+    def _compared(
+        self, given: Any, config: RunnableConfig, *, options: list[MethodOptions], kept: list[Answer]
+    ) -> Steps[dict[str, Any]]:
+        """Answer a question with several methods, which share the contexts that are found for it."""
+        questions = [self._question(self._checked_inputs(given), config, one) for one in options]
+        first = questions[0][1]
+        for task, backend, limit in questions:
+            backend.found, backend.known = first.found, first.known
+            yield from prepare(task, backend)
+            stop_early = task.options.on_error == "raise"
+            kept.append((yield from drive(answering(task), backend, limit, stop_early=stop_early)))
+        return {answer.method: answer.text for answer in kept}
+
+    def _question(
+        self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions
+    ) -> tuple[Task, LangChainBackend, Limit]:
+        retriever, wanted = self._searching_retriever(), inputs.get("filter")
+        filter = partial(filter_of, retriever, wanted)
+        if self._retrieves_by_chain:
+            filter = partial(inputs.get, "filter")
+            # Such a chain deals with the conversation itself, and with a filter where it searches itself.
+            wanted = None if _without_retrievers(self.retriever) else wanted
+            retriever = _with_inputs(retriever, inputs, self.input_key)
+            options = replace(options, condense=False)
+        reader = None if self._reader is None else self._reader.filtered(filter)
+        context_options = options.numbered(retriever.context_options)
+        task = Task(
+            inputs[self.input_key],
+            options,
+            context_options,
+            choices=inputs.get("choices") or (),
+            chat_history=history_of(inputs.get("chat_history")),
+            inputs={name: value for name, value in inputs.items() if name != self.input_key},
+            question_key=self.input_key,
+            window=window_of(self.llm, config),
+        )
+        backend = LangChainBackend(self.llm, retriever, context_options, self.embeddings, reader, config, wanted)
+        limit = _batch_limit.get()
+        if limit is None:
+            limit = Limit(config.get("max_concurrency") or options.max_concurrency)
+        else:
+            # A chain inside of this one would wait for the calls that wait for it.
+            _batch_limit.set(None)
+        return task, backend, limit
+
+    def _searching_retriever(self) -> OrderPreservingRetriever:
+        if self._cache is None:
+            return self._retriever
+        return self._retriever.model_copy(update={"vector_cache": self._cache})
+
+    @property
+    def _used_citations_key(self) -> str | None:
+        return self.citations_key if self.cite else None
+
+    def _checked_inputs(self, given: Any) -> dict[str, Any]:
+        """The input of the chain as a mapping; a plain string is the question.
+
+        Raises:
+            QueryError: It is neither, or has no question.
+        """
+        key = self.input_key
+        if isinstance(given, str):
+            return {key: given}
+        if not isinstance(given, Mapping):
+            raise QueryError(
+                f"the input must be a question or a mapping with {key!r}, got {type(given).__name__}", given
+            )
+        if key not in given:
+            raise QueryError(f"the input has no {key!r}; it has {listed(given)}", given)
+        if len(given) > 1 and not self._retrieves_by_chain:
+            prompts = [getattr(self._options.prompts, step).fields for step in STEPS]
+            _check_inputs(given, frozenset((key, *self.output_keys)).union(*prompts))
+        return dict(given)
+
 
 def _refuse(kwargs: dict[str, Any]) -> None:
     if kwargs:
@@ -181,3 +655,237 @@ def _refuse(kwargs: dict[str, Any]) -> None:
         raise OptionError(
             f"unknown arguments: {', '.join(kwargs)}; a chain takes its options when it is made{hint}", kwargs
         )
+
+
+async def _once(given: Inputs) -> AsyncIterator[Inputs]:
+    yield given
+
+
+_Body = Callable[[Any, RunnableConfig], Steps[dict[str, Any]]]
+_SIGNATURE = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("given", "config")])
+
+
+def _with_signature(work: Any) -> Any:
+    """The work for LangChain's `_call_with_config` and its kind, with its signature stated.
+
+    They look it up at every call, to see whether the work takes a config. Deriving it takes as long as putting sixteen
+    chunks in order.
+    """
+    work.__signature__ = _SIGNATURE
+    return work
+
+
+def _check_inputs(inputs: Mapping[Any, Any], understood: Collection[str | None]) -> None:
+    """Refuse an input that would be ignored and looks like one of ours; any other one is passed on to the output."""
+    given = {name for name, value in inputs.items() if value is not None}
+    for name in inputs:
+        if not isinstance(name, str) or name not in given or name in _INPUTS or name in understood:
+            continue
+        # Names of one word, such as "order", are those of anybody's own inputs too.
+        if name in _OPTIONS and (name == "k" or "_" in name):
+            raise OptionError(
+                f"the input has {name!r}, which would be ignored: it is an option; set it when the chain or its "
+                "retriever is made (for a single question there is 'filter')",
+                name,
+            )
+        import difflib
+
+        close = difflib.get_close_matches(name.casefold(), _INPUTS, n=1, cutoff=0.85)
+        # A longer name, such as "chat_history_id", is another input, and so is "choice" beside the choices.
+        if close and len(name) <= len(close[0]) + 1 and close[0] not in given:
+            raise OptionError(f"the input has {name!r}, which would be ignored; did you mean {close[0]!r}?", name)
+
+
+def _merged(pieces: Iterable[Any]) -> Any:
+    """An input that came in pieces, as an earlier step of a chain streams them."""
+    whole: Any = None
+    for piece in pieces:
+        if whole is None:
+            whole = piece
+        elif isinstance(whole, Mapping) and isinstance(piece, Mapping):
+            whole = AddableDict(whole) + AddableDict(piece)
+        else:
+            whole = whole + piece  # in place, a list of the caller's would grow
+    return whole
+
+
+def _emitting(piece: Callable[[Shown], Any], steps: Steps[Answer]) -> Steps[Answer]:
+    """The same steps, which emit pieces of the output; those that add nothing are left out."""
+    try:
+        step = next(steps)
+        while True:
+            result = None
+            try:
+                if not isinstance(step, Emit):
+                    result = yield step
+                elif (made := piece(step.value)) is not None:
+                    yield Emit(made)
+            except BaseException as error:  # noqa: BLE001 - the steps clean up, and say what failed
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as stop:
+        answer: Answer = stop.value
+        return answer
+
+
+@dataclass
+class _Output:
+    """The output of a chain, whole or in pieces, made of what a driver emits."""
+
+    given: Mapping[str, Any]
+    retriever: OrderPreservingRetriever
+    output_key: str
+    documents_key: str | None
+    citations_key: str | None
+    documents: list[Document] = field(default_factory=list)
+    searched: bool = False
+    streamed: bool = False
+
+    def inputs(self) -> AddableDict:
+        """The first piece: the input, without what is going to be replaced."""
+        replaced = (self.output_key, self.documents_key, self.citations_key)
+        return AddableDict({key: value for key, value in self.given.items() if key not in replaced})
+
+    def piece(self, shown: Shown) -> AddableDict | None:
+        """The addition to the output, if there is any."""
+        if isinstance(shown, str):
+            if not shown:
+                return None
+            self.streamed = True
+            return AddableDict({self.output_key: shown})
+        if isinstance(shown, Answer):
+            rest = ({} if self.streamed else {self.output_key: _value(shown)}) | self._cited(shown)
+            return AddableDict(rest) if rest else None
+        new = self._new(documents_of(shown, annotate=self.retriever.annotate, stitch=self.retriever.stitch))
+        first, self.searched = not self.searched, True
+        self.documents += new
+        if self.documents_key is None or not (new or first):
+            return None
+        return AddableDict({self.documents_key: new})
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """All of it."""
+        output = dict(self.given)
+        if self.documents_key is not None:
+            output[self.documents_key] = self.documents
+        return output | {self.output_key: _value(answer)} | self._cited(answer)
+
+    def _cited(self, answer: Answer) -> dict[str, Any]:
+        if self.citations_key is None:
+            return {}
+        return {self.citations_key: [citation.to_dict() for citation in answer.citations]}
+
+    def _new(self, documents: list[Document]) -> list[Document]:
+        """The documents that no earlier context had: other questions find the same ones again."""
+        if not self.documents:
+            return documents
+        known = set(map(_identity, self.documents))
+        return [document for document in documents if _identity(document) not in known]
+
+
+def _value(answer: Answer) -> Any:
+    return answer.text if answer.parsed is None else answer.parsed
+
+
+def _identity(document: Document) -> tuple[Any, ...]:
+    return document.id, document.page_content, str(document.metadata)
+
+
+@contextmanager
+def _one_limit(config: RunnableConfig | Sequence[RunnableConfig] | None, otherwise: int) -> Iterator[None]:
+    """One limit for the calls of all questions that are begun here."""
+    token = _batch_limit.set(Limit(_size(config) or otherwise))
+    try:
+        yield
+    finally:
+        _batch_limit.reset(token)
+
+
+def _size(config: RunnableConfig | Sequence[RunnableConfig] | None) -> int | None:
+    """The number that the caller gives; as in LangChain, that of the first question holds for all."""
+    first = config[0] if isinstance(config, Sequence) and config else config
+    return first.get("max_concurrency") if isinstance(first, dict) else None
+
+
+def _with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any], key: str) -> OrderPreservingRetriever:
+    """The retriever for one question of a chain, whose wrapped chain gets the inputs beside each question."""
+    assert retriever.retriever is not None  # noqa: S101 - asked before
+
+    given = dict(inputs)
+    if history := history_of(given.pop("chat_history", None)):
+        given["chat_history"] = messages_of(history)
+    alone = {name: value for name, value in given.items() if name != "chat_history"}
+
+    def all_inputs(question: str) -> dict[str, Any]:
+        # The conversation belongs to the user's question, and not to others that a method asks.
+        return {**(given if question == inputs[key] else alone), key: question}
+
+    changes: dict[str, Any] = {"retriever": RunnableSequence(RunnableLambda(all_inputs), retriever.retriever)}
+    if requires(retriever.read_neighbors, "filter"):
+        changes["read_neighbors"] = partial(retriever.read_neighbors, filter=given.get("filter"))
+    return retriever.model_copy(update=changes)
+
+
+def _without_retrievers(runnable: Any) -> bool:
+    """Whether no step of a runnable is a retriever: to that one LangChain hands on a question, and no filter."""
+    from langchain_core.runnables import RunnableBranch, RunnableSequence
+
+    for one in unwrapped(runnable):
+        steps: list[Any] = []
+        if isinstance(one, RunnableSequence):
+            steps = one.steps
+        elif isinstance(one, RunnableBranch):
+            steps = [one.default, *(step for _, step in one.branches)]
+        if isinstance(one, BaseRetriever) or not all(map(_without_retrievers, steps)):
+            return False
+    return True
+
+
+# What each prompt is called here, and its variables: two prompts of one chain may call different things by one name.
+_CONTEXT = {"document_variable_name": "context"}
+_ANSWERS = {"combine_document_variable_name": "answers"}
+_STUFF = {"prompt": ("answer", _CONTEXT)}
+_PROMPTS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
+    "map_reduce": {
+        "question_prompt": ("map", {"map_reduce_document_variable_name": "context"}),
+        "combine_prompt": ("reduce", _ANSWERS),
+        "collapse_prompt": ("collapse", _ANSWERS),
+    },
+    "refine": {
+        "question_prompt": ("answer", _CONTEXT),
+        "refine_prompt": ("refine", {**_CONTEXT, "initial_response_name": "existing_answer"}),
+    },
+    "map_rerank": {"prompt": ("rerank", _CONTEXT)},
+}
+_VARIABLES = (*_CONTEXT, *_ANSWERS, "map_reduce_document_variable_name", "initial_response_name")
+_RUN_CONFIG = ("callbacks", "tags", "metadata")
+# What these chains print or return besides is in the traces and answers of ours.
+_WITHOUT_EFFECT = ("verbose", "return_intermediate_steps", "rank_key", "answer_key", *_VARIABLES)
+
+
+def _classic_options(
+    chain_type: str, chain_type_kwargs: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments of `RetrievalQA.from_chain_type` as fields of the chain and a config."""
+    prompts: dict[str, Any] = {}
+    fields: dict[str, Any] = {"method": chain_type}
+    names = _PROMPTS.get(chain_type, _STUFF)
+    for name, value in chain_type_kwargs.items():
+        if name in names:
+            step, variables = names[name]
+            if isinstance(value, BasePromptTemplate):
+                given = {chain_type_kwargs[key]: ours for key, ours in variables.items() if chain_type_kwargs.get(key)}
+                prompts[step] = LangChainTemplate(value, given)
+            elif value is not None:
+                prompts[step] = value
+        elif name == "token_max":
+            fields["collapse_tokens"] = value
+        elif name not in _WITHOUT_EFFECT:
+            known = ", ".join((*names, "token_max"))
+            hint = "; use header= for what stands above each passage" if name == "document_prompt" else ""
+            raise OptionError(f"chain_type_kwargs: {name} has no counterpart here, there are {known}{hint}", name)
+    config = {name: options[name] for name in _RUN_CONFIG if options.get(name)}
+    fields |= {name: value for name, value in options.items() if name not in (*_RUN_CONFIG, "verbose")}
+    others = as_prompts(options.get("prompts"), as_template)
+    return fields | {"prompts": as_prompts(prompts, as_template, others)}, config
