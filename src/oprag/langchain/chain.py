@@ -284,12 +284,14 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
                 `search_kwargs`) or like one of the inputs above (`filters`).
             ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
-        _refuse(kwargs)
+        if kwargs:
+            raise _unknown(kwargs)
         return self._run(self._answered, input, config)
 
     async def ainvoke(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """As `invoke`, async."""
-        _refuse(kwargs)
+        if kwargs:
+            raise _unknown(kwargs)
         return await self._arun(self._answered, input, config)
 
     def stream(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[dict[str, Any]]:
@@ -306,14 +308,16 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
         self, input: Iterator[Inputs], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[dict[str, Any]]:
         """As `stream`, of an input that comes in pieces."""
-        _refuse(kwargs)
+        if kwargs:
+            raise _unknown(kwargs)
         yield from self._streamed(input, config)
 
     async def atransform(
         self, input: AsyncIterator[Inputs], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[dict[str, Any]]:
         """As `transform`, async."""
-        _refuse(kwargs)
+        if kwargs:
+            raise _unknown(kwargs)
         async with aclosing(self._astreamed(input, config)) as pieces:
             async for piece in pieces:
                 yield piece
@@ -649,12 +653,10 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
         return dict(given)
 
 
-def _refuse(kwargs: dict[str, Any]) -> None:
-    if kwargs:
-        hint = "; a filter belongs in the input, beside the question" if "filter" in kwargs else ""
-        raise OptionError(
-            f"unknown arguments: {', '.join(kwargs)}; a chain takes its options when it is made{hint}", kwargs
-        )
+def _unknown(kwargs: Mapping[str, Any]) -> OptionError:
+    hint = "; a filter belongs in the input, beside the question" if "filter" in kwargs else ""
+    names = ", ".join(kwargs)
+    return OptionError(f"unknown arguments: {names}; a chain takes its options when it is made{hint}", kwargs)
 
 
 async def _once(given: Inputs) -> AsyncIterator[Inputs]:

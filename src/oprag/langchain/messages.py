@@ -222,10 +222,8 @@ def usage_of(message: BaseMessage) -> Usage | None:
     for place in (usage, about.get("token_usage"), about.get("usage")):
         if not isinstance(place, Mapping):
             continue
-        read, written = (
-            next((place[name] for name in names if isinstance(place.get(name), int)), None)
-            for names in (_INPUT, _OUTPUT)
-        )
+        read = next((place[name] for name in _INPUT if isinstance(place.get(name), int)), None)
+        written = next((place[name] for name in _OUTPUT if isinstance(place.get(name), int)), None)
         if read is not None and written is not None:
             details = place.get("input_token_details") or {}
             return Usage(read, written, details.get("cache_read") or 0)
@@ -242,13 +240,16 @@ def finish_reason_of(message: BaseMessage) -> str | None:
 
 
 def window_of(llm: Any, config: RunnableConfig) -> Window | None:
-    """The smallest context window of the models that may be asked; None where none says.
+    """The smallest context window that the profiles of the models say; None if none says it.
 
-    A profile has the tokens that a model can read, so nothing of them is kept for the reply.
+    A profile has the tokens that a model can read, so none of them is kept for the reply.
     """
-    profiles = (getattr(model, "profile", None) for model in _models(llm, config))
-    told = [profile.get("max_input_tokens") for profile in profiles if isinstance(profile, Mapping)]
-    known = [tokens for tokens in told if type(tokens) is int and tokens > 0]
+    known: list[int] = []
+    for model in _models(llm, config):
+        profile = getattr(model, "profile", None)
+        tokens = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
+        if type(tokens) is int and tokens > 0:
+            known.append(tokens)
     return Window(min(known)) if known else None
 
 
