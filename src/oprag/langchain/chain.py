@@ -21,7 +21,6 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, create_model, model_validator
 
 from oprag.embedding.cache import VectorCache
-from oprag.vector_fields import common_cache
 from oprag.errors import OptionError, QueryError
 from oprag.option_fields import OPTIONS, ContextFields, given_options
 from oprag.langchain.backend import LangChainBackend
@@ -44,6 +43,7 @@ from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
 from oprag.options import OP_RAG_16K, check_text, requires
 from oprag.steps import Emit, Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
+from oprag.vector_fields import common_cache
 
 __all__ = ["OrderPreservingChain"]
 
