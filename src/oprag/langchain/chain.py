@@ -22,7 +22,6 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, create_mode
 
 from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError, QueryError
-from oprag.option_fields import OPTIONS, ContextFields, given_options
 from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.documents import documents_of
 from oprag.langchain.embedder import as_embedder
@@ -41,6 +40,7 @@ from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
+from oprag.option_fields import OPTIONS, ContextFields, given_options
 from oprag.options import OP_RAG_16K, check_text, requires
 from oprag.steps import Emit, Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
 from oprag.vector_fields import common_cache

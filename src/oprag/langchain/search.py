@@ -14,6 +14,7 @@ from langchain_core.vectorstores import VectorStore
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.steps import Step, Steps
+from oprag.stores.adapter import adapter_of
 
 __all__ = ["Found", "SearchType", "search", "search_by_vector", "takes_a_vector"]
 
@@ -51,9 +52,6 @@ def search(store: VectorStore, query: str, search_type: SearchType, kwargs: Mapp
 
 def takes_a_vector(store: VectorStore, search_type: SearchType, kwargs: Mapping[str, Any]) -> bool:
     """Whether a search by the vector of a question is known to find the same as one by its words."""
-    # Loads NumPy.
-    from oprag.stores.adapter import adapter_of
-
     adapter = adapter_of(store, kwargs)
     if adapter is None or not adapter.dense:
         return False
@@ -66,8 +64,6 @@ def search_by_vector(
     store: VectorStore, vector: Iterable[float], search_type: SearchType, kwargs: Mapping[str, Any]
 ) -> Steps[Found]:
     """As `search`, by a vector, so that a question is embedded once; for a store that `takes_a_vector`."""
-    from oprag.stores.adapter import adapter_of
-
     embedding = list(map(float, vector))
     if search_type == "mmr":
         by_vector = _call(store, "max_marginal_relevance_search_by_vector", embedding, **_with_candidates(kwargs))

@@ -15,6 +15,7 @@ from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.near_misses import HOW_TO_PASS
 from oprag.options import ContextOptions, requires
+from oprag.stores.adapter import adapter_of
 from oprag.vector_fields import VectorFields
 
 if TYPE_CHECKING:
@@ -96,7 +97,6 @@ def vector_sources(
     # Loads NumPy.
     from oprag.embedding.vectors import VectorSources
     from oprag.langchain.embedder import as_embedder
-    from oprag.stores.adapter import adapter_of
 
     given, own = fields.embeddings, getattr(store, "embeddings", None) or getattr(store, "embedder", None)
     used = own if given is None else given
