@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
-from typing import Any, Self
+from typing import Any
 
 from pydantic import Field, SkipValidation
 
@@ -45,13 +44,6 @@ class MethodFields(OptionFields):
     )
     on_error: SkipValidation[OnError] = Field(default="raise", description=_HELP["on_error"])
     max_concurrency: SkipValidation[int] = Field(default=8, description=_HELP["max_concurrency"])
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with some of the fields changed, checked as at construction; pydantic's own checks nothing."""
-        # What was embedded for the one need not be embedded for the other.
-        shared = {"vector_cache"} & type(self).model_fields.keys()
-        given = {name: getattr(self, name) for name in self.model_fields_set | shared}
-        return type(self)(**{**(deepcopy(given) if deep else given), **(update or {})})
 
     def _method_options(self, **changes: Any) -> MethodOptions:
         """The options as `MethodOptions`, with some of them changed.

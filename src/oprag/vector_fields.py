@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, SkipValidation, field_validator
 
@@ -50,13 +52,19 @@ class VectorFields(OptionFields):
             raise OptionError(f"vector_cache must be an oprag.VectorCache or None, got {type(value).__name__}", value)
         return value
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some of the fields changed, checked as at construction; pydantic's own checks nothing."""
+        # What was embedded for the one need not be embedded for the other.
+        given = {name: getattr(self, name) for name in {*self.model_fields_set, "vector_cache"}}
+        return type(self)(**{**(deepcopy(given) if deep else given), **(update or {})})
+
     @property
     def _is_given_a_cache(self) -> bool:
         return not isinstance(self.vector_cache, _OwnCache)
 
-    def cache_for(self, embedder: Any) -> VectorCache:
-        """The cache, refused where it is a file and the embedder does not say which model it is."""
-        cache: VectorCache = self.vector_cache
+    def cache_for(self, embedder: Any, cache: VectorCache | None = None) -> VectorCache:
+        """A cache, its own by default; refused where it is a file and the embedder does not say which model it is."""
+        cache = self.vector_cache if cache is None else cache
         if cache.path is not None and embedder is not None and not getattr(embedder, "lasting", True):
             option = self._embedder_option
             raise OptionError(

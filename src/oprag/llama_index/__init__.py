@@ -13,7 +13,7 @@ from oprag.lazy import loader
 from oprag.llama_index.nodes import chunks_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.retriever import OrderPreservingRetriever
-from oprag.llama_index.stamp import StampPositions
+from oprag.llama_index.stamp_positions import StampPositions
 
 if TYPE_CHECKING:
     from oprag.llama_index.embedder import as_embedder

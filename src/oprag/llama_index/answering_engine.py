@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from llama_index.core import Settings
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -18,16 +18,15 @@ from llama_index.core.schema import NodeWithScore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
 from oprag.errors import OptionError
-from oprag.llama_index.around import refuse_filter
 from oprag.llama_index.backend import LlamaIndexBackend
-from oprag.llama_index.compression import Compression, check_compression
 from oprag.llama_index.embedder import as_embedder
-from oprag.llama_index.index_fields import IndexFields
 from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
 from oprag.llama_index.near_misses import ENGINE
+from oprag.llama_index.neighbors import refuse_filter
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.response import Responding
 from oprag.llama_index.retriever import OrderPreservingRetriever
+from oprag.llama_index.vectors import IndexFields
 from oprag.masking import describe
 from oprag.method_fields import READ_SOURCE, MethodFields
 from oprag.methods.options import MethodOptions
@@ -35,7 +34,7 @@ from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
-from oprag.option_fields import ContextFields, given_options
+from oprag.option_fields import given_options
 from oprag.options import ContextOptions, check_bool
 from oprag.steps import Limit
 from oprag.vector_fields import common_cache
@@ -43,7 +42,7 @@ from oprag.vector_fields import common_cache
 __all__ = ["AnsweringEngine"]
 
 
-class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine):
+class AnsweringEngine(MethodFields, IndexFields, BaseQueryEngine):
     """The parts of a query engine, checked when it is made."""
 
     # An option that is changed later is checked, and has an effect, as one that is given.
@@ -82,8 +81,7 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
         defaults = ("llm", "callback_manager", "node_postprocessors")
         return {name: value for name, value in dict(values).items() if value is not None or name not in defaults}
 
-    @model_validator(mode="after")
-    def _check_parts(self) -> Self:
+    def _check(self) -> None:
         for name, value, kind in (("llm", self.llm, LLM), ("retriever", self.retriever, BaseRetriever)):
             if not isinstance(value, kind):
                 hint = '; pass a model, such as OpenAI(model="...")' if kind is LLM and isinstance(value, str) else ""
@@ -95,8 +93,6 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
                 "node_postprocessors, and give its options to the engine",
                 self.node_postprocessors,
             )
-        if self.embed_model is not None:
-            as_embedder(self.embed_model)
         for postprocessor in self.node_postprocessors:
             if not isinstance(postprocessor, BaseNodePostprocessor):
                 raise OptionError(
@@ -105,7 +101,7 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
                 )
             postprocessor.callback_manager = self.callback_manager
         check_bool("streaming", self.streaming)
-        if isinstance(self.retriever, OrderPreservingRetriever):
+        if (ours := self._ours) is not None:
             # The engine's own model serves its methods; one cache serves both.
             parts = [name for name in ("read_neighbors", "index") if getattr(self, name) is not None]
             theirs = [*given_options(self), *parts]
@@ -115,26 +111,22 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
                     f"{', '.join(theirs)} there",
                     theirs,
                 )
-            self._compression()
-        else:
-            check_compression(self._compression(), self._context_options())
+            ours._sources(ours.context_options, common_cache(self, ours))  # noqa: SLF001
+        super()._check()
         if self.embed_model is not None and self._is_given_a_cache:
             self.cache_for(as_embedder(self.embed_model))
         refuse_filter("read_source", self.read_source)
         reader = as_reader(self.read_source)
         self._options = self._changed(reader)
         self._reader = reader
-        return self
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        # A value that is refused must not stay, as pydantic has it where a check of the whole refuses it.
-        before = self.__dict__.get(name)
-        try:
-            super().__setattr__(name, value)
-        except ValueError:
-            if name in type(self).model_fields:
-                self.__dict__[name] = before
-            raise
+    @property
+    def _ours(self) -> OrderPreservingRetriever | None:
+        return self.retriever if isinstance(self.retriever, OrderPreservingRetriever) else None
+
+    @property
+    def _searched(self) -> BaseRetriever:
+        return self.retriever
 
     def _changed(self, reader: SourceReader | None, **changes: Any) -> MethodOptions:
         """The options of the method, some of them changed, checked against what there is."""
@@ -151,40 +143,30 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
 
     def _assembly_now(self) -> ContextOptions:
         """How contexts are made: an OrderPreservingRetriever has options of its own, which may change."""
-        ours = isinstance(self.retriever, OrderPreservingRetriever)
-        return self.retriever.context_options if ours else self._context_options(stitch=True)  # type: ignore[attr-defined]
+        return self._stitched_options if (ours := self._ours) is None else ours.context_options
 
     def _backend(self, options: MethodOptions) -> LlamaIndexBackend:
         """What one question takes."""
         # An OrderPreservingRetriever would hand on its nodes in order, and their ranks would be lost.
-        given = self.retriever
-        retriever = given.retriever if isinstance(given, OrderPreservingRetriever) else given
+        ours = self._ours
+        cache = self.vector_cache if ours is None else common_cache(self, ours)
         context_options = options.numbered(self._assembly_now())
         return LlamaIndexBackend(
             self.llm,
-            retriever,
+            self.retriever if ours is None else ours.retriever,
             self.node_postprocessors,
             context_options,
-            self._compression(),
-            common_cache(self, given) if isinstance(given, OrderPreservingRetriever) else self.vector_cache,
+            (ours or self)._sources(context_options, cache),  # noqa: SLF001
+            cache,
             self._used_model(),
             self._reader,
             options.prompts,
         )
 
-    def _compression(self) -> Compression:
-        """Where vectors and neighbours come from: an OrderPreservingRetriever has its own, and shares a cache."""
-        if isinstance(self.retriever, OrderPreservingRetriever):
-            cache = common_cache(self, self.retriever)
-            return self.retriever.model_copy(update={"vector_cache": cache}).compression
-        return self._compression_over(self._context_options(), self.retriever)
-
     def _used_model(self) -> Any:
         """The embedding model of the methods: the engine's, else that of its retriever."""
-        ours = isinstance(self.retriever, OrderPreservingRetriever)
-        if ours and self.embed_model is None:
-            return self.retriever.embed_model_over(self.retriever.retriever)  # type: ignore[attr-defined]
-        return self.embed_model_over(self.retriever)
+        ours = self._ours
+        return self._model() if ours is None or self.embed_model is not None else ours._model()  # noqa: SLF001
 
     def _get_prompts(self) -> PromptDictType:
         return {name: shown_template(getattr(self._options.prompts, name)) for name in STEPS}
@@ -221,5 +203,5 @@ class AnsweringEngine(IndexFields, MethodFields, ContextFields, BaseQueryEngine)
 
     def _responding(self, more: Sequence[NodeWithScore] = ()) -> Responding:
         """What makes the response, with the nodes as the retriever or the engine is asked to give them."""
-        ours = self.retriever if isinstance(self.retriever, OrderPreservingRetriever) else self
+        ours = self._ours or self
         return Responding(stitch=ours.stitch, annotate=ours.annotate, more=more)

@@ -18,9 +18,10 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.embedding.cache import VectorCache
-from oprag.llama_index.compression import Compression
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import part, sent, usage_of
+from oprag.llama_index.nodes import chunks_of, context_of
+from oprag.llama_index.vectors import NodeSources
 from oprag.methods.driver import Vectors, read_stream
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
@@ -43,7 +44,7 @@ class LlamaIndexBackend:
         retriever: The retriever, best nodes first.
         postprocessors: What its nodes go through before they are ordered.
         context_options: How contexts are made.
-        compression: Where the vectors and the neighbours of nodes come from.
+        sources: Where the vectors and the neighbors of nodes come from, where the options need them.
         cache: Where vectors are kept.
         embed_model: The embedding model, or an `oprag.Embedder`, if there is one.
         reader: Reads whole sources, if they can be read.
@@ -56,7 +57,7 @@ class LlamaIndexBackend:
     retriever: BaseRetriever
     postprocessors: Sequence[BaseNodePostprocessor]
     context_options: ContextOptions
-    compression: Compression
+    sources: NodeSources | None
     cache: VectorCache
     embed_model: BaseEmbedding | Any
     reader: SourceReader | None
@@ -72,12 +73,13 @@ class LlamaIndexBackend:
 
     def find(self, query: QueryBundle) -> Steps[Context]:
         """The context of a query."""
-        asked = yield from self.compression.prepared(query, self.retriever, self.context_options)
+        asked = query if self.sources is None else (yield from self.sources.with_vector(query))
         nodes = yield Step(lambda: self.retriever.retrieve(asked), lambda: self.retriever.aretrieve(asked))
-        warn_about_few(nodes, self.context_options.k)
+        if self.context_options.k is not None:
+            warn_about_few(nodes, self.context_options.k)
         for postprocessor in self.postprocessors:
             nodes = yield _processed(postprocessor, nodes, asked)
-        return (yield from self.compression.context(nodes, asked, self.context_options))
+        return (yield from context_of(chunks_of(nodes), asked, self.context_options, self.sources))
 
     def complete(self, prompt: Prompt) -> Steps[Completion]:
         """The model's reply, or its error."""

@@ -1,30 +1,35 @@
-"""Nodes as chunks, and chunks and passages as nodes."""
+"""Nodes as chunks, their context, and its chunks and passages as nodes again."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.schema import (
     BaseNode,
     MetadataMode,
     NodeRelationship,
     NodeWithScore,
+    QueryBundle,
     RelatedNodeInfo,
     TextNode,
 )
 
-from oprag.assembly.render import SHOWN_SEPARATOR, Show
+from oprag.assembly.render import SHOWN_SEPARATOR
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Span, chunk_to_dict
-from oprag.context import Context
+from oprag.context import Context, ContextInputs, assembling
 from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
 from oprag.options import ContextOptions
+from oprag.steps import Steps
 
-__all__ = ["chunk_of", "chunks_of", "nodes_of", "prompted", "shown", "with_metadata"]
+if TYPE_CHECKING:
+    from oprag.llama_index.vectors import NodeSources
+
+__all__ = ["chunk_of", "chunks_of", "context_of", "nodes_of", "with_metadata"]
 
 _SOURCE, _PREVIOUS, _NEXT, _PARENT, _CHILD = (
     relation.value
@@ -45,7 +50,7 @@ def chunks_of(nodes: Any) -> list[Chunk]:
         nodes: An iterable of `NodeWithScore`, as a retriever gave it.
 
     Raises:
-        ChunkError: Something is no `NodeWithScore`.
+        ChunkError: Something is not a `NodeWithScore`.
     """
     if not isinstance(nodes, Iterable):
         raise ChunkError(f"expected a list of NodeWithScore objects, got {type(nodes).__name__}", nodes)
@@ -75,33 +80,50 @@ def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: A
         metadata=node.metadata,
         score=score,
         id=node.node_id,
-        document_id=_related(links.get(_SOURCE)),
-        previous_id=_related(links.get(_PREVIOUS)),
-        next_id=_related(links.get(_NEXT)),
-        parent_id=_related(links.get(_PARENT)),
+        document_id=_id_of(links.get(_SOURCE)),
+        previous_id=_id_of(links.get(_PREVIOUS)),
+        next_id=_id_of(links.get(_NEXT)),
+        parent_id=_id_of(links.get(_PARENT)),
         child_ids=tuple(child.node_id for child in children),
         span=span,
         origin=origin,
     )
 
 
-def _related(related: Any) -> str | None:
+def _id_of(related: Any) -> str | None:
     return related.node_id if isinstance(related, RelatedNodeInfo) else None
 
 
-def prompted(passage: Passage, *, stitched: bool) -> str:
-    """What LlamaIndex's synthesizers write for a passage: text and metadata, by the templates of its nodes.
+def context_of(
+    chunks: list[Chunk],
+    query: QueryBundle | None,
+    options: ContextOptions,
+    sources: NodeSources | None,
+    *,
+    as_nodes: bool = False,
+) -> Steps[Context]:
+    """The context of nodes.
 
-    A token budget counts this, since the model will read it.
+    Args:
+        chunks: The nodes as chunks.
+        query: The query, where it is known.
+        options: The options.
+        sources: Where vectors and neighbors come from, where the options need them.
+        as_nodes: Whether the context is handed on as nodes. A token budget then counts text and metadata by the
+            templates of the nodes, as LlamaIndex's synthesizers write them, since the model will read that.
     """
+    counts_nodes = as_nodes and options.token_budget is not None
+    inputs = ContextInputs(chunks, show=partial(_prompted, stitched=options.stitch) if counts_nodes else None)
+    if sources is not None:
+        inputs = yield from sources.complete(inputs, query, options)
+    return (yield from assembling(inputs, options))
+
+
+def _prompted(passage: Passage, *, stitched: bool) -> str:
+    """A passage as LlamaIndex's synthesizers write it."""
     return SHOWN_SEPARATOR.join(
         scored.get_content(MetadataMode.LLM) for scored in _nodes_of(passage, stitched=stitched)
     )
-
-
-def shown(context_options: ContextOptions) -> Show | None:
-    """What a token budget counts; None where there is no budget."""
-    return None if context_options.token_budget is None else partial(prompted, stitched=context_options.stitch)
 
 
 def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[NodeWithScore]:
@@ -114,17 +136,16 @@ def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) ->
         annotate: Whether to give copies that say how they were placed.
         stitch: Whether to give one node a passage; as the context was made by default.
     """
-    stitched = context.options.stitch if stitch is None else stitch
-    if annotate and not stitched:
-        return [_annotated(chunk) for chunk in context.kept]
-    return [scored for passage in context.passages for scored in _nodes_of(passage, stitched=stitched)]
+    if context.options.stitch if stitch is None else stitch:
+        return [scored for passage in context.passages for scored in _nodes_of(passage, stitched=True)]
+    return [_annotated(chunk) if annotate else chunk.origin for chunk in context.kept]
 
 
 def _nodes_of(passage: Passage, *, stitched: bool) -> list[NodeWithScore]:
-    """One node for a passage, or those that were given: a picture or a table cannot be joined with a text."""
-    given: list[NodeWithScore] = [chunk.origin for chunk in passage.chunks]
-    if not stitched or any(type(scored.node) is not TextNode for scored in given):
-        return given
+    """One node for a passage, or its own nodes: a picture or a table cannot be joined with a text."""
+    nodes: list[NodeWithScore] = [chunk.origin for chunk in passage.chunks]
+    if not stitched or any(type(scored.node) is not TextNode for scored in nodes):
+        return nodes
     return [_passage_node(passage)]
 
 
@@ -159,20 +180,16 @@ def _passage_node(passage: Passage) -> NodeWithScore:
     return NodeWithScore(node=about, score=max(comparable or scores[:1], default=None))
 
 
-def _united(lists: Iterable[list[str]]) -> list[str]:
-    return list(dict.fromkeys(key for keys in lists for key in keys))
-
-
 def with_metadata(node: BaseNode, added: dict[str, Any]) -> BaseNode:
     """A copy of a node with more metadata, which is neither embedded nor shown to the model."""
     return node.model_copy(
         update={
             "metadata": {**node.metadata, **added},
-            "excluded_embed_metadata_keys": _with(node.excluded_embed_metadata_keys, added),
-            "excluded_llm_metadata_keys": _with(node.excluded_llm_metadata_keys, added),
+            "excluded_embed_metadata_keys": _united([node.excluded_embed_metadata_keys, [*added]]),
+            "excluded_llm_metadata_keys": _united([node.excluded_llm_metadata_keys, [*added]]),
         }
     )
 
 
-def _with(keys: list[str], added: dict[str, Any]) -> list[str]:
-    return [*keys, *(key for key in added if key not in keys)]
+def _united(lists: Iterable[list[str]]) -> list[str]:
+    return list(dict.fromkeys(key for keys in lists for key in keys))

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any, ClassVar, Self
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict
 
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
-from oprag.llama_index.compression import check_compression
-from oprag.llama_index.embedder import as_embedder
-from oprag.llama_index.index_fields import IndexFields
 from oprag.llama_index.near_misses import POSTPROCESSOR
-from oprag.llama_index.nodes import nodes_of, shown
+from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
-from oprag.option_fields import ContextFields, callables
+from oprag.llama_index.vectors import IndexFields
+from oprag.option_fields import callables
+from oprag.options import ContextOptions
 from oprag.steps import Steps, run_async, run_sync
 
 __all__ = ["OrderPreservingPostprocessor"]
@@ -25,20 +25,20 @@ __all__ = ["OrderPreservingPostprocessor"]
 dispatcher = get_dispatcher(__name__)
 
 
-class OrderPreservingPostprocessor(IndexFields, ContextFields, BaseNodePostprocessor):
+class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
     """Puts retrieved nodes into the order of their source.
 
-    Ranks are the places in the given list, so it stands behind rerankers and cutoffs, as the last postprocessor. A
+    Ranks are the places in the given list, so it comes after rerankers and cutoffs, as the last postprocessor. A
     token budget counts what LlamaIndex's synthesizers show of a node, its metadata included.
 
     Args:
-        annotate: Give copies of the nodes with rank, score, position and span under the metadata key "oprag", which is
-            neither embedded nor shown to the model.
+        annotate: Return copies of the nodes with rank, score, position and span under the metadata key "oprag", which
+            is neither embedded nor shown to the model.
         index: For thresholds: the index that the nodes come from. Its store gives the vectors, and its embedding model
             makes those that are missing.
         embed_model: An embedding model or an `oprag.Embedder`; by default that of the index, else
             `Settings.embed_model` if you set it.
-        vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
+        vector_cache: Cache of computed vectors; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
             it. They are used whatever the filter of the search, which a postprocessor does not see.
         **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the given nodes come back, the
@@ -58,18 +58,14 @@ class OrderPreservingPostprocessor(IndexFields, ContextFields, BaseNodePostproce
     """
 
     model_config = ConfigDict(
-        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        hide_input_in_errors=True,
+        defer_build=False,
+        validate_assignment=True,
     )
 
     _near_misses: ClassVar = POSTPROCESSOR
-
-    @model_validator(mode="after")
-    def _check_parts(self) -> Self:
-        if self.embed_model is not None:
-            as_embedder(self.embed_model)
-        context_options = self._context_options()
-        check_compression(self._compression_over(context_options), context_options)
-        return self
 
     @classmethod
     def class_name(cls) -> str:
@@ -86,15 +82,12 @@ class OrderPreservingPostprocessor(IndexFields, ContextFields, BaseNodePostproce
             query: What was asked, for `similarity_threshold`.
 
         Raises:
-            ChunkError: Something is no `NodeWithScore`.
-            BudgetError: Nodes were given, and not one fits `token_budget`.
+            ChunkError: Something is not a `NodeWithScore`.
+            BudgetError: Nodes were given, and none fits `token_budget`.
             EmbeddingError: A threshold is set, and a vector cannot be had or cannot be used.
         """
         bundle = QueryBundle(query) if isinstance(query, str) else query
-        context_options = self._context_options(stitch=True)
-        context = run_sync(self._compression_over(context_options).context(nodes, bundle, context_options))
-        _warn_about_few(context)
-        return context
+        return run_sync(self._context(nodes, bundle, self._stitched_options))
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -108,39 +101,49 @@ class OrderPreservingPostprocessor(IndexFields, ContextFields, BaseNodePostproce
         return await run_async(self._ordered(nodes, query_bundle))
 
     def _ordered(self, nodes: list[NodeWithScore], query: QueryBundle | None) -> Steps[list[NodeWithScore]]:
-        """What is done, sync or async."""
-        context_options = self._context_options()
-        context = yield from self._compression_over(context_options).context(
-            nodes, query, context_options, shown(context_options)
-        )
-        _warn_about_few(context)
+        context = yield from self._context(nodes, query, self._given_options, as_nodes=True)
         return nodes_of(context, annotate=self.annotate)
+
+    def _context(
+        self, nodes: list[NodeWithScore], query: QueryBundle | None, options: ContextOptions, *, as_nodes: bool = False
+    ) -> Steps[Context]:
+        chunks = chunks_of(nodes)
+        if options.k is not None:
+            warn_about_few(chunks, options.k)
+        return (yield from context_of(chunks, query, options, self._sources(options), as_nodes=as_nodes))
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """The options as values that JSON can hold; functions and parts are left out, and named under "left_out"."""
-        return without_functions(super().to_dict(**kwargs), [*callables(self), *self._left_out()])
+        return without_functions(super().to_dict(**kwargs), self._not_saved())
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
         """A postprocessor from `to_dict`; what was left out there can be given as a keyword.
 
         Raises:
-            ValidationError: An option is unknown or has a value that it cannot have.
+            ValidationError: An option is unknown or invalid.
         """
         return cls(**loaded(data, kwargs))
 
+    def _not_saved(self) -> list[str]:
+        """The functions and parts that were given, which JSON cannot hold."""
+        parts = [name for name in ("index", "embed_model", "read_neighbors") if getattr(self, name) is not None]
+        return [*callables(self), *parts, *(["vector_cache"] if self.vector_cache.path is not None else [])]
+
     def __getstate__(self) -> dict[str, Any]:
-        functions, mine = callables(self), dict(self.__dict__)
-        state = super().__getstate__()
-        options = dict(state["__dict__"])
-        # LlamaIndex deletes what cannot be pickled, from the object itself.
-        self.__dict__.update(mine)
-        lost = [name for name in functions if name not in options]
-        return {**state, "__dict__": options | ({LEFT_OUT: lost} if lost else {})}
+        # LlamaIndex deletes what cannot be pickled from the object itself, and says nothing when it is loaded.
+        state = BaseModel.__getstate__(self)
+        options = {name: value for name, value in state["__dict__"].items() if _can_be_pickled(value)}
+        lost = [name for name in self._not_saved() if name not in options]
+        return {**state, "__dict__": options | ({LEFT_OUT: lost} if lost else {}), "__pydantic_private__": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({**state, "__dict__": loaded(state["__dict__"], {})})
+        self.__init__(**loaded(state["__dict__"], {}))  # type: ignore[misc]
 
 
-def _warn_about_few(context: Context) -> None:
-    warn_about_few(() if context.inputs is None else context.inputs.chunks, context.options.k)
+def _can_be_pickled(value: Any) -> bool:
+    try:
+        pickle.dumps(value)
+    except Exception:  # noqa: BLE001 - objects raise what they like
+        return False
+    return True

@@ -1,27 +1,23 @@
-"""A retriever around any LlamaIndex retriever that gives its nodes in the order of their source."""
+"""A retriever around any LlamaIndex retriever that returns its nodes in the order of their source."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
-from oprag.assembly.render import Show
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.errors import OptionError
-from oprag.llama_index.compression import Compression, check_compression
-from oprag.llama_index.embedder import as_embedder
-from oprag.llama_index.index_fields import IndexFields
 from oprag.llama_index.near_misses import RETRIEVER
-from oprag.llama_index.nodes import nodes_of, shown
-from oprag.option_fields import ContextFields
+from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
+from oprag.llama_index.vectors import IndexFields
 from oprag.options import ContextOptions, everything_kept
 from oprag.question import check_question, check_questions
 from oprag.steps import Step, Steps, run_async, run_sync
@@ -34,20 +30,20 @@ __all__ = ["OrderPreservingRetriever"]
 dispatcher = get_dispatcher(__name__)
 
 
-class OrderPreservingRetriever(IndexFields, ContextFields, BaseRetriever):
-    """Gives the nodes of another retriever in the order of their source.
+class OrderPreservingRetriever(IndexFields, BaseRetriever):
+    """Returns the nodes of another retriever in the order of their source.
 
     For places that take a retriever and no postprocessors; elsewhere `OrderPreservingPostprocessor` does the same.
     Fusion and rerankers belong inside.
 
     Args:
-        retriever: Any LlamaIndex retriever; what it gives is ranked by its place in the list.
+        retriever: Any LlamaIndex retriever; its nodes are ranked by their place in the list.
         annotate: See `OrderPreservingPostprocessor`.
         index: For thresholds and neighbours: the index that the nodes come from, where the wrapped retriever is not one
             of an index itself; see `OrderPreservingPostprocessor`.
         embed_model: For the thresholds, where vectors have to be made: an embedding model or an `oprag.Embedder`; by
             default that of the wrapped retriever's index, else `Settings.embed_model` if you set it.
-        vector_cache: Where vectors that were made are kept; 256 MiB in memory by default.
+        vector_cache: Cache of computed vectors; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
             it; by default the docstore of the index, if `retriever` is a `VectorIndexRetriever` without
             `vector_store_kwargs`. Nodes of a docstore pass the filters of such a retriever; those of a function are
@@ -60,7 +56,11 @@ class OrderPreservingRetriever(IndexFields, ContextFields, BaseRetriever):
     """
 
     model_config = ConfigDict(
-        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        hide_input_in_errors=True,
+        defer_build=False,
+        validate_assignment=True,
     )
 
     _near_misses: ClassVar = RETRIEVER
@@ -80,93 +80,94 @@ class OrderPreservingRetriever(IndexFields, ContextFields, BaseRetriever):
     def _none_is_the_default(cls, value: Any) -> Any:
         return CallbackManager() if value is None else value
 
-    @model_validator(mode="after")
-    def _check_what_is_wrapped(self) -> Self:
+    def _check(self) -> None:
         if isinstance(self.retriever, OrderPreservingRetriever):
             raise OptionError(
                 "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a "
                 "node no longer says how good it is; set its own options instead",
                 self.retriever,
             )
-        if self.embed_model is not None:
-            as_embedder(self.embed_model)
-        context_options = self._context_options()
-        check_compression(self.compression, context_options)
-        return self
+        super()._check()
+
+    @property
+    def _searched(self) -> BaseRetriever:
+        return self.retriever
 
     @property
     def context_options(self) -> ContextOptions:
         """The options as `ContextOptions`, for the context: its text is stitched, whatever `stitch` says."""
-        return self._context_options(stitch=True)
+        return self._stitched_options
 
     def get_context(self, query: str | QueryBundle) -> Context:
         """The context for a question: passages, what was dropped and why, tokens and text.
 
+        Args:
+            query: The question; one with a vector or a picture needs no words.
+
         Raises:
-            QueryError: The question is empty or no string.
-            BudgetError: Nodes were found, and not one fits `token_budget`.
+            QueryError: The question is empty or not a string.
+            BudgetError: Nodes were found, and none fits `token_budget`.
+            EmbeddingError: A threshold is set, and a vector cannot be had or cannot be used.
         """
-        return run_sync(self._context(_checked(query), self.context_options))
+        return run_sync(self._found(query, self.context_options))
 
     async def aget_context(self, query: str | QueryBundle) -> Context:
         """As `get_context`, async."""
-        return await run_async(self._context(_checked(query), self.context_options))
+        return await run_async(self._found(query, self.context_options))
 
     def threshold_report(self, questions: Sequence[str]) -> ThresholdReport:
-        """Which cosines the nodes have that are found for these questions, and which thresholds follow from that.
+        """The cosine similarities of the nodes that are found for these questions, and the thresholds that follow.
 
         Args:
-            questions: Questions as users ask them; some tens of them say enough.
+            questions: Questions as users ask them; a few tens are enough.
 
         Returns:
-            The report, a table when it is printed.
+            The report; printed, it is a table.
 
         Raises:
-            QueryError: A question is empty or no string, or none of them finds anything.
-            EmbeddingError: There is nothing that makes vectors.
+            QueryError: A question is empty or not a string, or none finds anything.
+            EmbeddingError: There is no embedding model.
         """
-        from oprag.assembly.threshold_report import report_thresholds
-
-        context_options = everything_kept(self.context_options)
-        contexts = [run_sync(self._context(_checked(one), context_options)) for one in check_questions(questions)]
-        return report_thresholds(contexts, self._compression(context_options).sources.name)
+        return run_sync(self._thresholds(questions))
 
     async def athreshold_report(self, questions: Sequence[str]) -> ThresholdReport:
         """As `threshold_report`, async."""
+        return await run_async(self._thresholds(questions))
+
+    def _thresholds(self, questions: Sequence[str]) -> Steps[ThresholdReport]:
         from oprag.assembly.threshold_report import report_thresholds
 
-        context_options = everything_kept(self.context_options)
-        contexts = [
-            await run_async(self._context(_checked(one), context_options)) for one in check_questions(questions)
-        ]
-        return report_thresholds(contexts, self._compression(context_options).sources.name)
+        options = everything_kept(self.context_options)
+        contexts: list[Context] = []
+        for question in check_questions(questions):
+            contexts.append((yield from self._found(question, options)))  # noqa: PERF401 - yields
+        sources = self._sources(options)
+        return report_thresholds(contexts, "no embedder" if sources is None else sources.vectors.name)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        context_options = self._context_options()
-        context = run_sync(self._context(_checked(query_bundle), context_options, shown(context_options)))
-        return nodes_of(context, annotate=self.annotate)
+        return run_sync(self._nodes(query_bundle))
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        context_options = self._context_options()
-        context = await run_async(self._context(_checked(query_bundle), context_options, shown(context_options)))
+        return await run_async(self._nodes(query_bundle))
+
+    def _nodes(self, query: QueryBundle) -> Steps[list[NodeWithScore]]:
+        context = yield from self._found(query, self._given_options, as_nodes=True)
         return nodes_of(context, annotate=self.annotate)
 
-    def _context(self, query: QueryBundle, context_options: ContextOptions, show: Show | None = None) -> Steps[Context]:
-        """What is done for a question, sync or async."""
-        compression, inner = self._compression(context_options), self.retriever
-        asked = yield from compression.prepared(query, inner, context_options)
-        nodes = yield Step(lambda: inner.retrieve(asked), lambda: inner.aretrieve(asked))
-        warn_about_few(nodes, context_options.k)
-        return (yield from compression.context(nodes, asked, context_options, show))
-
-    @property
-    def compression(self) -> Compression:
-        """Where the vectors and the neighbours of nodes come from."""
-        return self._compression(self._context_options())
-
-    def _compression(self, context_options: ContextOptions) -> Compression:
-        return self._compression_over(context_options, self.retriever)
+    def _found(self, query: str | QueryBundle, options: ContextOptions, *, as_nodes: bool = False) -> Steps[Context]:
+        """The context of what the wrapped retriever finds."""
+        bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
+        if bundle.embedding is None and bundle.image_path is None:
+            check_question(bundle.query_str)
+        inner, sources = self.retriever, self._sources(options)
+        if sources is not None:
+            bundle = yield from sources.with_vector(bundle)
+        nodes = yield Step(lambda: inner.retrieve(bundle), lambda: inner.aretrieve(bundle))
+        chunks = chunks_of(nodes)
+        if options.k is not None:
+            warn_about_few(chunks, options.k)
+        return (yield from context_of(chunks, bundle, options, sources, as_nodes=as_nodes))
 
     def _handle_recursive_retrieval(
         self,
@@ -185,11 +186,3 @@ class OrderPreservingRetriever(IndexFields, ContextFields, BaseRetriever):
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self.retriever}
-
-
-def _checked(query: str | QueryBundle) -> QueryBundle:
-    """The query as a bundle; one with a vector or a picture needs no words."""
-    bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
-    if bundle.embedding is None and bundle.image_path is None:
-        check_question(bundle.query_str)
-    return bundle

@@ -1,4 +1,4 @@
-"""Saving and loading options that may be functions."""
+"""Options as values that JSON can hold, without those that are functions, and back."""
 
 from __future__ import annotations
 

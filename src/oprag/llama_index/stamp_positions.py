@@ -1,4 +1,4 @@
-"""Stamping positions on nodes before they go into an index."""
+"""Positions that are stamped on nodes before they go into an index."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class StampPositions(OptionFields, TransformComponent):
         """The options as values that JSON can hold; a function is left out, and named under "left_out"."""
         data = super().to_dict(**kwargs)
         if callable(self.source_key):
-            # A pipeline's cache takes two steps for one whose values here are equal.
+            # Two steps whose values are equal here are one to the cache of a pipeline.
             return without_functions(data, ["source_key"]) | {_UNIQUE: uuid4().hex}
         return data
 
@@ -85,7 +85,7 @@ class StampPositions(OptionFields, TransformComponent):
         """A step from `to_dict`; what was left out there can be given as a keyword.
 
         Raises:
-            ValidationError: An option is unknown or has a value that it cannot have.
+            ValidationError: An option is unknown or invalid.
         """
         return cls(**loaded({name: value for name, value in data.items() if name != _UNIQUE}, kwargs))
 
@@ -97,7 +97,7 @@ class StampPositions(OptionFields, TransformComponent):
             **kwargs: What a pipeline hands to every step; not used.
 
         Raises:
-            ChunkError: Something is no node.
+            ChunkError: Something is not a node.
             MissingSourceError: A node does not say its source, and `source` is not given.
         """
         if not isinstance(nodes, Sequence):

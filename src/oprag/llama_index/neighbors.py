@@ -1,0 +1,179 @@
+"""Reading the nodes around one: from a docstore, held to the filter of the search, or through a function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
+from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, RelatedNodeInfo
+from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.utils import build_metadata_filter_fn
+
+from oprag.assembly.neighbors import NeighborReader
+from oprag.chunk import Chunk
+from oprag.errors import ChunkError, OptionError
+from oprag.llama_index.nodes import chunks_of
+from oprag.options import requires
+
+__all__ = ["check_reader", "neighbor_reader", "refuse_filter"]
+
+Passes = Callable[[BaseNode], bool]
+
+
+def check_reader(value: Any) -> None:
+    """Reject a `read_neighbors` that cannot be read from.
+
+    Raises:
+        OptionError: It is neither a docstore nor a function of a node and a number, or it requires a filter.
+    """
+    if value is None or isinstance(value, BaseDocumentStore):
+        return
+    if not callable(value) or inspect.iscoroutinefunction(value):
+        raise OptionError(
+            "read_neighbors must be a docstore, or a function of a node and a number (not an async one), got "
+            f"{type(value).__name__}",
+            value,
+        )
+    refuse_filter("read_neighbors", value)
+
+
+def refuse_filter(name: str, function: Any) -> None:
+    """Reject a function that requires the filter of the search: in LlamaIndex a query has no filter of its own.
+
+    Raises:
+        OptionError: It requires one.
+    """
+    if requires(function, "filter"):
+        raise OptionError(
+            f"{name} is a function that requires filter, and LlamaIndex has no filter of a query to give it; bind one "
+            "with functools.partial(function, filter=...)",
+            function,
+        )
+
+
+def neighbor_reader(
+    source: Any, docstore: BaseDocumentStore | None, retriever: BaseRetriever | None
+) -> NeighborReader | None:
+    """A function that reads the chunks around one; None where there is nothing to read from.
+
+    Nodes of a docstore pass the filter of the search, as far as that is known. Where it is not, a docstore is read only
+    if it was given for this.
+
+    Args:
+        source: The option `read_neighbors`.
+        docstore: The docstore of the index.
+        retriever: The retriever of the nodes, where it is known.
+    """
+    read = source
+    if source is None or isinstance(source, BaseDocumentStore):
+        passes = _filter_of(retriever)
+        linked = docstore if source is None else source
+        if linked is None or (source is None and passes is None):
+            return None
+        read = partial(_linked, linked, passes)
+
+    def read_chunks(chunk: Chunk, number: int) -> list[Chunk]:
+        nodes = read(chunk.origin.node, number)
+        if isinstance(nodes, str) or not isinstance(nodes, Iterable):
+            raise ChunkError(
+                f"read_neighbors must give a list of nodes, got {type(nodes).__name__} for a chunk ({chunk.label()})",
+                nodes,
+            )
+        return chunks_of([NodeWithScore(node=one) if isinstance(one, BaseNode) else one for one in nodes])
+
+    return read_chunks
+
+
+def _linked(docstore: BaseDocumentStore, passes: Passes | None, node: BaseNode, number: int) -> list[BaseNode]:
+    """The nodes around one, by the PREVIOUS and NEXT links of a docstore."""
+    before = list(_follow(docstore, passes, node, NodeRelationship.PREVIOUS, number))
+    # As it was indexed: a postprocessor may have put its window in place of a sentence.
+    itself = docstore.get_document(node.node_id, raise_error=False)
+    after = _follow(docstore, passes, node, NodeRelationship.NEXT, number)
+    return [*reversed(before), *([] if itself is None else [itself]), *after]
+
+
+def _follow(
+    docstore: BaseDocumentStore, passes: Passes | None, node: BaseNode, relation: NodeRelationship, number: int
+) -> Iterator[BaseNode]:
+    """The nodes in one direction, up to the first that the search leaves out."""
+    source, seen = node.ref_doc_id, {node.node_id}
+    for _ in range(number):
+        related = node.relationships.get(relation)
+        if not isinstance(related, RelatedNodeInfo) or related.node_id in seen:
+            return
+        found = docstore.get_document(related.node_id, raise_error=False)
+        if found is None and docstore.document_exists(node.node_id):
+            # It was deleted, or filtered before it came into the index.
+            return
+        if found is None:
+            raise OptionError(
+                f"the docstore has no node {related.node_id!r}, which the node {node.node_id!r} names as its "
+                f"{relation.name.lower()} one; an index over a store that keeps texts fills its docstore only with "
+                "store_nodes_override=True",
+                related.node_id,
+            )
+        # Some splitters link the last node of a document with the first of another.
+        if found.ref_doc_id != source or (passes is not None and not passes(found)):
+            return
+        seen.add(found.node_id)
+        node = found
+        yield node
+
+
+def _filter_of(retriever: BaseRetriever | None) -> Passes | None:
+    """Whether the search of a retriever would leave a node in; None where that cannot be told from outside."""
+    # A subclass may search in its own way, and keywords for the store may hold a filter in the store's own language.
+    if type(retriever) is not VectorIndexRetriever or retriever._kwargs:  # noqa: SLF001
+        return None
+    filters, documents, ids = retriever._filters, retriever._doc_ids, retriever._node_ids  # noqa: SLF001
+    if filters is not None and not isinstance(filters, MetadataFilters):
+        return None
+
+    def passes(node: BaseNode) -> bool:
+        # As LlamaIndex hands it to a store.
+        stored = {**node.metadata, **dict.fromkeys(("document_id", "doc_id", "ref_doc_id"), node.ref_doc_id)}
+        return (
+            # Empty for an index over a store that keeps texts: LlamaIndex then lists no ids.
+            (not ids or node.node_id in ids)
+            and (documents is None or node.ref_doc_id in documents)
+            and (filters is None or _holds(filters, stored) is True)
+        )
+
+    return passes
+
+
+def _holds(condition: MetadataFilter | MetadataFilters, metadata: Mapping[str, Any]) -> bool | None:
+    """Whether a condition holds; None where stores differ: for a value that is missing or of another kind."""
+    if isinstance(condition, MetadataFilters):
+        kind = condition.condition or FilterCondition.AND
+        if kind not in (FilterCondition.AND, FilterCondition.OR, FilterCondition.NOT):
+            raise _unknown(kind)
+        if not condition.filters:
+            return True
+        results = {_holds(one, metadata) for one in condition.filters}
+        # One that fails decides "and"; one that holds decides "or" and "not", which means that none holds.
+        decisive = kind != FilterCondition.AND
+        holds = decisive if decisive in results else None if None in results else not decisive
+        return not holds if kind == FilterCondition.NOT and holds is not None else holds
+    if metadata.get(condition.key) is None and condition.operator != FilterOperator.IS_EMPTY:
+        return None
+    try:
+        return build_metadata_filter_fn(lambda _: metadata, MetadataFilters(filters=[condition]))("")
+    except TypeError:
+        return None
+    except ValueError as error:
+        raise _unknown(condition.operator) from error
+
+
+def _unknown(kind: Any) -> OptionError:
+    return OptionError(
+        f"neighbors cannot be tested against the filter of the search, which has an unknown {kind!r}; give "
+        "read_neighbors= a function that returns the nodes around one",
+        kind,
+    )

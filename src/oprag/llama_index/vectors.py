@@ -1,0 +1,277 @@
+"""Where the vectors and the neighbors of nodes come from: what was given, or the index that was searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from llama_index.core import MockEmbedding, Settings
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
+from llama_index.core.schema import MetadataMode, QueryBundle
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
+
+from oprag.assembly.neighbors import NeighborReader
+from oprag.chunk import Chunk, Vector
+from oprag.context import ContextInputs
+from oprag.embedding.cache import VectorCache
+from oprag.errors import OptionError
+from oprag.llama_index.embedder import as_embedder
+from oprag.llama_index.near_misses import HOW_TO_PASS
+from oprag.llama_index.neighbors import check_reader, neighbor_reader
+from oprag.option_fields import ContextFields
+from oprag.options import ContextOptions
+from oprag.steps import Steps
+from oprag.stores.adapter import adapter_of
+from oprag.vector_fields import VectorFields
+
+if TYPE_CHECKING:
+    from oprag.embedding.vectors import VectorSources
+
+__all__ = ["IndexFields", "NodeSources"]
+
+
+class Searched(NamedTuple):
+    """Where nodes were found.
+
+    Attributes:
+        vector_store: The vector store.
+        nodes: The ids of nodes by the numbers of their vectors, for stores that number them.
+        docstore: The nodes themselves.
+        embed_model: The model that the nodes were embedded with.
+        keywords: Keywords of the store's own search, among them a tenant or a shard.
+    """
+
+    vector_store: Any
+    nodes: Mapping[str, str]
+    docstore: Any
+    embed_model: Any
+    keywords: Mapping[str, Any]
+
+
+class IndexFields(VectorFields, ContextFields):
+    """The options of `ContextOptions`, and what thresholds and neighbors are read from.
+
+    Options can be assigned: they are checked then, and a value that is rejected does not stay.
+    """
+
+    model_config = ConfigDict(defer_build=True, validate_assignment=True)
+
+    _how_to_pass: ClassVar = HOW_TO_PASS
+    _embedder_option: ClassVar = "embed_model"
+
+    index: SkipValidation[Any] = Field(
+        default=None,
+        description="Index that the nodes come from, for thresholds and, around its retriever, neighbors: its vectors, "
+        "embedding model and docstore.",
+        exclude=True,
+        repr=False,
+    )
+    embed_model: SkipValidation[Any] = Field(
+        default=None,
+        description="LlamaIndex embedding model, or an oprag.Embedder, for thresholds, reciprocal and "
+        'rank_by="cosine"; by default that of the index, else Settings.embed_model if you set it.',
+        exclude=True,
+        repr=False,
+    )
+    _given_options: ContextOptions = PrivateAttr()
+    _stitched_options: ContextOptions = PrivateAttr()
+
+    @field_validator("index", mode="before")
+    @classmethod
+    def _check_index(cls, value: Any) -> Any:
+        if value is not None:
+            _searched_in(value)
+        return value
+
+    @field_validator("embed_model", mode="before")
+    @classmethod
+    def _check_embed_model(cls, value: Any) -> Any:
+        if value is not None:
+            as_embedder(value)
+        return value
+
+    @field_validator("read_neighbors", mode="before")
+    @classmethod
+    def _check_read_neighbors(cls, value: Any) -> Any:
+        check_reader(value)
+        return value
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        self._check()
+        return self
+
+    def _check(self) -> None:
+        """Reject thresholds and neighbors that nothing can be read for; keep the options for the questions."""
+        options = self._context_options()
+        sources = self._sources(options)
+        if sources is not None and options.needs_vectors:
+            vectors = sources.vectors
+            # A store may have vectors, and nothing that embeds a question.
+            if not (vectors.embedder or (vectors.store and options.similarity_threshold is None)):
+                raise OptionError("thresholds need vectors, and nothing makes them here; give embed_model=", None)
+        if sources is not None and options.neighbors and sources.read_neighbors is None:
+            raise OptionError(
+                "neighbors needs read_neighbors=, a docstore or a function that returns the nodes around one. The "
+                "docstore of the index is read by default only around a VectorIndexRetriever without "
+                "vector_store_kwargs, since neighbors must pass the filter of the search; where all nodes may be "
+                "shown, give read_neighbors=index.docstore",
+                options.neighbors,
+            )
+        self._given_options = options
+        self._stitched_options = replace(options, stitch=True)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # pydantic lets a value stay that a check of the whole object rejects.
+        before = self.__dict__.get(name)
+        try:
+            super().__setattr__(name, value)
+        except ValueError:
+            if name in type(self).model_fields:
+                self.__dict__[name] = before
+            raise
+
+    @property
+    def _searched(self) -> BaseRetriever | None:
+        """The retriever of the nodes, where it is known."""
+        return None
+
+    def _sources(self, options: ContextOptions, cache: VectorCache | None = None) -> NodeSources | None:
+        """Where the vectors and the neighbors of nodes come from; None where the options need neither.
+
+        Raises:
+            OptionError: The cache is a file, and the model does not say which one it is.
+        """
+        if not (options.needs_vectors or options.neighbors):
+            return None
+        # Loads NumPy.
+        from oprag.embedding.vectors import VectorSources
+
+        searched = self._where()
+        docstore = None if searched is None else searched.docstore
+        reader = neighbor_reader(self.read_neighbors, docstore, self._searched) if options.neighbors else None
+        if not options.needs_vectors:
+            return NodeSources(VectorSources(), reader)
+        used, own = self._model(), None if searched is None else searched.embed_model
+        embedder = None if used is None else as_embedder(used)
+        # Without any model the vectors of the store are those that it has.
+        same = used is own or (own is not None and embedder is not None and as_embedder(own).name == embedder.name)
+        store = None
+        if searched is not None and same:
+            store = adapter_of(searched.vector_store, searched.keywords, searched.nodes, searched.docstore)
+        cache = self.cache_for(embedder, cache)
+        vectors = VectorSources(embedder, cache, store, _embedded_text, self._embedder_option)
+        knows = searched is not None and embedder is not None and same
+        return NodeSources(vectors, reader, knows, knows and isinstance(self._searched, VectorIndexRetriever))
+
+    def _model(self) -> Any:
+        """The embedding model that was given, else that of the index, else that of `Settings` if one was set."""
+        searched = self._where()
+        if self.embed_model is not None:
+            return self.embed_model
+        if searched is not None and searched.embed_model is not None:
+            return searched.embed_model
+        # Asked for a model that nobody set, Settings would load that of OpenAI; set to None, it has a mock.
+        set_there = Settings._embed_model  # noqa: SLF001
+        return None if set_there is None or type(set_there) is MockEmbedding else Settings.embed_model
+
+    def _where(self) -> Searched | None:
+        """What is searched: the index that was given, else that of the retriever; None where that is not certain."""
+        if self.index is not None:
+            return _searched_in(self.index)
+        retriever = self._searched
+        if not isinstance(retriever, VectorIndexRetriever):
+            return None
+        index = retriever._index  # noqa: SLF001 - a retriever says nowhere else what it searches
+        return Searched(
+            retriever._vector_store,  # noqa: SLF001
+            index.index_struct.nodes_dict,
+            retriever._docstore,  # noqa: SLF001
+            retriever._embed_model,  # noqa: SLF001
+            retriever._kwargs,  # noqa: SLF001
+        )
+
+
+@dataclass(frozen=True)
+class NodeSources:
+    """Where the vectors and the neighbors of nodes come from.
+
+    Attributes:
+        vectors: Where vectors come from.
+        read_neighbors: Reads the chunks around one.
+        reads_the_query: Whether the vector of a query that was searched for is one of the same model.
+        gives_the_query: Whether the retriever searches by such a vector.
+    """
+
+    vectors: VectorSources
+    read_neighbors: NeighborReader | None
+    reads_the_query: bool = False
+    gives_the_query: bool = False
+
+    def with_vector(self, query: QueryBundle) -> Steps[QueryBundle]:
+        """The query with its vector, where the retriever will search by it: so it is embedded once."""
+        if not self.gives_the_query or query.embedding is not None:
+            return query
+        vector = yield from self._vector(query)
+        return replace(query, embedding=[float(number) for number in vector])
+
+    def complete(
+        self, inputs: ContextInputs, query: QueryBundle | None, options: ContextOptions
+    ) -> Steps[ContextInputs]:
+        """What a context is made of, with the vectors and the neighbors that these options need.
+
+        Raises:
+            OptionError: There is a similarity threshold, and no query with words or a vector.
+            EmbeddingError: A vector cannot be had or cannot be used.
+        """
+        inputs = replace(inputs, read_neighbors=self.read_neighbors)
+        if not options.needs_vectors or not inputs.chunks:
+            return inputs
+        from oprag.embedding.vectors import given_with_vectors
+
+        if options.similarity_threshold is not None:
+            if query is None:
+                raise OptionError("similarity_threshold needs the query; give query_bundle= or query_str=", None)
+            inputs = replace(inputs, question_vector=(yield from self._vector(query)))
+        return (yield from given_with_vectors(inputs, "", options, self.vectors))
+
+    def _vector(self, query: QueryBundle) -> Steps[Vector]:
+        """The vector of a query; where it was expanded to several texts, their mean, as the retriever has it."""
+        import numpy as np
+
+        from oprag.embedding.vectors import question_vector
+
+        if query.embedding is not None and self.reads_the_query:
+            return np.asarray(query.embedding, dtype=np.float32)
+        if not any(text.strip() for text in query.embedding_strs):
+            raise OptionError("similarity_threshold needs a query with words, or with a vector", query)
+        vectors = []
+        for text in query.embedding_strs:
+            vectors.append((yield from question_vector(text, self.vectors)))  # noqa: PERF401 - yields
+        return vectors[0] if len(vectors) == 1 else np.mean(vectors, axis=0, dtype=np.float32)
+
+
+def _searched_in(index: Any) -> Searched:
+    """What an index searches.
+
+    Raises:
+        OptionError: It is not a vector store index.
+    """
+    try:
+        return Searched(
+            index.vector_store,
+            index.index_struct.nodes_dict,
+            index.docstore,
+            index._embed_model,  # noqa: SLF001
+            {},
+        )
+    except AttributeError as error:
+        raise OptionError(f"index must be a VectorStoreIndex, got {type(index).__name__}", index) from error
+
+
+def _embedded_text(chunk: Chunk) -> str:
+    """What LlamaIndex embeds of a node: its text with its metadata."""
+    text: str = chunk.origin.node.get_content(MetadataMode.EMBED)
+    return text
