@@ -35,7 +35,7 @@ def as_matrix(vectors: Any, count: int, origin: str = "the embedder") -> NDArray
         array = np.asarray(vectors)
         # What is too large for float32 becomes infinite.
         with np.errstate(over="ignore"):
-            matrix = array.astype(np.float32, casting="unsafe" if array.dtype.kind in "fiuO" else "same_kind")
+            matrix = array.astype(np.float32, casting="unsafe" if array.dtype.kind in "fiuO" else "no")
     except (TypeError, ValueError) as error:
         raise EmbeddingError(f"{expected}, got what is not a matrix of numbers: {error}", vectors) from error
     if matrix.ndim != 2 or len(matrix) != count or not matrix.shape[1]:
@@ -57,10 +57,11 @@ class Fault(NamedTuple):
 
 def fault_in(matrix: NDArray[np.float32]) -> Fault | None:
     """The first row that has no cosine similarity with anything, None where all of them have one."""
-    largest = np.abs(matrix).max(axis=1)
-    for row in np.flatnonzero(~(np.isfinite(largest) & (largest > 0))).tolist():
-        return Fault(row, _NOT_FINITE if largest[row] != 0 else "is all zeros, so it has no cosine similarity")
-    return None
+    usable = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
+    if usable.all():
+        return None
+    row = int(usable.argmin())
+    return Fault(row, _NOT_FINITE if matrix[row].any() else "is all zeros, so it has no cosine similarity")
 
 
 def usable_rows(vectors: Sequence[Any], owners: Sequence[Any], name_of: Callable[[Any], str]) -> NDArray[np.float32]:
@@ -130,8 +131,8 @@ def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
     """The same matrix, its rows scaled to length 1; rows of zeros and unit rows stay as they are, to the last bit."""
     # In float64, since squares of large or small values leave float32.
     norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))[:, None]
-    np.divide(matrix, norms, out=matrix, where=(norms > 0) & (np.abs(norms - 1) > _UNIT), casting="same_kind")
-    return matrix
+    divisors = np.where((norms > 0) & (np.abs(norms - 1) > _UNIT), norms, 1)
+    return np.divide(matrix, divisors, out=matrix, casting="same_kind")
 
 
 class CosineSearch:
