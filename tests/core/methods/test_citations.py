@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from oprag import Chunk, Span
 from oprag.assembly.stitch import Passage
-from oprag.methods.answer import citations_in, renumbered
+from oprag.methods import Answer, Citation
+from tests.core.methods.helpers import World, parts
 
 
 def passages(count: int) -> list[Passage]:
@@ -16,8 +17,24 @@ def passages(count: int) -> list[Passage]:
     ]
 
 
+def citations_in(text: str, passages: list[Passage]) -> tuple[Citation, ...]:
+    return Answer("Who?", text, "stuff", (), (), passages=tuple(passages), cited=True).citations
+
+
 def cited(text: str, count: int = 9) -> list[int]:
     return [citation.number for citation in citations_in(text, passages(count))]
+
+
+def combined(*texts: str, passages: int) -> tuple[list[str | None], Answer]:
+    """Answers to the questions of step_down, each from a number of passages, as they are combined."""
+    world = World(
+        parts(passages),
+        variants="\n".join(f"{number}?" for number in range(len(texts))),
+        answer=list(texts),
+        aggregate=lambda prompt: prompt.text,
+    )
+    answer = world.answer(method="step_down", cite=True, variants=len(texts))
+    return [part.text for part in answer.answers], answer
 
 
 @pytest.mark.parametrize(
@@ -82,23 +99,25 @@ def test_the_page_is_the_one_that_is_printed():
     assert (citation.page, citation.span) == (5, Span(3, 9, 4))
 
 
-def test_renumbering():
-    assert renumbered("a [1] b [2, 3]; [x] (1) 1", 10, 3) == "a [11] b [12, 13]; [x] (1) 1"
-    assert renumbered("a [1]", 0, 1) == "a [1]"
+def test_markers_of_combined_answers_are_renumbered():
+    texts, answer = combined("a [1] b [2, 3]; [x] (1) 1", "a [1] b [2, 3]; [x] (1) 1", passages=3)
+    assert texts == ["a [1] b [2, 3]; [x] (1) 1", "a [4] b [5, 6]; [x] (1) 1"]
+    assert len(answer.passages) == 6
 
 
 def test_a_number_that_leads_nowhere_is_kept_but_leads_nowhere_in_the_other_text_either():
-    assert renumbered("in [1999], [0] and [2, 9] [1]", 5, 2) == "in (1999), (0) and (2, 9) [6]"
+    texts, _ = combined("First.", "in [1999], [0] and [2, 9] [1]", passages=2)
+    assert texts == ["First.", "in (1999), (0) and (2, 9) [3]"]
 
 
-@given(st.lists(st.integers(1, 5), max_size=5), st.lists(st.integers(1, 7), max_size=5))
+@given(st.lists(st.integers(1, 5), max_size=5), st.lists(st.integers(1, 5), max_size=5))
 def test_texts_can_stand_side_by_side(first, second):
-    together = passages(12)
-    text = "".join(f"a[{number}]" for number in first)
-    behind = renumbered("".join(f"b[{number}]" for number in second), 5, 7)
-    found = citations_in(text + behind, together)
-    assert [citation.passage for citation in found] == [together[number - 1] for number in first] + [
-        together[number + 4] for number in second
+    texts, answer = combined(
+        "a" + "".join(f"[{number}]" for number in first), "b" + "".join(f"[{number}]" for number in second), passages=5
+    )
+    found = citations_in("".join(map(str, texts)), list(answer.passages))
+    assert [citation.passage for citation in found] == [
+        answer.passages[number - 1] for number in [*first, *(number + 5 for number in second)]
     ]
 
 
@@ -108,6 +127,7 @@ def test_texts_can_stand_side_by_side(first, second):
 def test_a_model_that_runs_wild_takes_no_time(text):
     started = time.process_time()
     assert citations_in(text, passages(3)) == ()
-    assert renumbered(text, 1, 3) == text
+    texts, _ = combined("First.", text, passages=3)
+    assert texts == ["First.", text]
     # Milliseconds; a pattern that is quadratic takes minutes.
     assert time.process_time() - started < 20

@@ -1,10 +1,11 @@
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from oprag import OptionError, PromptError
 from oprag.methods import Message, MethodOptions, Prompts, TextTemplate
-from oprag.methods.prompts import as_prompts
 from tests.core.methods.helpers import QUESTION, World, parts
 
 STEPS = {
@@ -19,6 +20,12 @@ STEPS = {
     "route": ("context", "question"),
     "condense": ("chat_history", "question"),
 }
+
+
+def with_prompts(prompts: Mapping[str, Any]) -> MethodOptions:
+    return MethodOptions(prompts=prompts)  # type: ignore[arg-type]
+
+
 TEXTS = {"instruction", "choice_instruction", "cite_instruction"}
 
 
@@ -32,7 +39,7 @@ def test_there_is_a_prompt_for_every_step():
 def test_a_prompt_without_a_field_that_its_step_needs_is_refused(step, field):
     text = " ".join(f"{{{other}}}" for other in STEPS[step] if other != field)
     with pytest.raises(PromptError, match=rf"the {step} prompt has no \{{{field}\}}; it has "):
-        as_prompts({step: text})
+        with_prompts({step: text})
 
 
 def test_a_prompt_without_any_field_is_refused():
@@ -91,7 +98,7 @@ def test_an_input_that_is_missing_is_named():
 @pytest.mark.parametrize("name", ["anwser", "", "messages", "__class__"])
 def test_an_unknown_name_is_refused(name):
     with pytest.raises(OptionError, match=f"there is no prompt {name!r}; there are answer, refine") as caught:
-        as_prompts({name: "x"})
+        with_prompts({name: "x"})
     assert caught.value.value == name
 
 
@@ -104,13 +111,13 @@ def test_prompts_are_a_mapping(prompts):
 @pytest.mark.parametrize("value", [None, 5, b"x", object()])
 def test_what_is_no_prompt_is_refused(value):
     with pytest.raises(PromptError, match="prompt"):
-        as_prompts({"answer": value})
+        with_prompts({"answer": value})
 
 
 @pytest.mark.parametrize("value", [None, 5, TextTemplate("x")])
 def test_an_instruction_is_a_string(value):
     with pytest.raises(PromptError, match="instruction must be a string"):
-        as_prompts({"instruction": value})
+        with_prompts({"instruction": value})
 
 
 def test_a_template_in_place_of_prompts_must_be_one():
@@ -119,16 +126,10 @@ def test_a_template_in_place_of_prompts_must_be_one():
         Prompts(**wrong)  # type: ignore[arg-type]
 
 
-def test_other_prompts_are_converted():
-    converted = as_prompts({"map": 5}, lambda given: TextTemplate(f"{given} {{context}} {{question}}"))
-    assert converted.map == TextTemplate("5 {context} {question}")
-
-
 def test_all_prompts_at_once():
     prompts = Prompts(instruction="Be brief.")
-    assert as_prompts(prompts) is prompts
-    assert as_prompts(None) == Prompts()
     assert MethodOptions(prompts=prompts).prompts is prompts
+    assert MethodOptions().prompts == Prompts()
 
 
 def test_an_instruction_is_text_without_fields():

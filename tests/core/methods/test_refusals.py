@@ -4,7 +4,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oprag.methods.replies import is_refusal, may_be_refusal
+from oprag.methods.replies import may_be_refusal
+from tests.core.methods.helpers import World, parts
+
+
+def is_refusal(reply: str) -> bool:
+    """Whether self_route takes a reply for a refusal."""
+    return World(parts(1), sources={"voyage": "The whole."}, route=reply).answer(method="self_route").route != "rag"
+
 
 REFUSALS = [
     "unanswerable",
@@ -73,7 +80,6 @@ REFUSALS = [
     "<thinking>It may be unanswerable</thinking> Unanswerable.",
 ]
 ANSWERS = [
-    "",
     "It sank.",
     "unanswer",
     "Unanswerable questions were his trade.",

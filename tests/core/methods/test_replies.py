@@ -6,7 +6,22 @@ from hypothesis import strategies as st
 
 from oprag import OptionError
 from oprag.methods import Completion
-from oprag.methods.replies import is_refusal, may_be_refusal, questions_in, rated_answer, reply_text
+from oprag.methods.replies import is_refusal, may_be_refusal
+from tests.core.methods.helpers import World, parts
+
+
+def rated(reply: str | Completion) -> tuple[str, float | None]:
+    """The answer and the confidence that map_rerank reads in a reply."""
+    (answer,) = World(parts(1), rerank=reply).answer(method="map_rerank").answers
+    return answer.text, answer.confidence
+
+
+def questions(reply: str | Completion, limit: int = 4) -> tuple[str, ...]:
+    """The questions that step_down reads in a reply."""
+    answer = World(parts(1), variants=reply).answer(method="step_down", variants=limit)
+    if "the model gave no other questions, so the question itself was asked" in answer.notes:
+        return ()
+    return tuple(part.question or "" for part in answer.answers)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +63,9 @@ from oprag.methods.replies import is_refusal, may_be_refusal, questions_in, rate
     ],
 )
 def test_confidences(said, confidence):
-    read = rated_answer(f"It sank.\nConfidence: {said}")
-    assert read.text == "It sank."
-    assert read.confidence == pytest.approx(confidence, abs=1e-9)
+    text, read = rated(f"It sank.\nConfidence: {said}")
+    assert text == "It sank."
+    assert read == pytest.approx(confidence, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +100,8 @@ def test_confidences(said, confidence):
     ],
 )
 def test_where_models_put_the_confidence(reply):
-    read = rated_answer(reply)
-    assert (read.text.rstrip("."), read.confidence) == ("Paris", 85)
+    text, confidence = rated(reply)
+    assert (text.rstrip("."), confidence) == ("Paris", 85)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +117,11 @@ def test_where_models_put_the_confidence(reply):
     ],
 )
 def test_an_answer_without_a_confidence_stays_whole(reply):
-    assert rated_answer(reply) == (reply, None)
+    assert rated(reply) == (reply, None)
 
 
 def test_the_last_line_counts():
-    assert rated_answer("Confidence: 10 was his motto.\nParis\nConfidence: 85") == (
+    assert rated("Confidence: 10 was his motto.\nParis\nConfidence: 85") == (
         "Confidence: 10 was his motto.\nParis",
         85,
     )
@@ -114,7 +129,7 @@ def test_the_last_line_counts():
 
 @pytest.mark.parametrize("reply", ["", " \n", "Confidence: 85", "**Confidence:** 85/100\n", "Answer:\nConfidence: 85"])
 def test_a_confidence_or_nothing_is_no_answer(reply):
-    assert rated_answer(reply).text == ""
+    assert rated(reply)[0] == ""
 
 
 @pytest.mark.parametrize(
@@ -139,8 +154,8 @@ def test_a_confidence_or_nothing_is_no_answer(reply):
 )
 def test_a_model_that_runs_wild_takes_no_time(reply):
     started = time.process_time()
-    rated_answer(reply)
-    questions_in(reply, 4)
+    rated(reply)
+    questions(reply)
     is_refusal(reply)
     may_be_refusal(reply)
     # Milliseconds; a pattern that is quadratic takes minutes.
@@ -149,23 +164,23 @@ def test_a_model_that_runs_wild_takes_no_time(reply):
 
 @pytest.mark.parametrize("digits", [400, 5_000])
 def test_a_scale_beyond_measure_is_no_error(digits):
-    read = rated_answer(f"It sank.\nConfidence: 5/{'9' * digits}")
-    assert read.text == "It sank."
-    assert read.confidence is None or read.confidence < 1
+    text, confidence = rated(f"It sank.\nConfidence: 5/{'9' * digits}")
+    assert text == "It sank."
+    assert confidence is None or confidence < 1
 
 
 @given(st.text(), st.integers(0, 100))
 def test_whatever_is_answered_the_confidence_behind_it_is_read(text, confidence):
-    assert rated_answer(f"{text}\nConfidence: {confidence}").confidence == confidence
+    assert rated(f"{text}\nConfidence: {confidence}")[1] == confidence
 
 
 @given(st.text())
 @example("Confidence: 5/" + "9" * 5_000)
 def test_no_reply_is_too_strange(reply):
-    text, confidence = rated_answer(reply)
+    text, confidence = rated(reply)
     assert text in reply
     assert confidence is None or 0 <= confidence <= 100
-    assert all(question.strip() for question in questions_in(reply, 3))
+    assert all(question.strip() for question in questions(reply, 3))
 
 
 @pytest.mark.parametrize(
@@ -199,17 +214,17 @@ def test_no_reply_is_too_strange(reply):
     ],
 )
 def test_one_question(line, question):
-    assert questions_in(line, 4) == (question,)
+    assert questions(line) == (question,)
 
 
 def test_questions_stand_a_line_each_without_repetitions():
     reply = "Here are four:\n\n1. Who?\n2. What?\n\n3. WHO?\n4. Where?\n\nI hope that this helps."
-    assert questions_in(reply, 4) == ("Who?", "What?", "Where?")
-    assert questions_in(reply, 2) == ("Who?", "What?")
+    assert questions(reply) == ("Who?", "What?", "Where?")
+    assert questions(reply, 2) == ("Who?", "What?")
 
 
 def test_without_question_marks_every_line_counts():
-    assert questions_in("Some questions:\nName the ship\nName the captain.", 4) == (
+    assert questions("Some questions:\nName the ship\nName the captain.", 4) == (
         "Name the ship",
         "Name the captain.",
     )
@@ -217,13 +232,12 @@ def test_without_question_marks_every_line_counts():
 
 @pytest.mark.parametrize("reply", ["", "\n \n", "---\n***", "Here are some:", "x" * 1_001 + "?", "?\n!?\n…"])
 def test_no_questions(reply):
-    assert questions_in(reply, 4) == ()
+    assert questions(reply) == ()
 
 
 def test_objects_cannot_be_read():
-    with pytest.raises(OptionError, match=r"condense reads the text.*structured output"):
-        reply_text(Completion("{}", parsed={}), "condense")
-    assert reply_text(Completion("x"), "condense") == "x"
+    with pytest.raises(OptionError, match=r"map_rerank reads the text.*structured output"):
+        rated(Completion("{}", parsed={}))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +258,7 @@ def test_objects_cannot_be_read():
     ],
 )
 def test_other_ways_to_say_it(reply, answer, confidence):
-    assert rated_answer(reply) == (answer, confidence)
+    assert rated(reply) == (answer, confidence)
 
 
 @pytest.mark.parametrize(
@@ -257,12 +271,11 @@ def test_other_ways_to_say_it(reply, answer, confidence):
     ],
 )
 def test_other_ways_to_list_questions(reply):
-    first, second = questions_in(reply, 4)
+    first, second = questions(reply)
     assert first.startswith("What is A?")
     assert second == "What is B?"
 
 
 def test_what_was_thought_aloud_is_not_read():
-    reply = Completion("<think>\nShould I ask about cats?\n</think>\nWhat is A?")
-    assert reply_text(reply, "step_down").strip() == "What is A?"
-    assert reply_text(Completion("A <think> is a tag."), "step_down") == "A <think> is a tag."
+    assert questions("<think>\nShould I ask about cats?\n</think>\nWhat is A?") == ("What is A?",)
+    assert rated("A <think> is a tag.") == ("A <think> is a tag.", None)
