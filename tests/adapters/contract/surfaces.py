@@ -36,18 +36,23 @@ LLAMA_INDEX: dict[str, Any] = {"embed_model": HashedWords(), "read_neighbors": n
 
 @dataclass(frozen=True)
 class Surface:
-    """A component: how it is made with options, how it is used, and which options it then assembled with."""
+    """A component: what it is made of, how it is used, and which options it then assembled with."""
 
     name: str
-    make: Callable[..., Any]
+    cls: Any
+    parts: Callable[[], dict[str, Any]]
     use: Callable[[Any], object]
     options_of: Callable[[Any], ContextOptions] | None = None
     defaults: dict[str, Any] = field(default_factory=lambda: {"stitch": False})
     """Those that differ from the defaults of `ContextOptions`, as the documentation says."""
     numbers: Callable[[Any], list[int]] = documents_numbers
     """The numbers of the chunks that came back from its use."""
+    answers: bool = False
     assignable: bool = True
     """A chain has its options for good."""
+
+    def make(self, **options: Any) -> Any:
+        return self.cls(**self.parts() | options)
 
     def __str__(self) -> str:
         return self.name
@@ -56,60 +61,63 @@ class Surface:
 SURFACES = [
     Surface(
         "langchain-compressor",
-        lambda **options: langchain.OrderPreservingCompressor(**LANGCHAIN | options),
+        langchain.OrderPreservingCompressor,
+        lambda: LANGCHAIN,
         lambda made: made.compress_documents(documents(), QUESTION),
     ),
     Surface(
         "langchain-retriever",
-        lambda **options: langchain.OrderPreservingRetriever(retriever=giving(documents()), **LANGCHAIN | options),
+        langchain.OrderPreservingRetriever,
+        lambda: {"retriever": giving(documents()), **LANGCHAIN},
         lambda made: made.invoke(QUESTION),
         lambda made: made.get_context(QUESTION).options,
     ),
     Surface(
         "langchain-retriever-of-a-store",
-        lambda **options: langchain.OrderPreservingRetriever(
-            vectorstore=store_of(documents()), read_neighbors=nothing_around, **options
-        ),
+        langchain.OrderPreservingRetriever,
+        lambda: {"vectorstore": store_of(documents()), "read_neighbors": nothing_around},
         lambda made: made.invoke(QUESTION),
         lambda made: made.get_context(QUESTION).options,
         {"stitch": False, "k": 128, "token_budget": 16_384},
     ),
     Surface(
         "langchain-chain",
-        lambda **options: langchain.OrderPreservingChain(
-            llm=LangChainModel(), retriever=giving(documents()), **LANGCHAIN | options
-        ),
+        langchain.OrderPreservingChain,
+        lambda: {"llm": LangChainModel(), "retriever": giving(documents()), **LANGCHAIN},
         lambda made: made.invoke({"input": QUESTION}),
         lambda made: made.answer(QUESTION).contexts[0].options,
         numbers=lambda output: documents_numbers(output["context"]),
+        answers=True,
         assignable=False,
     ),
     Surface(
         "llama-index-postprocessor",
-        lambda **options: llama_index.OrderPreservingPostprocessor(**LLAMA_INDEX | options),
+        llama_index.OrderPreservingPostprocessor,
+        lambda: LLAMA_INDEX,
         lambda made: made.postprocess_nodes(nodes(3), query_str=QUESTION),
         lambda made: made.get_context(nodes(3), QUESTION).options,
         numbers=nodes_numbers,
     ),
     Surface(
         "llama-index-retriever",
-        lambda **options: llama_index.OrderPreservingRetriever(
-            retriever=ListRetriever(nodes(3)), **LLAMA_INDEX | options
-        ),
+        llama_index.OrderPreservingRetriever,
+        lambda: {"retriever": ListRetriever(nodes(3)), **LLAMA_INDEX},
         lambda made: made.retrieve(QUESTION),
         lambda made: made.get_context(QUESTION).options,
         numbers=nodes_numbers,
     ),
     Surface(
         "llama-index-engine",
-        lambda **options: llama_index.OrderPreservingQueryEngine(
-            llm=LlamaIndexModel(), retriever=ListRetriever(nodes(3)), **LLAMA_INDEX | options
-        ),
+        llama_index.OrderPreservingQueryEngine,
+        lambda: {"llm": LlamaIndexModel(), "retriever": ListRetriever(nodes(3)), **LLAMA_INDEX},
         lambda made: made.query(QUESTION),
         lambda made: made.answer(QUESTION).contexts[0].options,
         numbers=lambda response: nodes_numbers(response.source_nodes),
+        answers=True,
     ),
 ]
 
 each_surface = pytest.mark.parametrize("surface", SURFACES, ids=str)
 each_assignable_surface = pytest.mark.parametrize("surface", [one for one in SURFACES if one.assignable], ids=str)
+each_that_answers = pytest.mark.parametrize("surface", [one for one in SURFACES if one.answers], ids=str)
+each_that_retrieves = pytest.mark.parametrize("surface", [one for one in SURFACES if not one.answers], ids=str)

@@ -191,4 +191,4 @@ def test_all_components_are_here():
         for name in package.__all__
         if set(DEFAULTS) <= set(getattr(getattr(package, name), "model_fields", ()))
     ]
-    assert {type(surface.make()) for surface in SURFACES} == set(with_options)
+    assert {surface.cls for surface in SURFACES} == set(with_options)

@@ -1,4 +1,4 @@
-"""`from_profile` gives what the same keywords give, and loses nothing in silence."""
+"""Profiles around a retriever that has options of its own, and `k` where LlamaIndex retrieves too few."""
 
 from typing import Any
 
@@ -9,24 +9,16 @@ from pydantic import ValidationError
 
 from oprag import OptionError, RetrievalWarning
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
-from oprag.method_fields import METHOD_OPTIONS
-from oprag.option_fields import OPTIONS
 from oprag.profile import Profile, read_profile, write_profile
-from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, RecordingLLM, numbered, stamped_node, texts
+from tests.adapters.llama_index.conftest import HashedWords, RecordingLLM, stamped_node, texts
 
-ASSEMBLY: dict[str, Any] = {
+CONTEXT: dict[str, Any] = {
     "k": 5,
     "max_candidates": 9,
-    "token_budget": 60,
     "count_tokens": "words",
-    "order": "reverse_rank",
     "redundancy_threshold": 0.99,
-    "neighbors": 1,
-    "separator": " / ",
     "gap": "[...]",
-    "header": "{source}: ",
 }
-METHOD: dict[str, Any] = {"method": "map_reduce", "passage_tokens": 8, "prompts": {"map": "MAP {context} {question}"}}
 QUESTION = "Which text has number seven?"
 
 
@@ -40,70 +32,8 @@ def index() -> Any:
 
 @pytest.fixture
 def path(tmp_path) -> Any:
-    write_profile(Profile(context=ASSEMBLY), tmp_path / "oprag.toml")
+    write_profile(Profile(context=CONTEXT), tmp_path / "oprag.toml")
     return tmp_path / "oprag.toml"
-
-
-def keywords() -> dict[str, Any]:
-    return Profile(context=ASSEMBLY).context_keywords()
-
-
-def options_of(surface: Any, names: tuple[str, ...] = OPTIONS) -> dict[str, Any]:
-    return {name: getattr(surface, name) for name in names}
-
-
-async def test_a_postprocessor_is_that_of_the_same_keywords(path, index):
-    parts = {"index": index, "read_neighbors": index.docstore}
-    made = OrderPreservingPostprocessor.from_profile(path, **parts)
-    same = OrderPreservingPostprocessor(**parts, **keywords())
-    assert options_of(made) == options_of(same)
-    nodes = index.as_retriever(similarity_top_k=9).retrieve(QUESTION)
-    found = [
-        texts(made.postprocess_nodes(nodes, query_str=QUESTION)),
-        texts(same.postprocess_nodes(nodes, query_str=QUESTION)),
-        texts(await made.apostprocess_nodes(nodes, query_str=QUESTION)),
-    ]
-    assert found[0] == found[1] == found[2] != texts(OrderPreservingPostprocessor().postprocess_nodes(nodes))
-
-
-def test_a_retriever_is_that_of_the_same_keywords(path, index):
-    inner = index.as_retriever(similarity_top_k=9)
-    made = OrderPreservingRetriever.from_profile(path, retriever=inner)
-    same = OrderPreservingRetriever(retriever=inner, **keywords())
-    assert options_of(made) == options_of(same)
-    assert texts(made.retrieve(QUESTION)) == texts(same.retrieve(QUESTION))
-    assert made.get_context(QUESTION).text == same.get_context(QUESTION).text
-
-
-def test_an_engine_is_that_of_the_same_keywords(tmp_path, index):
-    write_profile(Profile(context=ASSEMBLY, method=METHOD), tmp_path / "oprag.toml")
-    models = [RecordingLLM(), RecordingLLM()]
-    inner = index.as_retriever(similarity_top_k=9)
-    made = OrderPreservingQueryEngine.from_profile(tmp_path / "oprag.toml", llm=models[0], retriever=inner)
-    same = OrderPreservingQueryEngine(llm=models[1], retriever=inner, **keywords(), **METHOD)
-    assert options_of(made, (*OPTIONS, *METHOD_OPTIONS)) == options_of(same, (*OPTIONS, *METHOD_OPTIONS))
-    assert str(made.query(QUESTION)) == str(same.query(QUESTION))
-    assert sorted(models[0].prompts) == sorted(models[1].prompts)
-    assert sum("MAP " in prompt for prompt in models[0].prompts) > 2
-
-
-def test_keywords_win_over_the_profile(path):
-    made = OrderPreservingPostprocessor.from_profile(
-        path, k=2, order="source", neighbors=0, redundancy_threshold=None, stitch=True
-    )
-    assert [options_of(made)[name] for name in ("k", "order", "separator", "stitch")] == [2, "source", " / ", True]
-    assert texts(made.postprocess_nodes(numbered([4, 1, 3]))) == ["text 1.", "text 4."]
-
-
-@pytest.mark.parametrize("method", [{"method": "refine"}, {"cite": True}])
-def test_a_method_is_not_lost_where_no_answers_are_made(method):
-    profile = Profile(context={"k": 3}, method=method)
-    retriever = ListRetriever(numbered([2, 1]))
-    with pytest.raises(OptionError, match="OrderPreservingPostprocessor makes no answers, so that would be lost"):
-        OrderPreservingPostprocessor.from_profile(profile)
-    with pytest.raises(OptionError, match="OrderPreservingRetriever makes no answers, so that would be lost"):
-        OrderPreservingRetriever.from_profile(profile, retriever=retriever)
-    assert OrderPreservingPostprocessor.from_profile(profile.without_method()).k == 3
 
 
 def test_a_retriever_with_options_of_its_own_must_have_those_of_the_profile(path, index):
@@ -189,14 +119,6 @@ class FirstTwo(BaseNodePostprocessor):
 
     def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
         return nodes[:2]
-
-
-def test_text_that_was_not_stitched_is_not_stitched_in_silence(index):
-    profile = Profile(context={"stitch": False})
-    parts = {"llm": RecordingLLM(), "retriever": index.as_retriever()}
-    with pytest.raises(OptionError, match="OrderPreservingQueryEngine always stitches what the model reads"):
-        OrderPreservingQueryEngine.from_profile(profile, **parts)
-    assert OrderPreservingQueryEngine.from_profile(profile, **parts, stitch=False).stitch is False
 
 
 def test_what_the_constructor_refuses_is_refused_with_a_note_of_the_profile(path):
