@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 from llama_index.core.llms.structured_llm import StructuredLLM
@@ -46,7 +45,7 @@ class LlamaIndexBackend:
         context_options: How contexts are made.
         sources: Where the vectors and the neighbors of nodes come from, where the options need them.
         cache: Where vectors are kept.
-        embed_model: The embedding model, or an `oprag.Embedder`, if there is one.
+        embed_model: Returns the embedding model or the `oprag.Embedder`.
         reader: Reads whole sources, if they can be read.
         prompts: What prompts are made with.
         found: Contexts by their question; what is in it is not searched for again.
@@ -59,7 +58,7 @@ class LlamaIndexBackend:
     context_options: ContextOptions
     sources: NodeSources | None
     cache: VectorCache
-    embed_model: BaseEmbedding | Any
+    embed_model: Callable[[], Any]
     reader: SourceReader | None
     prompts: Prompts
     found: dict[str, Context] = field(default_factory=dict)
@@ -112,7 +111,7 @@ class LlamaIndexBackend:
         """A vector for each question, and one for each text."""
         from oprag.embedding.vectors import embedded_together
 
-        embedder, cache = as_embedder(self.embed_model), self.cache
+        embedder, cache = as_embedder(self.embed_model()), self.cache
         usable = cache.path is None or getattr(embedder, "lasting", True)
         return embedded_together(embedder, cache if usable else None, questions, texts)
 

@@ -64,9 +64,14 @@ def chunks_of(nodes: Any) -> list[Chunk]:
 
 def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: Any = None) -> Chunk:
     """A node as a chunk."""
-    # By value: an enum of LlamaIndex hashes in Python, four times a node.
-    links = {relation.value: related for relation, related in node.relationships.items()}
-    children = related if isinstance(related := links.get(_CHILD), list) else ()
+    links: dict[Any, str] = {}
+    children: list[str] = []
+    for relation, related in node.relationships.items():
+        # By value: an enum of LlamaIndex hashes in Python.
+        if isinstance(related, RelatedNodeInfo):
+            links[relation.value] = related.node_id
+        elif relation.value == _CHILD:
+            children = [child.node_id for child in related]
     span = None
     # The offsets of a hierarchical leaf count from its parent, wherever its document begins. An end that is missing is
     # that of the text.
@@ -80,18 +85,14 @@ def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: A
         metadata=node.metadata,
         score=score,
         id=node.node_id,
-        document_id=_id_of(links.get(_SOURCE)),
-        previous_id=_id_of(links.get(_PREVIOUS)),
-        next_id=_id_of(links.get(_NEXT)),
-        parent_id=_id_of(links.get(_PARENT)),
-        child_ids=tuple(child.node_id for child in children),
+        document_id=links.get(_SOURCE),
+        previous_id=links.get(_PREVIOUS),
+        next_id=links.get(_NEXT),
+        parent_id=links.get(_PARENT),
+        child_ids=tuple(children),
         span=span,
         origin=origin,
     )
-
-
-def _id_of(related: Any) -> str | None:
-    return related.node_id if isinstance(related, RelatedNodeInfo) else None
 
 
 def context_of(

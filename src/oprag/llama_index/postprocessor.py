@@ -110,7 +110,8 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         chunks = chunks_of(nodes)
         if options.k is not None:
             warn_about_few(chunks, options.k)
-        return (yield from context_of(chunks, query, options, self._sources(options), as_nodes=as_nodes))
+        sources = self._sources(options) if self._needs_sources else None
+        return (yield from context_of(chunks, query, options, sources, as_nodes=as_nodes))
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """The options as values that JSON can hold; functions and parts are left out, and named under "left_out"."""

@@ -2,50 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
-from llama_index.core.base.response.schema import RESPONSE_TYPE
+from llama_index.core import Settings
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.response.schema import (
+    RESPONSE_TYPE,
+    AsyncStreamingResponse,
+    PydanticResponse,
+    Response,
+    StreamingResponse,
+)
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
+from llama_index.core.llms import LLM
+from llama_index.core.llms.structured_llm import StructuredLLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
 
 from oprag.context import Context, build_context
+from oprag.context_report import METADATA_KEY
+from oprag.embedding.cache import VectorCache
+from oprag.errors import OptionError
 from oprag.llama_index.backend import LlamaIndexBackend
-from oprag.llama_index.full_answers import FullAnswers
-from oprag.llama_index.nodes import chunks_of
+from oprag.llama_index.embedder import as_embedder
+from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
+from oprag.llama_index.near_misses import ENGINE
+from oprag.llama_index.neighbors import refuse_filter
+from oprag.llama_index.nodes import chunks_of, nodes_of
+from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
+from oprag.llama_index.retriever import OrderPreservingRetriever
+from oprag.llama_index.vectors import IndexFields, NodeSources
+from oprag.masking import describe
+from oprag.method_fields import READ_SOURCE, MethodFields
+from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
-from oprag.methods.driver import drive
+from oprag.methods.comparison import Comparison, check_methods
+from oprag.methods.driver import Shown, drive, prepare
 from oprag.methods.effects import Retrieve
+from oprag.methods.model_calls import Completion, Prompt
+from oprag.methods.options import MethodOptions
+from oprag.methods.prompts import STEPS, as_prompts
+from oprag.methods.registry import check_needs
+from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
-from oprag.options import NO_LIMITS
-from oprag.steps import Step, Steps, iterate_async, iterate_sync, run_async, run_sync
+from oprag.option_fields import given_options
+from oprag.options import NO_LIMITS, ContextOptions, check_bool
+from oprag.steps import Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
+from oprag.vector_fields import common_cache
 
 __all__ = ["OrderPreservingQueryEngine"]
 
 dispatcher = get_dispatcher(__name__)
 
 
-class OrderPreservingQueryEngine(FullAnswers):
+class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     """Answers queries from retrieved nodes in the order of their source, with any of the methods.
 
-    It stands wherever a LlamaIndex query engine can: in a tool, a router, a chat engine.
+    Use it wherever a LlamaIndex query engine is expected: in a tool, a router, a chat engine. Options can be assigned:
+    they are checked then, as at construction.
 
     Args:
         llm: The model; that of `Settings` by default.
         retriever: Any retriever. The options of an `OrderPreservingRetriever` are its own.
-        node_postprocessors: What nodes go through before they are put in order, such as rerankers and cutoffs.
+        node_postprocessors: Postprocessors to apply before nodes are put in order, such as rerankers and cutoffs.
         embed_model: An embedding model or an `oprag.Embedder`, for thresholds, `reciprocal` and `rank_by="cosine"`; by
             default that of the retriever or its index, else `Settings.embed_model` if you set it.
-        vector_cache: Where vectors that were made are kept, those of the retriever too; that of an
-            `OrderPreservingRetriever` by default, else 256 MiB in memory.
-        read_source: Gives the whole text of a source, for `long_context` and `self_route`: a folder, a mapping of
+        vector_cache: Cache of computed vectors, those of the retriever too; that of an `OrderPreservingRetriever` by
+            default, else 256 MiB in memory.
+        read_source: Reads the whole text of a source, for `long_context` and `self_route`: a folder, a mapping of
             source names to texts, or a function of the name. Only sources that were retrieved are read.
-        streaming: Whether `query` gives a response that is still being written.
+        streaming: Whether `query` returns a response that is still being written.
         callback_manager: LlamaIndex's callbacks.
         method: The method: stuff, map_reduce, refine, map_rerank, step_down, reciprocal, long_context, self_route, or
             a registered one.
@@ -56,7 +92,127 @@ class OrderPreservingQueryEngine(FullAnswers):
             ValueError).
     """
 
-    model_config = ConfigDict(defer_build=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        hide_input_in_errors=True,
+        defer_build=False,
+        validate_assignment=True,
+    )
+
+    _near_misses: ClassVar = ENGINE
+
+    llm: SkipValidation[LLM] = Field(
+        default_factory=lambda: Settings.llm, description="Any LlamaIndex LLM; Settings.llm by default.", repr=False
+    )
+    retriever: SkipValidation[BaseRetriever] = Field(
+        description="Any LlamaIndex retriever; an OrderPreservingRetriever keeps its own options."
+    )
+    node_postprocessors: SkipValidation[Sequence[BaseNodePostprocessor]] = Field(
+        default=(), description="Postprocessors to apply before nodes are put in order, such as rerankers and cutoffs."
+    )
+    read_source: SkipValidation[ReadSource | None] = Field(
+        default=None, description=READ_SOURCE, exclude=True, repr=False
+    )
+    streaming: SkipValidation[bool] = Field(default=False, description="Return a streaming response from query.")
+    callback_manager: SkipValidation[CallbackManager] = Field(
+        default_factory=lambda: Settings.callback_manager, description="LlamaIndex's callbacks.", exclude=True
+    )
+    _options: MethodOptions = PrivateAttr()
+    _reader: SourceReader | None = PrivateAttr()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_the_default(cls, values: Any) -> Any:
+        defaults = ("llm", "callback_manager", "node_postprocessors")
+        return {name: value for name, value in dict(values).items() if value is not None or name not in defaults}
+
+    @field_validator("streaming", mode="before")
+    @classmethod
+    def _check_streaming(cls, value: Any) -> Any:
+        check_bool("streaming", value)
+        return value
+
+    @field_validator("read_source", mode="before")
+    @classmethod
+    def _check_read_source(cls, value: Any) -> Any:
+        refuse_filter("read_source", value)
+        return value
+
+    def _check(self) -> None:
+        for name, value, kind in (("llm", self.llm, LLM), ("retriever", self.retriever, BaseRetriever)):
+            if not isinstance(value, kind):
+                hint = '; pass a model, such as OpenAI(model="...")' if kind is LLM and isinstance(value, str) else ""
+                got = f"{type(value).__name__}{hint}"
+                raise OptionError(f"{name} must be a LlamaIndex {kind.__name__}, got {got}", value)
+        for postprocessor in self.node_postprocessors:
+            if isinstance(postprocessor, OrderPreservingPostprocessor):
+                raise OptionError(
+                    "the engine puts the nodes in order itself; leave OrderPreservingPostprocessor out of "
+                    "node_postprocessors, and give its options to the engine",
+                    self.node_postprocessors,
+                )
+            if not isinstance(postprocessor, BaseNodePostprocessor):
+                raise OptionError(
+                    f"node_postprocessors must be LlamaIndex node postprocessors, got {describe(postprocessor)}",
+                    postprocessor,
+                )
+        if self._ours is not None:
+            parts = [name for name in ("read_neighbors", "index") if getattr(self, name) is not None]
+            if theirs := [*given_options(self), *parts]:
+                raise OptionError(
+                    "the retriever is an OrderPreservingRetriever with options of its own; set "
+                    f"{', '.join(theirs)} there",
+                    theirs,
+                )
+            self._sources(self._ours.context_options)
+        super()._check()
+        if self.embed_model is not None and self._is_given_a_cache:
+            self.cache_for(as_embedder(self.embed_model))
+        reader = as_reader(self.read_source)
+        self._options = self._checked_options(reader)
+        self._reader = reader
+        for postprocessor in self.node_postprocessors:
+            postprocessor.callback_manager = self.callback_manager
+
+    def _checked_options(self, reader: SourceReader | None, **changes: Any) -> MethodOptions:
+        """The options of the method, some of them changed; rejects a method that lacks what it needs."""
+        options = self._method_options(prompts=as_prompts(self.prompts, partial(as_template, llm=self.llm)), **changes)
+        check_needs(
+            options,
+            embeddings=self._model() is not None,
+            read_source=reader is not None,
+            text=not isinstance(self.llm, StructuredLLM),
+            embedder_option=self._embedder_option,
+        )
+        options.numbered(self._context_options_now)
+        return options
+
+    # An OrderPreservingRetriever has options of its own, which may be assigned later. The engine's own model serves its
+    # methods; one cache serves both.
+
+    @property
+    def _ours(self) -> OrderPreservingRetriever | None:
+        return self.retriever if isinstance(self.retriever, OrderPreservingRetriever) else None
+
+    @property
+    def _searched(self) -> BaseRetriever:
+        return self.retriever
+
+    @property
+    def _context_options_now(self) -> ContextOptions:
+        return self._stitched_options if self._ours is None else self._ours.context_options
+
+    def _model(self) -> Any:
+        ours = self._ours
+        return super()._model() if ours is None or self.embed_model is not None else ours._model()  # noqa: SLF001
+
+    def _sources(self, options: ContextOptions, cache: VectorCache | None = None) -> NodeSources | None:
+        if (ours := self._ours) is not None:
+            return ours._sources(options, common_cache(self, ours))  # noqa: SLF001
+        return super()._sources(options, cache)
+
+    # LlamaIndex's interface.
 
     @dispatcher.span
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
@@ -69,18 +225,12 @@ class OrderPreservingQueryEngine(FullAnswers):
     @dispatcher.span
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """The nodes for a query, in the order of the context."""
-        query_bundle = _bundle(query_bundle)
-        backend = self._backend(self._options)
-        return self._responding().nodes_of(self._fitted(query_bundle, backend, run_sync(backend.find(query_bundle))))
+        return run_sync(self._retrieved(query_bundle))
 
     @dispatcher.span
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """As `retrieve`, async."""
-        query_bundle = _bundle(query_bundle)
-        backend = self._backend(self._options)
-        return self._responding().nodes_of(
-            self._fitted(query_bundle, backend, await run_async(backend.find(query_bundle)))
-        )
+        return await run_async(self._retrieved(query_bundle))
 
     @dispatcher.span
     def synthesize(
@@ -93,14 +243,11 @@ class OrderPreservingQueryEngine(FullAnswers):
 
         Args:
             query_bundle: The query.
-            nodes: The nodes, as `retrieve` gave them; `order="source"` puts them in order, any other order leaves them.
+            nodes: The nodes, as `retrieve` returned them; `order="source"` puts them in order, any other order leaves
+                them.
             additional_source_nodes: Further nodes for the response's `source_nodes`.
         """
-        query_bundle = _bundle(query_bundle)
-        backend = self._backend(self._options)
-        task = self._task(query_bundle.query_str, self._options, backend)
-        context = _as_given(nodes, backend)
-        return run_sync(self._synthesized(query_bundle, task, context, backend, additional_source_nodes or ()))
+        return run_sync(self._responded(query_bundle, nodes, additional_source_nodes or ()))
 
     @dispatcher.span
     async def asynthesize(
@@ -110,69 +257,303 @@ class OrderPreservingQueryEngine(FullAnswers):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
         """As `synthesize`, async."""
-        query_bundle = _bundle(query_bundle)
-        backend = self._backend(self._options)
-        task = self._task(query_bundle.query_str, self._options, backend)
-        context = _as_given(nodes, backend)
-        return await run_async(self._synthesized(query_bundle, task, context, backend, additional_source_nodes or ()))
+        return await run_async(self._responded(query_bundle, nodes, additional_source_nodes or ()))
 
-    def _responded(self, query: QueryBundle) -> Steps[RESPONSE_TYPE]:
-        """The response to a query, with the events of a query engine."""
+    def _get_prompts(self) -> PromptDictType:
+        return {name: shown_template(getattr(self._options.prompts, name)) for name in STEPS}
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        self.prompts = as_prompts(prompts, partial(as_template, llm=self.llm), self._options.prompts)
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {}
+
+    # Answers with everything that is known about them.
+
+    @dispatcher.span
+    def answer(self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()) -> Answer:
+        """Answer a question; the result has everything that is known about the answer.
+
+        Args:
+            question: The question.
+            choices: The answers to choose from, for a multiple-choice question.
+            chat_history: The conversation so far, as LlamaIndex's chat messages.
+
+        Raises:
+            QueryError: The question is empty or not a string.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+        """
+        steps = self._driven(*self._begun(question, self._options, choices, chat_history))
+        with self.callback_manager.as_trace("query"):
+            return run_sync(steps)
+
+    @dispatcher.span
+    async def aanswer(self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()) -> Answer:
+        """As `answer`, async."""
+        steps = self._driven(*self._begun(question, self._options, choices, chat_history))
+        with self.callback_manager.as_trace("query"):
+            return await run_async(steps)
+
+    @dispatcher.span
+    def compare(
+        self,
+        question: str,
+        methods: Sequence[str],
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+    ) -> Comparison:
+        """Answer a question with several methods over one retrieval.
+
+        In a conversation the follow-up is rewritten as a standalone question once, for all of them.
+
+        Args:
+            question: The question.
+            methods: The names of the methods.
+            choices: The answers to choose from, for a multiple-choice question.
+            chat_history: The conversation so far, as LlamaIndex's chat messages.
+
+        Returns:
+            The answers; a table when it is printed or shown in a notebook.
+
+        Raises:
+            OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+        """
+        steps = self._compared(question, self._checked_methods(methods), choices, chat_history)
+        with self.callback_manager.as_trace("query"):
+            return run_sync(steps)
+
+    @dispatcher.span
+    async def acompare(
+        self,
+        question: str,
+        methods: Sequence[str],
+        *,
+        choices: Sequence[str] = (),
+        chat_history: Sequence[Any] = (),
+    ) -> Comparison:
+        """As `compare`, async."""
+        steps = self._compared(question, self._checked_methods(methods), choices, chat_history)
+        with self.callback_manager.as_trace("query"):
+            return await run_async(steps)
+
+    # One question.
+
+    def _begun(
+        self, question: str, options: MethodOptions, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()
+    ) -> tuple[Task, LlamaIndexBackend]:
+        """A question to answer, and what answers it.
+
+        Raises:
+            QueryError: The question is empty, or its choices or its history are invalid.
+        """
+        ours, context_options = self._ours, self._context_options_now
+        if options.cite:
+            context_options = options.numbered(context_options)
+        window = window_of(self.llm, context_options.count_tokens)
+        history = history_of(chat_history)
+        task = Task(question, options, context_options, choices, history, window=window)  # type: ignore[arg-type]
+        return task, LlamaIndexBackend(
+            self.llm,
+            # An OrderPreservingRetriever would hand on its nodes in order, and their ranks would be lost.
+            self.retriever if ours is None else ours.retriever,
+            self.node_postprocessors,
+            context_options,
+            self._sources(context_options) if (ours or self)._needs_sources else None,  # noqa: SLF001
+            self.vector_cache if ours is None else common_cache(self, ours),
+            self._model,
+            self._reader,
+            options.prompts,
+        )
+
+    def _driven(self, task: Task, backend: LlamaIndexBackend, *, streaming: bool = False) -> Steps[Answer]:
+        limit = Limit(task.options.max_concurrency)
+        stop_early = task.options.on_error == "raise"
+        return drive(answering(task), backend, limit, streaming=streaming, stop_early=stop_early)
+
+    def _responded(
+        self,
+        query: str | QueryBundle,
+        nodes: list[NodeWithScore] | None = None,
+        more: Sequence[NodeWithScore] = (),
+    ) -> Steps[RESPONSE_TYPE]:
+        """The response to a query, from nodes that were retrieved before or those that are found now."""
+        query = _bundle(query)
+        if nodes is not None:
+            task, backend = self._begun(query.query_str, self._options)
+            return (yield from self._synthesized(query, task, backend, _as_given(nodes, backend.context_options), more))
         with self.callback_manager.event(CBEventType.QUERY, {EventPayload.QUERY_STR: query.query_str}) as event:
-            backend = self._backend(self._options)
-            task = self._task(query.query_str, self._options, backend)
+            task, backend = self._begun(query.query_str, self._options)
             context = yield from backend.find(query)
-            response = yield from self._synthesized(query, task, context, backend)
+            response = yield from self._synthesized(query, task, backend, context, more)
             event.on_end({EventPayload.RESPONSE: response})
         return response
-
-    def _fitted(self, query: QueryBundle, backend: LlamaIndexBackend, context: Context) -> list[Context]:
-        """The context as the method will ask for it: no longer than the model's window allows."""
-        requests = answering(self._task(query.query_str, self._options, backend))
-        with closing(requests):
-            request = next(requests)
-        return request.fitted([context]) if isinstance(request, Retrieve) else [context]
 
     def _synthesized(
         self,
         query: QueryBundle,
         task: Task,
-        context: Context,
         backend: LlamaIndexBackend,
-        more: Sequence[NodeWithScore] = (),
+        context: Context,
+        more: Sequence[NodeWithScore],
     ) -> Steps[RESPONSE_TYPE]:
         """The part of a query after its retrieval, with the events of a response synthesizer."""
         dispatcher.event(SynthesizeStartEvent(query=query))
         with self.callback_manager.event(CBEventType.SYNTHESIZE, {EventPayload.QUERY_STR: query.query_str}) as event:
             backend.found[query.query_str] = context
-            steps = drive(
-                answering(task), backend, self._limit(), streaming=self.streaming, stop_early=self._stop_early
-            )
-            responding = self._responding(more)
+            steps = self._driven(task, backend, streaming=self.streaming)
+            source_nodes = partial(self._source_nodes, more=more)
             response: RESPONSE_TYPE
             if self.streaming:
                 response = yield Step(
-                    lambda: responding.streamed(iterate_sync(steps)),
-                    lambda: responding.astreamed(iterate_async(steps)),
+                    lambda: _streamed(iterate_sync(steps), source_nodes),
+                    lambda: _astreamed(iterate_async(steps), source_nodes),
                 )
             else:
-                response = responding.whole((yield from steps))
+                answer = yield from steps
+                response = _response(answer, source_nodes(answer.contexts))
             event.on_end({EventPayload.RESPONSE: response})
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
 
+    def _retrieved(self, query: str | QueryBundle) -> Steps[list[NodeWithScore]]:
+        query = _bundle(query)
+        task, backend = self._begun(query.query_str, self._options)
+        context = yield from backend.find(query)
+        # The context as the method will ask for it: no longer than the model's window allows.
+        with closing(answering(task)) as requests:
+            request = next(requests)
+        return self._source_nodes(request.fitted([context]) if isinstance(request, Retrieve) else [context])
 
-def _as_given(nodes: list[NodeWithScore], backend: LlamaIndexBackend) -> Context:
-    """The context of nodes that were chosen and put in order before: nothing is cut, and no order applied twice.
+    def _source_nodes(self, contexts: Iterable[Context], more: Sequence[NodeWithScore] = ()) -> list[NodeWithScore]:
+        """The nodes of the contexts in order, each once, and further ones."""
+        ours, nodes = self._ours or self, dict[str, NodeWithScore]()
+        for context in contexts:
+            for scored in nodes_of(context, annotate=ours.annotate, stitch=ours.stitch):
+                nodes.setdefault(scored.node.node_id, scored)
+        return [*nodes.values(), *more]
 
-    In source order each source keeps its place among the others; what is in any other order stays as it is.
-    """
-    changes: dict[str, Any] = {**NO_LIMITS, "source_ranking": "best_first"}
-    if backend.context_options.order != "source":
-        changes["order"] = "rank"
-    # Without what it was made of, nothing is cut later either: a list in order does not say which nodes are best.
-    return replace(build_context(chunks_of(nodes), replace(backend.context_options, **changes)), inputs=None)
+    def _checked_methods(self, methods: Sequence[str]) -> list[MethodOptions]:
+        check_methods(methods)
+        return [self._checked_options(self._reader, method=method) for method in methods]
+
+    def _compared(
+        self, question: str, tried: list[MethodOptions], choices: Sequence[str], chat_history: Sequence[Any]
+    ) -> Steps[Comparison]:
+        answers: list[Answer] = []
+        found: dict[str, Context] = {}
+        known: dict[Prompt, Completion] = {}
+        for options in tried:
+            task, backend = self._begun(question, options, choices, chat_history)
+            backend.found, backend.known = found, known
+            # One retrieval for all, and before the clock runs.
+            yield from prepare(task, backend)
+            answers.append((yield from self._driven(task, backend)))
+        return Comparison(question, tuple(answers))
 
 
 def _bundle(query: str | QueryBundle) -> QueryBundle:
     return QueryBundle(query) if isinstance(query, str) else query
+
+
+def _as_given(nodes: list[NodeWithScore], options: ContextOptions) -> Context:
+    """The context of nodes that were chosen and put in order before: nothing is cut, and no order applied twice.
+
+    In source order each source keeps its place among the others; nodes in any other order stay as they are.
+    """
+    changes: dict[str, Any] = {**NO_LIMITS, "source_ranking": "best_first"}
+    if options.order != "source":
+        changes["order"] = "rank"
+    # Without its inputs, nothing is cut later either: a list in order does not say which nodes are best.
+    return replace(build_context(chunks_of(nodes), replace(options, **changes)), inputs=None)
+
+
+# Responses.
+
+
+def _response(answer: Answer, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
+    metadata = _metadata(nodes) | _about(answer)
+    if isinstance(answer.parsed, BaseModel):
+        return PydanticResponse(answer.parsed, source_nodes=nodes, metadata=metadata)
+    return Response(answer.text, source_nodes=nodes, metadata=metadata)
+
+
+def _streamed(
+    shown: Iterator[Shown], source_nodes: Callable[[list[Context]], list[NodeWithScore]]
+) -> StreamingResponse:
+    """A response that is still being written, or about to be; all retrieval is done by now."""
+    contexts: list[Context] = []
+    for first in shown:
+        if not isinstance(first, Context):
+            break
+        contexts.append(first)
+    nodes = source_nodes(contexts)
+    metadata = _metadata(nodes)
+
+    def pieces() -> Generator[str, None, None]:
+        pieces_of = _Pieces(metadata)
+        yield from pieces_of.take(first)
+        for one in shown:
+            yield from pieces_of.take(one)
+
+    return StreamingResponse(pieces(), source_nodes=nodes, metadata=metadata)
+
+
+async def _astreamed(
+    shown: AsyncIterator[Shown], source_nodes: Callable[[list[Context]], list[NodeWithScore]]
+) -> AsyncStreamingResponse:
+    """As `_streamed`, async."""
+    contexts: list[Context] = []
+    async for first in shown:
+        if not isinstance(first, Context):
+            break
+        contexts.append(first)
+    nodes = source_nodes(contexts)
+    metadata = _metadata(nodes)
+
+    async def pieces() -> AsyncGenerator[str, None]:
+        pieces_of = _Pieces(metadata)
+        for piece in pieces_of.take(first):
+            yield piece
+        async for one in shown:
+            for piece in pieces_of.take(one):
+                yield piece
+
+    return AsyncStreamingResponse(pieces(), source_nodes=nodes, metadata=metadata)
+
+
+class _Pieces:
+    """The pieces of an answer; all of it at once where it was not written in pieces."""
+
+    def __init__(self, metadata: dict[str, Any]) -> None:
+        self._metadata = metadata
+        self._streamed = False
+
+    def take(self, shown: Shown) -> Iterator[str]:
+        if isinstance(shown, str):
+            if shown:
+                self._streamed = True
+                yield shown
+        elif isinstance(shown, Answer):
+            self._metadata.update(_about(shown))
+            if not self._streamed:
+                yield shown.text
+
+
+def _metadata(nodes: Sequence[NodeWithScore]) -> dict[str, Any]:
+    """As in the responses of LlamaIndex's own synthesizers."""
+    return {scored.node.node_id: scored.node.metadata for scored in nodes}
+
+
+def _about(answer: Answer) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "method": answer.method,
+        "route": answer.route,
+        "calls": len(answer.calls),
+        "usage": answer.usage._asdict(),
+        "notes": list(answer.notes),
+    }
+    if answer.cited:
+        about["citations"] = [citation.to_dict() for citation in answer.citations]
+    return {METADATA_KEY: about}

@@ -17,7 +17,7 @@ from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.llama_index.near_misses import RETRIEVER
 from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
-from oprag.llama_index.vectors import IndexFields
+from oprag.llama_index.vectors import IndexFields, NodeSources
 from oprag.options import ContextOptions, everything_kept
 from oprag.question import check_question, check_questions
 from oprag.steps import Step, Steps, run_async, run_sync
@@ -138,11 +138,11 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         from oprag.assembly.threshold_report import report_thresholds
 
         options = everything_kept(self.context_options)
+        sources = self._sources(options)
         contexts: list[Context] = []
         for question in check_questions(questions):
-            contexts.append((yield from self._found(question, options)))  # noqa: PERF401 - yields
-        sources = self._sources(options)
-        return report_thresholds(contexts, "no embedder" if sources is None else sources.vectors.name)
+            contexts.append((yield from self._found(question, options, sources)))  # noqa: PERF401 - yields
+        return report_thresholds(contexts, sources.vectors.name if sources else "")
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return run_sync(self._nodes(query_bundle))
@@ -155,12 +155,21 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         context = yield from self._found(query, self._given_options, as_nodes=True)
         return nodes_of(context, annotate=self.annotate)
 
-    def _found(self, query: str | QueryBundle, options: ContextOptions, *, as_nodes: bool = False) -> Steps[Context]:
+    def _found(
+        self,
+        query: str | QueryBundle,
+        options: ContextOptions,
+        sources: NodeSources | None = None,
+        *,
+        as_nodes: bool = False,
+    ) -> Steps[Context]:
         """The context of what the wrapped retriever finds."""
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
         if bundle.embedding is None and bundle.image_path is None:
             check_question(bundle.query_str)
-        inner, sources = self.retriever, self._sources(options)
+        inner = self.retriever
+        if sources is None and self._needs_sources:
+            sources = self._sources(options)
         if sources is not None:
             bundle = yield from sources.with_vector(bundle)
         nodes = yield Step(lambda: inner.retrieve(bundle), lambda: inner.aretrieve(bundle))

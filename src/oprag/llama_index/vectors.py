@@ -75,8 +75,10 @@ class IndexFields(VectorFields, ContextFields):
         exclude=True,
         repr=False,
     )
+    # Built at construction and assignment, and not for each question.
     _given_options: ContextOptions = PrivateAttr()
     _stitched_options: ContextOptions = PrivateAttr()
+    _needs_sources: bool = PrivateAttr()
 
     @field_validator("index", mode="before")
     @classmethod
@@ -120,6 +122,7 @@ class IndexFields(VectorFields, ContextFields):
                 "shown, give read_neighbors=index.docstore",
                 options.neighbors,
             )
+        self._needs_sources = sources is not None
         self._given_options = options
         self._stitched_options = replace(options, stitch=True)
 
