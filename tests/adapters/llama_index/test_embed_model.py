@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core import Settings, VectorStoreIndex
+from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
 from llama_index.core.llms import MockLLM
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from pydantic import ValidationError
 
 from oprag import EmbeddingError
@@ -79,6 +79,16 @@ def test_where_nothing_is_known_the_option_is_named_and_no_default_is_loaded(mak
 
 
 @every_maker
+def test_a_model_of_settings_that_only_mocks_is_none(make, options, monkeypatch, capsys):
+    monkeypatch.setattr(Settings, "_embed_model", None)
+    Settings.embed_model = None  # type: ignore[assignment]
+    assert isinstance(Settings._embed_model, MockEmbedding)
+    capsys.readouterr()
+    with pytest.raises(ValidationError, match=r"(give|needs) embed_model="):
+        make(**options)
+
+
+@every_maker
 def test_the_model_of_settings_is_used_where_no_index_is_known(make, options, of_settings):
     make(**options)()
     assert of_settings._inner.questions
@@ -122,3 +132,37 @@ def test_a_model_that_is_gone_at_the_question_is_an_error_that_names_the_option(
     monkeypatch.setattr(Settings, "_embed_model", None)
     with pytest.raises(EmbeddingError, match="give embed_model="):
         ask()
+
+
+@pytest.fixture
+def vectors_alone(monkeypatch):
+    """A retriever over a store that has vectors, of which one repeats another, and no model."""
+    monkeypatch.setattr(Settings, "_embed_model", None)
+    repeated = [*NODES, TextNode(text="The captain sailed north!", metadata={"source": "book", "chunk_index": 2})]
+    embeddings = [[1.0, 0.0], [0.0, 1.0], [0.999, 0.001]]
+    made = [node.model_copy(update={"embedding": vector}) for node, vector in zip(repeated, embeddings, strict=True)]
+    index = VectorStoreIndex(made, embed_model=CountingModel(model_name="of nobody"))
+    index._embed_model = None  # type: ignore[assignment]
+    return index.as_retriever(similarity_top_k=3)
+
+
+def asked_by_vector(ours: Any) -> list[int]:
+    return [scored.node.metadata["chunk_index"] for scored in ours.retrieve(QueryBundle(QUESTION, embedding=[1.0, 0]))]
+
+
+def test_the_vectors_of_the_store_are_enough_to_find_repetitions(vectors_alone):
+    ours = OrderPreservingRetriever(retriever=vectors_alone, redundancy_threshold=0.9)
+    assert asked_by_vector(ours) == [0, 1]
+    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=vectors_alone, redundancy_threshold=0.9)
+    assert asked_by_vector(engine) == [0, 1]
+
+
+def test_the_vectors_of_the_store_are_no_vector_of_a_question(vectors_alone):
+    with pytest.raises(ValidationError, match="nothing makes them here; give embed_model="):
+        OrderPreservingRetriever(retriever=vectors_alone, redundancy_threshold=0.9, similarity_threshold=0.1)
+
+
+def test_the_vectors_of_the_store_are_not_compared_with_those_of_settings(vectors_alone, of_settings):
+    ours = OrderPreservingRetriever(retriever=vectors_alone, redundancy_threshold=0.9)
+    assert asked_by_vector(ours) == [0, 1, 2]
+    assert of_settings.embedded == (0, 3)

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
@@ -319,3 +319,21 @@ def test_copies_work():
         assert numbers(copied.retrieve("why?")) == [7]
     copied.k = 2
     assert retriever.k == 1
+
+
+def test_a_copy_with_changes_is_checked_and_has_them():
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2])))
+    assert numbers(retriever.model_copy(update={"k": 1}).retrieve("why?")) == [7]
+    with pytest.raises(ValidationError, match="k must be a whole number"):
+        retriever.model_copy(update={"k": 0})
+
+
+def test_a_value_that_is_rejected_does_not_stay(monkeypatch):
+    monkeypatch.setattr(Settings, "_embed_model", None)
+    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2])), k=1)
+    for name, value in {"k": 0, "redundancy_threshold": 0.5, "retriever": retriever}.items():
+        with pytest.raises(ValidationError):
+            setattr(retriever, name, value)
+    assert numbers(retriever.retrieve("why?")) == [7]
+    retriever.k = 2
+    assert numbers(retriever.retrieve("why?")) == [2, 7]
