@@ -73,12 +73,12 @@ class Placed(NamedTuple):
     Attributes:
         chunks: New objects, best first.
         sources: A report for each source, in the sequence of its best-ranked chunk.
-        groups: The chunks of each of these sources.
+        groups: The chunks of each of these sources; under a number where nothing names it.
     """
 
     chunks: list[Chunk]
     sources: tuple[SourceReport, ...]
-    groups: list[list[Chunk]]
+    groups: dict[str | int, list[Chunk]]
 
 
 def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> Placed:
@@ -101,7 +101,7 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
             name = source_of(chunk, source_key)
         members.setdefault(index if name is None else name, []).append(index)
     placed: list[Chunk] = list(chunks)
-    groups: list[list[Chunk]] = []
+    groups: dict[str | int, list[Chunk]] = {}
     for name, indices in members.items():
         source = None if isinstance(name, int) else name
         group = [chunks[index] for index in indices]
@@ -116,8 +116,8 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
             ]
         for index, chunk in zip(indices, group, strict=True):
             placed[index] = chunk
-        groups.append(group)
-    return Placed(placed, tuple([_report(group) for group in groups]), groups)
+        groups[name] = group
+    return Placed(placed, tuple(map(_report, groups.values())), groups)
 
 
 def _placed_before(group: Sequence[Chunk], source: str | None) -> bool:
@@ -219,14 +219,13 @@ def _warn_about_positions(placed: Placed, kept: Sequence[Chunk], options: Contex
         options: The options.
         explained: Whether a misspelt `position_key` was warned about already.
     """
-    retrieved = {group[0].source: group for group in placed.groups}
     causes: dict[str, list[Chunk]] = {}
     for group in group_by_source(kept):
         if len(group) < 2:
             continue
         report = _report(group)
         if options.position_key is None:
-            cause = _cause_of_doubt(group, report, retrieved.get(report.source, group))
+            cause = _cause_of_doubt(group, report, placed.groups.get(report.source or "", group))
         else:
             cause = _MISSING if report.missing and not explained else None
         if cause is not None:
@@ -261,8 +260,9 @@ def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Seq
         return _VOID
     if report.missing:
         return _MISSING
-    keys = [chunk.position and chunk.position.key for chunk in group]
-    return _TIED if report.kind is PositionKind.PAGE and shared(group, keys) else None
+    if report.kind is not PositionKind.PAGE:
+        return None
+    return _TIED if shared(group, [chunk.position and chunk.position.key for chunk in group]) else None
 
 
 def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:
