@@ -55,7 +55,7 @@ class Position(NamedTuple):
 
 
 NOWHERE = Position((), PositionKind.NONE)
-"""What a chunk has of which nothing is known."""
+"""The position of a chunk of which nothing is known."""
 
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Span(NamedTuple):
 
     Attributes:
         start: Offset of the first character.
-        end: Offset behind the last character.
+        end: End offset (exclusive).
         page: The page that the offsets count from, or None when they count from the start of the source.
     """
 
@@ -97,12 +97,12 @@ class Chunk:
         text: The text of the chunk.
         rank: Its place in the retriever's answer, 0 = best. Ranks of one list are distinct.
         source: The name of the document that the chunk came from.
-        metadata: What is known about the chunk; read, never changed.
+        metadata: The metadata of the chunk; read, never changed.
         score: The retriever's score, higher = better, where it gave one.
         id: The identity of the chunk in its store.
         document_id: The id that the framework gave the document of the chunk; a source of last resort.
         previous_id: The id of the chunk before this one in the source.
-        next_id: The id of the chunk behind this one in the source.
+        next_id: The id of the chunk after this one in the source.
         parent_id: The id of the larger chunk that this one is a part of.
         child_ids: The ids of the smaller chunks that this one was split into, in their sequence.
         span: Character offsets in the source, where the framework keeps them outside of `metadata`.
@@ -113,7 +113,7 @@ class Chunk:
         origin: The framework's own object: a LangChain `Document`, a LlamaIndex `NodeWithScore`.
 
     Raises:
-        ChunkError: `text` is not a string, `rank` not a whole number from 0, `score` no number, or
+        ChunkError: `text` is not a string, `rank` not a whole number from 0, `score` not a number, or
             `metadata` not a mapping.
     """
 
@@ -242,7 +242,7 @@ def _plain_key(key: Key) -> Any:
 
 
 def quoted(text: Any) -> str:
-    """The start of a text in quotes, for a line about what contains it; what is no text is named by its type."""
+    """The start of a text in quotes, for one-line reprs; anything but a text is named by its type."""
     if not isinstance(text, str):
         return str(None) if text is None else type(text).__name__
     return repr(text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1]}…")
@@ -267,7 +267,7 @@ def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
     """The chunks, best first.
 
     Raises:
-        ChunkError: Something else than a `Chunk` is among them, or two chunks have the same rank.
+        ChunkError: Something is not a `Chunk`, or two chunks have the same rank.
     """
     ordered: list[Chunk] = []
     for chunk in chunks:
@@ -303,7 +303,7 @@ class Drop(NamedTuple):
         chunk: The chunk.
         reason: The option that left it out, or "duplicate".
         figure: What decided: the limit for `max_candidates` and `k`, the rank of the kept twin for a duplicate, the
-            cosine for a threshold, the tokens that the chunk needed for `token_budget`; None where there is none.
+            cosine for a threshold, the tokens that the chunk needed for `token_budget`; None without one.
         detail: The same in words.
         twin: The rank of the better-ranked chunk that this one repeats, for a duplicate and for `redundancy_threshold`.
     """

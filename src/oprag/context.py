@@ -21,19 +21,19 @@ from oprag.positions.placing import Placed, SourceReport, place, warn_about
 from oprag.steps import Step, Steps
 from oprag.tokens import approximate_tokens, count
 
-__all__ = ["Context", "ContextInputs", "assemble", "assembling", "build_context"]
+__all__ = ["Context", "ContextInputs", "assemble", "assemble_in_steps", "build_context"]
 
 
 @dataclass(frozen=True, eq=False)
 class ContextInputs:
-    """Everything that the assembly takes beside its options, so that it can be done again with others.
+    """Everything that a context is made of beside its options, so that it can be made again with others.
 
     Attributes:
         chunks: All chunks that were retrieved, best first.
         question_vector: The vector of the question, of shape (dimension,), where it is known.
-        read_neighbors: Gives the chunks around one, where they can be had.
-        show: Writes a passage as the framework will show it; what the token budget then counts.
-        neighbors: What was read around chunks, by their rank and how much was asked for.
+        read_neighbors: Returns the chunks around one, where it is known.
+        show: Writes a passage as the framework will show it; the token budget then counts that text.
+        neighbors: The chunks that were read around one, by its rank and their number.
         placed: The chunks with their source and position, by `source_key` and `position_key`; found once, however
             often the context is made again.
     """
@@ -47,7 +47,7 @@ class ContextInputs:
 
     @property
     def reader(self) -> Callable[[Chunk, int], Sequence[Chunk]] | None:
-        """Gives the chunks around one, which are read once, however often the context is made again."""
+        """Reads the chunks around one, once, however often the context is made again."""
         return None if self.read_neighbors is None and not self.neighbors else self._read
 
     def _read(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
@@ -78,7 +78,7 @@ UNCHANGED = Unchanged.UNCHANGED
 
 @dataclass(frozen=True)
 class Context:
-    """What the model will read, and what was left out.
+    """The text that the model will read, and what was dropped.
 
     Its repr is one line of counts; notebooks show a table of the passages. `print(context)` gives the whole text, and
     `explain()` says how it came to be.
@@ -114,7 +114,7 @@ class Context:
         """The tokens of `text`, by the assembly's `count_tokens`; counted when asked for.
 
         Raises:
-            TokenizerError: `count_tokens` gave no usable count.
+            TokenizerError: `count_tokens` returned no usable count.
         """
         return count(self.text, self.options.count_tokens) if self.kept else 0
 
@@ -145,7 +145,7 @@ class Context:
             min_chunks: The new one; as it was by default.
 
         Raises:
-            OptionError: A threshold has a value that it cannot have.
+            OptionError: A threshold is invalid.
             EmbeddingError: The chunks have no vectors, or the question has none: no threshold that needs them was set
                 when they were retrieved.
         """
@@ -274,18 +274,18 @@ def build_context(
         chunks: Chunks with distinct ranks, in any sequence; nothing given is changed.
         options: The options; those of `ContextOptions()` by default.
         question_vector: The vector of the question, of shape (dimension,), for `similarity_threshold`.
-        read_neighbors: Gives the chunks around one, for `neighbors`.
+        read_neighbors: Returns the chunks around one, for `neighbors`.
         **changes: Options of `ContextOptions` to change, such as `token_budget=4096`.
 
     Returns:
         The context. `context.tokens <= token_budget` always holds; no chunks give an empty context.
 
     Raises:
-        ChunkError: Something is no chunk, or a rank occurs twice.
-        OptionError: An option is unknown or has a value that it cannot have.
+        ChunkError: Something is not a chunk, or a rank occurs twice.
+        OptionError: An option is unknown or invalid.
         BudgetError: Chunks were given, and not one fits `token_budget`.
         MissingPositionError: A candidate has no position, and `on_missing_position="error"`.
-        TokenizerError: `count_tokens` gave no usable count.
+        TokenizerError: `count_tokens` returned no usable count.
         EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
 
     Example:
@@ -302,8 +302,8 @@ def build_context(
     )
 
 
-def assembling(inputs: ContextInputs, options: ContextOptions) -> Steps[Context]:
-    """As `assemble`, as a step of its own where it may take long: neighbours are read from anywhere."""
+def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> Steps[Context]:
+    """As `assemble`, in a step of its own where it reads neighbours, which may take long."""
     if not options.neighbors:
         return assemble(inputs, options)
     context: Context = yield Step(lambda: assemble(inputs, options))

@@ -1,7 +1,7 @@
 """Everything that oprag raises or warns about.
 
     OpragError
-    ├── OptionError (ValueError)            an option has a value that it cannot have
+    ├── OptionError (ValueError)            an option is unknown or invalid
     ├── ChunkError (TypeError)              a chunk, document or node is not what it should be
     ├── QueryError (ValueError)             the question is empty or not a string
     ├── BudgetError (ValueError)            not one chunk fits the token budget, or a prompt does not fit the model
@@ -18,7 +18,7 @@
     ├── ResultsFileError (OSError)          a file of results is damaged, or cannot be read or written
     ├── MeasuringError (RuntimeError)       what was run in a process of its own failed, died or took too long
     ├── LikelihoodError (ValueError)        the likelihood of an answer cannot be had
-    ├── PromptError (ValueError)            a prompt template cannot be used, or wants a value that there is not
+    ├── PromptError (ValueError)            a prompt template is invalid or needs a missing value
     ├── ModelError (RuntimeError)           a call of the model failed
     ├── SourceReadError (OSError)           the whole text of a source cannot be had
     ├── SourceTooLongError (ValueError)     whole sources do not fit, and overflow="error"
@@ -33,8 +33,8 @@
     ├── CacheWarning                        a vector cache cannot be read or written
     └── SerializationWarning                options that were functions could not be loaded
 
-`except OpragError` catches all of them. Each error also is the builtin that fits, and carries the value that it is
-about as `value`. Messages hold no keys, and nothing that a terminal obeys.
+`except OpragError` catches all of them. Each error also is the builtin that fits, and has the offending value
+as `value`. Messages hold no keys, and nothing that a terminal obeys.
 """
 
 from typing import Any
@@ -80,7 +80,7 @@ class OpragError(Exception):
     """Anything that oprag raises.
 
     Attributes:
-        value: What the error is about: the refused value, the chunk, the path.
+        value: The subject of the error: the refused value, the chunk, the path.
     """
 
     def __init__(self, message: str, value: Any = None) -> None:
@@ -89,11 +89,11 @@ class OpragError(Exception):
 
 
 class OptionError(OpragError, ValueError):
-    """An option is unknown or has a value that it cannot have; raised at construction."""
+    """An option is unknown or invalid; raised at construction."""
 
 
 class ChunkError(OpragError, TypeError):
-    """A chunk, document or node has a wrong type, a text that is no string, or a rank used twice."""
+    """A chunk, document or node has a wrong type, a text that is not a string, or a rank used twice."""
 
 
 class QueryError(OpragError, ValueError):
@@ -150,11 +150,11 @@ class UntrustedExperimentError(ExperimentError):
 
 
 class ResultsFileError(OpragError, OSError):
-    """A file of results is no such file, is damaged, or cannot be read or written."""
+    """A file is not a results file, is damaged, or cannot be read or written."""
 
 
 class MeasuringError(OpragError, RuntimeError):
-    """What was run in a process of its own raised, died or took too long, or two things were to be measured at once."""
+    """A measured process raised, died or took too long, or two were to be measured at once."""
 
 
 class LikelihoodError(OpragError, ValueError):
@@ -181,7 +181,7 @@ class MissingExtraError(OpragError, ImportError):
     """An optional dependency is needed and not installed.
 
     Args:
-        feature: What was asked for, as the start of a sentence.
+        feature: The feature that needs it, as the start of a sentence.
         extra: The extra of this package that brings it.
     """
 

@@ -172,7 +172,7 @@ class ContextFields(OptionFields):
 
         Args:
             profile: The file, or a profile that was read.
-            **options: What the constructor needs, and options that win over those of the profile.
+            **options: Arguments of the constructor; they win over the options of the profile.
 
         Raises:
             InputFileError: The file is missing, cannot be read or is no TOML.

@@ -328,8 +328,7 @@ NO_LIMITS = {
     "redundancy_threshold": None,
     "neighbors": 0,
 }
-"""What stands in place of other options where chunks were chosen before: nothing more is left out or filled in."""
+"""Replacements for options where the chunks are already chosen: nothing more is dropped or added."""
 
 OP_RAG_16K = {"k": 128, "token_budget": 16_384}
-"""What stands in place of the defaults of `ContextOptions` where a store or an index is searched: the paper's
-OP-RAG-16K."""
+"""Defaults where a store or an index is searched, in place of those of `ContextOptions`: the paper's OP-RAG-16K."""

@@ -1,4 +1,4 @@
-"""Refusing questions that cannot be searched for."""
+"""Checks of questions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["check_question", "check_questions"]
 
 
 def check_question(question: Any) -> None:
-    """Refuse a question that cannot be searched for.
+    """Reject a question that cannot be searched for.
 
     Raises:
-        QueryError: It is no string, or has nothing but white space in it.
+        QueryError: It is not a string, or only white space.
     """
     if not isinstance(question, str):
         raise QueryError(f"the question must be a string, got {type(question).__name__}", question)
@@ -26,7 +26,7 @@ def check_questions(questions: Any) -> list[str]:
     """A list of questions that can be searched for.
 
     Raises:
-        QueryError: It is no list, is empty, or a question in it cannot be searched for.
+        QueryError: It is not a list, is empty, or contains an invalid question.
     """
     if isinstance(questions, str) or not isinstance(questions, Iterable):
         raise QueryError(f"expected a list of questions, got {type(questions).__name__}", questions)

@@ -15,7 +15,7 @@ from oprag.tokens import count
 
 __all__ = ["fit", "passages_of"]
 
-# Up to so many kept chunks, the text is counted again after each one that goes; above, half of the excess goes at once.
+# Up to this many kept chunks, the text is counted again after each drop; above, half of the excess goes at once.
 _ONE_BY_ONE = 256
 
 
@@ -37,14 +37,14 @@ def passages_of(ordered: Sequence[Chunk], options: ContextOptions) -> list[Passa
 def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, show: Show | None = None) -> Fit:
     """The best chunks whose rendered text has at most `token_budget` tokens.
 
-    Best first, each chunk is charged its own text, header, gap and separator; one that does not fit is left out, and
-    the walk goes on. What counts in the end is the rendered text: while that is over the budget (counters need not add
+    Best first, each chunk is charged its own text, header, gap and separator; one that does not fit is dropped, and
+    the walk goes on. The rendered text decides in the end: while that is over the budget (counters need not add
     up), the worst-ranked chunk goes. Tokens that stitching frees are not filled again.
 
     Args:
         chunks: Selected chunks, best first; at least one.
         options: The options.
-        token_budget: The most tokens that the text may have.
+        token_budget: Maximum number of tokens of the text.
         show: Writes a passage as it will be rendered, where that is not our own rendering.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Filling in the chunks around each kept one."""
+"""Adding the chunks around each kept one: `fill_in` for `neighbors`, and `neighbors_among` to read them from a list."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from oprag.warn import warn
 __all__ = ["NeighborReader", "WithNeighbors", "fill_in", "neighbors_among"]
 
 NeighborReader = Callable[[Chunk, int], Iterable[Chunk]]
-"""Gives the chunks around one, so many before and so many after it, in any sequence; their ranks do not matter."""
+"""Returns this many chunks before and after one, in any sequence; their ranks do not matter."""
 
-# What was left out for a reason that an unretrieved neighbour would not have to meet either.
+# Chunks dropped for these reasons may come back: an unretrieved neighbour would not have to meet them either.
 _MAY_COME_BACK = ("max_candidates", "similarity_threshold", "k")
 
 
 class WithNeighbors(NamedTuple):
-    """Selected chunks with what stands around them.
+    """Selected chunks with those around them.
 
     Attributes:
         chunks: The selected chunks, best first, and then their neighbours, those of the best chunk first.
@@ -56,17 +56,17 @@ def fill_in(
         selected: Those that the selection kept, placed, best first.
         dropped: The others.
         options: The options.
-        read: Gives the chunks around one.
+        read: Returns the chunks around one.
 
     Raises:
-        OptionError: There is nothing to read neighbours from.
-        ChunkError: What was read is no chunk, or belongs to another source than the chunk that it was read for.
+        OptionError: There is no function to read neighbours.
+        ChunkError: Something that was read is not a chunk, or belongs to another source than the chunk it was read for.
     """
     if read is None:
         raise OptionError(
-            "neighbors needs read_neighbors=, a function that gives the chunks around one", options.neighbors
+            "neighbors needs read_neighbors=, a function that returns the chunks around one", options.neighbors
         )
-    # Whatever is known of its place so far: links place a chunk only together with its neighbours.
+    # Also for chunks without a position: links place a chunk only together with its neighbours.
     read_for = {chunk.rank: _checked(read, chunk, options.neighbors) for chunk in selected if chunk.source is not None}
     placed = [*selected, *(drop.chunk for drop in dropped)]
     numbered = _numbered(retrieved, {chunk.rank: chunk.source for chunk in placed}, read_for)
@@ -78,7 +78,7 @@ def fill_in(
     for anchor in again:
         around = [by_rank[rank] for rank in numbered.ranks.get(anchor.rank, ()) if rank in by_rank]
         if anchor.rank in numbered.altered:
-            # The window around a sentence holds what stands around it already.
+            # The window around a sentence contains its neighbours already.
             around = [one for one in around if one.rank == anchor.rank or one.text.strip() not in anchor.text]
         for neighbour in _nearest(anchor, around, options.neighbors):
             drop = out.get(neighbour.rank)
@@ -97,7 +97,7 @@ def fill_in(
 
 
 def _has_a_place(chunk: Chunk) -> bool:
-    """Whether it can be said what stands before and behind a chunk: a page that many share does not tell."""
+    """Whether the chunks before and after this one are known: a page that many share does not tell."""
     known = chunk.source is not None and chunk.position is not None
     return known and chunk.position is not None and chunk.position.kind not in (PositionKind.PAGE, PositionKind.NONE)
 
@@ -131,9 +131,9 @@ class _Numbered(NamedTuple):
 def _numbered(
     retrieved: Sequence[Chunk], sources: dict[int, str | None], read_for: dict[int, Sequence[Chunk]]
 ) -> _Numbered:
-    """Give chunks that were not retrieved the ranks behind those that were; one with the same id comes once.
+    """Give chunks that were not retrieved the ranks after those that were; one with the same id comes once.
 
-    A step behind the search may have changed the text of a chunk, and it stays the same chunk.
+    A step after the search may have changed the text of a chunk, and it stays the same chunk.
     """
     chunks = list(retrieved)
     known: dict[tuple[str | None, str | None], int] = {

@@ -1,4 +1,4 @@
-"""Putting chunks into the order in which a model shall read them."""
+"""The order in which a model reads the kept chunks, and `arrange`, which orders only."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from oprag.positions.values import finite, natural_key
 __all__ = ["arrange", "in_order", "key_of"]
 
 key_of = attrgetter("position.key")
-"""What a placed chunk is sorted by within its source."""
+"""The key by which placed chunks of one source are sorted."""
 
 
 def arrange(chunks: Iterable[Chunk], options: ContextOptions | None = None, **changes: Any) -> list[Chunk]:
     """Put chunks into the order of their source, or into another one.
 
-    This orders only: `k`, `token_budget` and duplicates are the business of `build_context`. Nothing is dropped but
+    This orders only; `k`, `token_budget` and duplicates are up to `build_context`. Nothing is dropped but
     chunks without a position under `on_missing_position="drop"`.
 
     Args:
@@ -38,8 +38,8 @@ def arrange(chunks: Iterable[Chunk], options: ContextOptions | None = None, **ch
         The chunks in order, with `source`, `position` and `span` filled in.
 
     Raises:
-        ChunkError: Something is no chunk, or a rank occurs twice.
-        OptionError: An option is unknown or has a value that it cannot have.
+        ChunkError: Something is not a chunk, or a rank occurs twice.
+        OptionError: An option is unknown or invalid.
         MissingPositionError: A chunk has no position, and `on_missing_position="error"`.
 
     Example:

@@ -16,14 +16,14 @@ Show = Callable[[Passage], str]
 """Writes a passage as somebody else's prompt will show it."""
 
 SHOWN_SEPARATOR = "\n\n"
-"""What frameworks put between two of their objects."""
+"""The separator that frameworks put between two of their objects."""
 
 
 def render(passages: Sequence[Passage], options: ContextOptions, show: Show | None = None, first: int = 1) -> str:
     """The passages as one text, with headers, separators and gaps.
 
     A gap stands between two passages of one source under `order="source"`; in the other orders nothing says that the
-    second stands behind the first.
+    second comes after the first.
 
     Args:
         passages: The passages, in order.
@@ -47,7 +47,7 @@ def render(passages: Sequence[Passage], options: ContextOptions, show: Show | No
 
 
 def between(first: Passage, second: Passage, options: ContextOptions) -> str:
-    """What stands between two passages: a separator, or a gap."""
+    """The text between two passages: a separator, or a gap."""
     same_source = first.source is not None and first.source == second.source
     if options.gap and same_source and options.order == "source":
         return f"{options.separator}{options.gap}{options.separator}"
@@ -55,16 +55,16 @@ def between(first: Passage, second: Passage, options: ContextOptions) -> str:
 
 
 def with_header(passage: Passage, header: Header | None, number: int = 1) -> str:
-    """The text of a passage, the so-and-so-many-th of its context, under its header."""
+    """The text of a passage under its header; `number` is its number in the context."""
     above = header_of(passage, header, number)
     return f"{above}\n{passage.text}" if above else passage.text
 
 
 def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
-    """The line above a passage; empty when there is none.
+    """The line above a passage; empty without a header.
 
     Raises:
-        OptionError: A header function gave something else than a string.
+        OptionError: A header function returned something other than a string.
     """
     if header is None:
         return ""

@@ -1,4 +1,4 @@
-"""Choosing which retrieved chunks are kept, with a reason for every one that is not."""
+"""Selecting the chunks to keep: `max_candidates`, duplicates, missing positions, thresholds, `k`."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -78,8 +78,8 @@ def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -
 def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop]]:
     """The best-ranked chunk of each source, position and text.
 
-    Equal text elsewhere in the source is no duplicate. So where the position does not tell one place from another
-    (there is none, or a page that several chunks share), chunks with different ids are different chunks.
+    Equal text elsewhere in the source is not a duplicate. Where the position does not tell two chunks apart (it is
+    unknown, or a page that several chunks share), chunks with different ids are different chunks.
     """
     kept: list[Chunk] = []
     dropped: list[Drop] = []

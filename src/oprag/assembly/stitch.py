@@ -122,7 +122,7 @@ class _Run:
         return True
 
     def _new_text(self, chunk: Chunk) -> str | None:
-        """What the chunk adds to the run; None where it is not certain that it belongs there."""
+        """The text that the chunk adds to the run; None where it is not certain that it belongs there."""
         mine, its = self.span, chunk.span
         if mine is None or its is None or not mine.start <= its.start <= mine.end:
             return None
@@ -131,17 +131,17 @@ class _Run:
         if its.start == mine.end:
             return None if _follows(self.chunks[-1], chunk) is False else chunk.text
         if its.end <= mine.end:
-            return "" if self._holds(chunk, mine.end - its.start) else None
+            return "" if self._contains(chunk, mine.end - its.start) else None
         overlap = mine.end - its.start
         return chunk.text[overlap:] if _overlap_is_certain(self.tail(len(chunk.text)), chunk.text, overlap) else None
 
-    def _holds(self, chunk: Chunk, behind: int) -> bool:
-        """Whether the chunk's text stands in the run, so many characters from its end, and nowhere near there else."""
-        # Two chunks of one source that are no duplicates cannot stand at the same place: the offset is wrong.
+    def _contains(self, chunk: Chunk, before_end: int) -> bool:
+        """Whether the run contains the chunk's text this many characters before its end, and only there."""
+        # Two different chunks of one source cannot have the same span: the offset is wrong.
         if chunk.span in self.spans:
             return False
-        around = self.tail(behind + len(chunk.text))
-        return _stands_once(chunk.text, around, len(around) - behind)
+        around = self.tail(before_end + len(chunk.text))
+        return _stands_once(chunk.text, around, len(around) - before_end)
 
     def leads_to(self, other: _Run) -> bool:
         """Whether nothing but white space stands between the two runs in the source."""

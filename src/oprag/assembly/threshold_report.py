@@ -1,4 +1,4 @@
-"""What cosines an embedder gives on real questions, and which thresholds follow from that.
+"""The cosine similarities of an embedder on real questions, and the thresholds that follow from them.
 
 Thresholds that suit one embedder empty the contexts of another: static embeddings put unrelated texts at 0.3, sentence
 encoders at 0.1, and some models never go below 0.6. So they are read off, not guessed.
@@ -104,7 +104,7 @@ def report_thresholds(contexts: Iterable[Context], embedder: str = "embedder") -
         embedder: The identity of the embedder, for the report.
 
     Raises:
-        QueryError: There is no context with a chunk in it.
+        QueryError: No context has a chunk.
         EmbeddingError: A context was retrieved without vectors.
     """
     similarities: list[NDArray[np.float32]] = []

@@ -38,7 +38,7 @@ def find_repeats(vectors: NDArray[np.float32], threshold: float) -> Repeats:
 
     Args:
         vectors: Unit vectors, best first, of shape (rows, dimension).
-        threshold: The least cosine that counts as a repeat.
+        threshold: Minimum cosine similarity of a repeat.
     """
     rows = len(vectors)
     twins = np.full(rows, -1, dtype=np.intp)
@@ -190,7 +190,7 @@ def _repeats(
 ) -> dict[int, tuple[int, float]]:
     """For each row that repeats a better one that one, and their cosine.
 
-    Rows that are below the similarity threshold come behind all others: of these only `min_chunks` makes use.
+    Rows below the similarity threshold come after all others: only `min_chunks` uses them.
     """
     if options.redundancy_threshold is None:
         return {}

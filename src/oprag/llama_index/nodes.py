@@ -20,7 +20,7 @@ from llama_index.core.schema import (
 from oprag.assembly.render import SHOWN_SEPARATOR
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Span, chunk_to_dict
-from oprag.context import Context, ContextInputs, assembling
+from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
 from oprag.options import ContextOptions
@@ -117,7 +117,7 @@ def context_of(
     inputs = ContextInputs(chunks, show=partial(_prompted, stitched=options.stitch) if counts_nodes else None)
     if sources is not None:
         inputs = yield from sources.complete(inputs, query, options)
-    return (yield from assembling(inputs, options))
+    return (yield from assemble_in_steps(inputs, options))
 
 
 def _prompted(passage: Passage, *, stitched: bool) -> str:

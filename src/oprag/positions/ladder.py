@@ -404,13 +404,13 @@ def _named(chunks: Sequence[Chunk], position_key: PositionKey) -> _Reading:
 
 
 def _key(value: Any) -> Key | None:
-    """A caller's value, or several of them, as a key; there is none where one of them does not count."""
+    """A caller's value, or several of them, as a key; None where one of them does not count."""
     parts = [_part(part) for part in (value if isinstance(value, tuple | list) else [value])]
     return None if not parts or None in parts else tuple(parts)
 
 
 def _part(value: Any) -> Key | None:
-    """A number, text or date as a key; these can stand beside each other."""
+    """A number, text or date as a key; these are comparable."""
     number = ordinal(value)
     if number is not None:
         return (0, number)

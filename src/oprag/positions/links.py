@@ -15,8 +15,7 @@ def chain_keys(chunks: Sequence[Chunk]) -> list[tuple[int, int] | None]:
 
     Links that lead through a chunk that was not retrieved connect its two neighbours. Inside a run the order of the
     source holds; how two runs stand to each other is not known, so they are numbered by their best-ranked chunk. Links
-    that branch, contradict each other or run in a circle place nothing, nor does an id that stands for two different
-    texts.
+    that branch, contradict each other or run in a circle place nothing; neither does an id of two different texts.
 
     Args:
         chunks: The chunks of one source, best first.

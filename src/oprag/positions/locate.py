@@ -33,7 +33,7 @@ class Located:
         chunk: The chunk.
         source: The name of its source.
         start: Offset of its first character; None where it was not found, or at several places.
-        end: Offset behind its last character.
+        end: End offset (exclusive).
         detail: Why it has no offset; empty when it has one.
     """
 
@@ -77,7 +77,7 @@ def locate_positions(
         update of a store needs; nothing has to be embedded again.
 
     Raises:
-        ChunkError: Something is no chunk.
+        ChunkError: Something is not a chunk.
         MissingSourceError: A chunk does not say its source, or its text was not given.
 
     Example:
@@ -212,7 +212,7 @@ class _Folded:
         return [(self._back(start), self._back(end - 1) + 1) for start, end in _places(folded, self._text or "")]
 
     def _fold(self) -> None:
-        """Note, behind every run of more than one white space, how much shorter the folded text is from there on."""
+        """Note, after every run of more than one white space, how much shorter the folded text is from there on."""
         parts: list[str] = []
         last = shorter = 0
         for match in _SPACE.finditer(self._original):

@@ -1,4 +1,4 @@
-"""Which source a chunk came from."""
+"""The source that a chunk came from: its name, and the page or time that names contain."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PART = (
 
 
 class SourceParts(NamedTuple):
-    """What the metadata keys that name a source say.
+    """The source that metadata name, and the page or time beside its name.
 
     Attributes:
         name: The name of the source.
@@ -101,10 +101,10 @@ def _without_time(name: str) -> SourceParts:
     """A bare `?t=30` is a time at YouTube alone: elsewhere it can be the number of a topic."""
     at_youtube = bool(re.search(_YOUTUBE, name))
     for match in re.finditer(_TIME, name):
-        mark, key, time, behind = match.groups()
+        mark, key, time, after = match.groups()
         sure = at_youtube or (key == "t" and (mark == "#" or bool(re.search("[hms:]", time))))
         if sure and (seconds := _seconds(time)) is not None:
-            return SourceParts(name[: match.start()] + (mark if behind else "") + name[match.end() :], seconds=seconds)
+            return SourceParts(name[: match.start()] + (mark if after else "") + name[match.end() :], seconds=seconds)
     return SourceParts(name)
 
 

@@ -20,7 +20,7 @@ _BEGINS_A_NUMBER = frozenset("+-.0123456789")
 _ROMAN = r"m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})"
 _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _DIGITS = r"([0-9]+)"
-# Longer strings are no numbers that a chunk is counted with, and int() refuses very long ones.
+# Longer strings are not ordinals, and int() refuses very long ones.
 _LONGEST_NUMBER = 64
 TOO_LARGE = 10**_LONGEST_NUMBER
 
@@ -76,7 +76,7 @@ def whole(value: Any) -> int | None:
 
 
 def finite(value: Any) -> float | None:
-    """The value as a score, or None when it is no finite number."""
+    """The value as a score, or None when it is not a finite number."""
     if value is None or isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:

@@ -3,15 +3,13 @@ from typing import Any
 
 import pytest
 
-from oprag import Chunk, ContextOptions, MissingPositionError, PositionKind
-from oprag.assembly.select import select
-from oprag.positions.placing import place
+from oprag import Chunk, MissingPositionError, PositionKind, build_context
 from tests.helpers import hit, ranks
 
 
 def chosen(chunks: Sequence[Chunk], **options: Any) -> tuple[list[int], list[tuple[int, str, float | None]]]:
-    kept, dropped = select(place(chunks, None, None).chunks, ContextOptions(**options))
-    return ranks(kept), [(drop.chunk.rank, drop.reason, drop.figure) for drop in dropped]
+    context = build_context(chunks, order="rank", **options)
+    return ranks(context.kept), [(drop.chunk.rank, drop.reason, drop.figure) for drop in context.dropped]
 
 
 FIVE = [hit(f"text {rank}", rank, chunk_index=rank) for rank in range(5)]
@@ -26,10 +24,10 @@ def test_the_first_k_are_kept():
     assert chosen(FIVE, k=9) == ([0, 1, 2, 3, 4], [])
 
 
-def test_candidates_beyond_fetch_k_are_not_looked_at():
+def test_candidates_beyond_max_candidates_are_not_looked_at():
     assert chosen(FIVE, k=2, max_candidates=3) == (
         [0, 1],
-        [(3, "max_candidates", 3), (4, "max_candidates", 3), (2, "k", 2)],
+        [(2, "k", 2), (3, "max_candidates", 3), (4, "max_candidates", 3)],
     )
 
 
@@ -37,7 +35,7 @@ def test_a_duplicate_makes_room_for_the_next_candidate():
     chunks = [hit("same", 0, chunk_index=1), hit("same", 1, chunk_index=1), hit("other", 2, chunk_index=2)]
     assert chosen(chunks, k=2) == ([0, 2], [(1, "duplicate", 0)])
     # With `max_candidates` the room stays empty.
-    assert chosen(chunks, k=2, max_candidates=2) == ([0], [(2, "max_candidates", 2), (1, "duplicate", 0)])
+    assert chosen(chunks, k=2, max_candidates=2) == ([0], [(1, "duplicate", 0), (2, "max_candidates", 2)])
 
 
 @pytest.mark.parametrize(
@@ -78,10 +76,8 @@ def test_without_a_source_an_equal_id_makes_a_duplicate():
 
 def test_the_best_of_many_duplicates_is_kept():
     chunks = [hit("same", rank, chunk_index=1) for rank in (4, 2, 7)]
-    kept, dropped = select(sorted(place(chunks, None, None).chunks, key=lambda chunk: chunk.rank), ContextOptions())
-    assert ranks(kept) == [2]
-    assert [(drop.chunk.rank, drop.figure) for drop in dropped] == [(4, 2), (7, 2)]
-    assert "rank 2" in dropped[0].detail
+    assert chosen(chunks) == ([2], [(4, "duplicate", 2), (7, "duplicate", 2)])
+    assert "rank 2" in build_context(chunks).dropped[0].detail
 
 
 @pytest.mark.parametrize("policy", ["last", "first"])
@@ -91,11 +87,10 @@ def test_a_chunk_without_a_position_is_kept(policy):
 
 def test_a_chunk_without_a_position_can_be_dropped():
     chunks = [hit("lost", 9), *FIVE[:3]]
-    chunks.sort(key=lambda chunk: chunk.rank)
-    assert chosen(chunks, on_missing_position="drop", k=2) == ([0, 1], [(9, "on_missing_position", None), (2, "k", 2)])
+    assert chosen(chunks, on_missing_position="drop", k=2) == ([0, 1], [(2, "k", 2), (9, "on_missing_position", None)])
 
 
-def test_missing_positions_beyond_fetch_k_are_no_error():
+def test_missing_positions_beyond_max_candidates_are_no_error():
     chunks = [*FIVE[:3], hit("lost", 5)]
     assert chosen(chunks, on_missing_position="error", max_candidates=3) == ([0, 1, 2], [(5, "max_candidates", 3)])
     with pytest.raises(MissingPositionError) as caught:

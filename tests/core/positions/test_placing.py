@@ -3,12 +3,11 @@ import warnings
 import pytest
 
 from oprag import Chunk, PositionKind, PositionWarning, SourceReport, SourceWarning, arrange, build_context
-from oprag.positions.placing import group_by_source, place
 from tests.helpers import hit, ranks
 
 
 def test_source_position_and_span_are_filled_in():
-    (chunk,) = place([hit("text", 0, chunk_index=4, start_index=100)], None, None).chunks
+    (chunk,) = arrange([hit("text", 0, chunk_index=4, start_index=100)])
     assert chunk.source == "book"
     assert chunk.position is not None
     assert chunk.position.key == (4,)
@@ -22,23 +21,20 @@ def test_each_source_has_its_own_kind_and_report():
         hit("c", 2, source="two"),
         hit("d", 3, source="one", chunk_index=0),
     ]
-    placed = place(chunks, None, None)
-    assert placed.sources == (
+    context = build_context(chunks, order="rank")
+    assert context.sources == (
         SourceReport("one", PositionKind.STAMPED, "chunk_index", chunks=2, missing=0),
         SourceReport("two", PositionKind.PAGE, "page", chunks=2, missing=1),
     )
-    assert ranks(placed.chunks) == [0, 1, 2, 3]
+    assert ranks(context.kept) == [0, 1, 2, 3]
 
 
 def test_a_chunk_without_a_source_is_a_source_of_its_own():
-    placed = place([Chunk("a", 0, metadata={"page": 1}), Chunk("b", 1, metadata={"page": 0})], None, None)
-    assert [report.chunks for report in placed.sources] == [1, 1]
-    assert [len(group) for group in group_by_source(placed.chunks)] == [1, 1]
-
-
-def test_groups_stand_in_the_sequence_of_their_best_chunks():
-    chunks = place([hit("a", 0, source="x"), hit("b", 1, source="y"), hit("c", 2, source="x")], None, None).chunks
-    assert [ranks(group) for group in group_by_source(chunks)] == [[0, 2], [1]]
+    chunks = [Chunk("a", 0, metadata={"page": 1}), Chunk("b", 1, metadata={"page": 0})]
+    with pytest.warns(SourceWarning, match="2 of 2 chunks do not say which source"):
+        context = build_context(chunks)
+    assert [report.chunks for report in context.sources] == [1, 1]
+    assert ranks(context.kept) == [0, 1]
 
 
 def test_what_was_found_before_is_kept():
@@ -57,8 +53,8 @@ def test_what_was_found_before_is_kept():
 
 
 def test_what_was_found_before_is_not_kept_for_another_source():
-    placed = place([hit("a", 0, page=1, shelf="s"), hit("b", 1, chunk_index=2, shelf="s", source="other")], None, None)
-    again = place(placed.chunks, "shelf", None)
+    placed = arrange([hit("a", 0, page=1, shelf="s"), hit("b", 1, chunk_index=2, shelf="s", source="other")])
+    again = build_context(placed, source_key="shelf", order="rank")
     assert [report.source for report in again.sources] == ["s"]
     assert [report.chunks for report in again.sources] == [2]
 
@@ -151,8 +147,8 @@ def test_runs_of_links_whose_order_is_unknown_are_warned_about(assemble):
     with pytest.warns(PositionWarning, match="linked in several runs") as caught:
         assemble(chunks)
     assert caught[0].filename == __file__
-    placed = place(chunks, None, None)
-    assert (placed.sources[0].kind, placed.sources[0].runs) == (PositionKind.LINKS, 2)
+    context = build_context(chunks, order="rank")
+    assert (context.sources[0].kind, context.sources[0].runs) == (PositionKind.LINKS, 2)
 
 
 @pytest.mark.parametrize(
