@@ -67,9 +67,9 @@ def _time(chunks: Sequence[Chunk]) -> dict[str, Timing]:
     return interleave(
         {
             ARRANGE: lambda: arrange(chunks),
-            BUILD: lambda: build_context(chunks),
-            BUDGET: lambda: build_context(chunks, AMPLE),
-            CUT: lambda: build_context(chunks, TIGHT),
+            BUILD: lambda: build_context(chunks).text,
+            BUDGET: lambda: build_context(chunks, AMPLE).text,
+            CUT: lambda: build_context(chunks, TIGHT).text,
         },
         ROUNDS,
         in_a_row=IN_A_ROW,
