@@ -47,7 +47,9 @@ class Retrieve:
             BudgetError: Not one chunk of a context fits.
         """
         rooms = self.rooms or (None,) * len(self.questions)
-        return [within(context, room) for context, room in zip(contexts, rooms, strict=True)]
+        return [
+            context if room is None else within(context, room) for context, room in zip(contexts, rooms, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class Room(NamedTuple):
         return f"{self.window} leaves {max(0, self.tokens):,} beside the rest of the prompt"
 
 
-def within(context: Context, room: Room | None) -> Context:
+def within(context: Context, room: Room) -> Context:
     """The context, assembled again with the room as its token budget if it is longer.
 
     A context without inputs, whose chunks the caller chose, stays as it is.
@@ -68,12 +68,7 @@ def within(context: Context, room: Room | None) -> Context:
     """
     inputs, context_options = context.inputs, context.options
     budget = context_options.token_budget
-    if (
-        room is None
-        or inputs is None
-        or context.tokens <= room.tokens
-        or (budget is not None and budget <= room.tokens)
-    ):
+    if inputs is None or context.tokens <= room.tokens or (budget is not None and budget <= room.tokens):
         return context
     try:
         # Our own text is sent, whatever a framework would have shown.
