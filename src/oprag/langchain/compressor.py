@@ -11,12 +11,7 @@ from pydantic import ConfigDict, model_validator
 
 from oprag.assembly.neighbors import NeighborReader
 from oprag.assembly.select import warn_about_few
-<<<<<<< HEAD
 from oprag.context import ContextInputs, assemble_in_steps
-=======
-from oprag.context import ContextInputs, assemble_in_steps
-from oprag.errors import OptionError
->>>>>>> 8f4e575 (Test selection through build_context, and say in plain words what the core does)
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.near_misses import COMPRESSOR
 from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
@@ -94,14 +89,8 @@ class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCom
             from oprag.embedding.vectors import given_with_vectors
 
             check_question(query)
-<<<<<<< HEAD
             inputs = yield from given_with_vectors(inputs, query, options, vector_sources(self))
         return documents_of((yield from assemble_in_steps(inputs, options)), annotate=self.annotate)
 
     def _neighbors(self) -> NeighborReader | None:
         return neighbor_reader(self.read_neighbors, lambda: None)
-=======
-            sources = sources_for(self, None, {})
-            given = yield from given_with_vectors(given, query, context_options, sources)
-        return documents_of((yield from assemble_in_steps(given, context_options)), annotate=self.annotate)
->>>>>>> 8f4e575 (Test selection through build_context, and say in plain words what the core does)

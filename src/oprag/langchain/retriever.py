@@ -16,7 +16,6 @@ from langchain_core.runnables.config import patch_config
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import ConfigDict, Field, model_validator
 
-<<<<<<< HEAD
 from oprag.assembly.neighbors import NeighborReader
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context, ContextInputs, assemble_in_steps
@@ -27,13 +26,6 @@ from oprag.langchain.search import Found, SearchType, search, search_by_vector, 
 from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
 from oprag.option_fields import ContextFields
 from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, everything_kept
-=======
-from oprag.context import Context, assemble_in_steps
-from oprag.langchain.documents import documents_of
-from oprag.langchain.finding import Search
-from oprag.langchain.wrapping_retriever import WrappingRetriever
-from oprag.options import ContextOptions, as_context_options, everything_kept
->>>>>>> 8f4e575 (Test selection through build_context, and say in plain words what the core does)
 from oprag.question import check_question, check_questions
 from oprag.steps import Step, Steps, run_async, run_sync
 
@@ -295,7 +287,6 @@ class OrderPreservingRetriever(EmbeddingsFields, ContextFields, BaseRetriever):
     def _documents(self, query: str, k: int | None, filter: Any, request: _Request, run: Any) -> Steps[list[Document]]:
         """All that is done for a question; the context is left in the request."""
         check_question(query)
-<<<<<<< HEAD
         options = as_context_options(request.context_options or self._context_options(), {} if k is None else {"k": k})
         sources = self._vector_sources(filter) if options.needs_vectors else None
         neighbors = self._neighbors(filter) if options.neighbors else None
@@ -313,24 +304,6 @@ class OrderPreservingRetriever(EmbeddingsFields, ContextFields, BaseRetriever):
             warn_about_few(inputs.chunks, options.k)
         if sources is not None:
             from oprag.embedding.vectors import given_with_vectors
-=======
-        context_options = as_context_options(
-            request.context_options or self._context_options(), {} if k is None else {"k": k}
-        )
-        search = Search(
-            self.retriever,
-            self.vectorstore,
-            self.search_type,
-            self.search_kwargs,
-            filter,
-            patch_config(request.config, callbacks=run.get_child()),
-        )
-        sources = self._vector_sources(filter) if context_options.needs_vectors else None
-        given = yield from search.found(
-            query, context_options, sources, self._neighbors(filter) if context_options.neighbors else None
-        )
-        return (yield from assemble_in_steps(given, context_options))
->>>>>>> 8f4e575 (Test selection through build_context, and say in plain words what the core does)
 
             inputs = yield from given_with_vectors(inputs, query, options, sources)
         request.context = yield from assemble_in_steps(inputs, options)
