@@ -42,7 +42,7 @@ _WITHOUT_SETTINGS = ("builtins", "abc", "typing", "pydantic")
 _OF_PYDANTIC = ("model_config", "model_fields", "model_computed_fields")
 _DIGITS = 16  # of a hash
 _LONGEST = 100  # characters of the name of a model
-_REMEMBERED = 1000  # objects with a token
+_REMEMBERED = 1024  # objects with a token; from here on those that are gone are forgotten at each power of two
 
 
 class Identity(NamedTuple):
@@ -150,8 +150,9 @@ def _token_of(value: Any) -> str:
                 # Kept alive, so that its place in memory stays its own.
                 reference = lambda: value  # noqa: E731
             token = uuid4().hex
-            if len(_tokens) >= _REMEMBERED:
-                _tokens.clear()
+            if len(_tokens) >= _REMEMBERED and not len(_tokens) & (len(_tokens) - 1):
+                for key in [key for key, (alive, _) in _tokens.items() if alive() is None]:
+                    del _tokens[key]
             _tokens[id(value)] = reference, token
         return token
 
