@@ -8,9 +8,9 @@ from itertools import accumulate
 from typing import NamedTuple, get_args
 
 from oprag.chunk import Chunk, DropReason
+from oprag.compare.charts.svg import picture
 from oprag.context import Context
 from oprag.positions.ladder import page_of
-from oprag.svg import picture
 from oprag.text_table import escaped, shortened
 
 __all__ = ["KEPT", "Cell", "DocumentMap", "Mark", "Row", "Segment", "as_svg", "map_of", "strip"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from oprag.compare.charts.palette import Look, marker, paint
+from oprag.compare.charts.svg import picture, pixels
 from oprag.compare.charts.texts import SMALL, text_width, wrapped
 from oprag.options import check_text
-from oprag.svg import picture, pixels
 from oprag.text_table import escaped
 
 __all__ = ["LINE", "MOST_LINES", "WIDTH", "Drawing", "label", "ring", "tooltip"]

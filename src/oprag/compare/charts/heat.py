@@ -8,11 +8,11 @@ from math import ceil
 from oprag.compare.charts.drawing import LINE, WIDTH, Drawing, label, tooltip
 from oprag.compare.charts.palette import paint
 from oprag.compare.charts.scale import number
+from oprag.compare.charts.svg import pixels
 from oprag.compare.charts.texts import SMALL, clipped, text_width, wrapped
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.options import check_text
-from oprag.svg import pixels
 from oprag.text_table import escaped
 
 __all__ = ["heat_map"]

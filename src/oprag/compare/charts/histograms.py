@@ -11,11 +11,11 @@ from oprag.compare.charts.numbers import figure
 from oprag.compare.charts.palette import paint
 from oprag.compare.charts.plot import Plot, draw_numbers_below
 from oprag.compare.charts.scale import Axis, across, number, upwards
+from oprag.compare.charts.svg import pixels
 from oprag.compare.charts.texts import SMALL, text_width, wrapped
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.options import check_text
-from oprag.svg import pixels
 
 __all__ = ["histogram"]
 

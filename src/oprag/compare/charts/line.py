@@ -11,10 +11,10 @@ from oprag.compare.charts.numbers import figure
 from oprag.compare.charts.palette import MOST_NAMED, OTHERS, Look, look, marker
 from oprag.compare.charts.plot import Plot, draw_plot, span_of
 from oprag.compare.charts.scale import Axis, number
+from oprag.compare.charts.svg import pixels
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.options import check_text
-from oprag.svg import pixels
 
 __all__ = ["Line", "LinePoint", "line_chart"]
 

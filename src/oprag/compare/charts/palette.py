@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from oprag.svg import pixels
+from oprag.compare.charts.svg import pixels
 
 __all__ = ["CHART_STYLE", "COLOURS", "MOST_NAMED", "OTHERS", "THEME", "Look", "look", "marker", "paint"]
 

@@ -9,8 +9,8 @@ from oprag.compare.charts.drawing import LINE, WIDTH, Drawing, label
 from oprag.compare.charts.numbers import figure
 from oprag.compare.charts.palette import paint
 from oprag.compare.charts.scale import Axis, Scale, across, upwards
+from oprag.compare.charts.svg import pixels
 from oprag.compare.charts.texts import SMALL, text_width, wrapped
-from oprag.svg import pixels
 
 __all__ = ["Plot", "draw_numbers_below", "draw_plot", "span_of"]
 

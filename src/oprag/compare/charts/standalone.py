@@ -6,9 +6,9 @@ import re
 from typing import Literal
 
 from oprag.compare.charts.palette import COLOURS, THEME, paint
+from oprag.compare.charts.svg import pixels
 from oprag.errors import OptionError
 from oprag.options import check_choice
-from oprag.svg import pixels
 
 __all__ = ["as_file"]
 

@@ -2,7 +2,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from oprag.svg import picture, pixels
+from oprag.compare.charts.svg import picture, pixels
 
 
 def drawn(*, body=("<g/>",), title="A title", description="What is to be seen.", **options):
