@@ -213,7 +213,7 @@ def iterate_sync(steps: Steps[Any]) -> Iterator[Any]:
             yield reached.value
         except BaseException:
             with suppress(_Closed):
-                _perform(steps, _Closed())
+                _perform(steps, closing=True)
             raise
 
 
@@ -224,7 +224,7 @@ async def iterate_async(steps: Steps[Any]) -> AsyncIterator[Any]:
             yield reached.value
         except BaseException:
             with suppress(_Closed):
-                await _perform_async(steps, _Closed())
+                await _perform_async(steps, closing=True)
             raise
 
 
@@ -238,10 +238,10 @@ class _Closed(BaseException):
     """An iteration was closed. A body that gets a GeneratorExit could not do anything before it ends."""
 
 
-def _perform(steps: Steps[T], thrown: BaseException | None = None) -> Emit | _Result[T]:
+def _perform(steps: Steps[T], *, closing: bool = False) -> Emit | _Result[T]:
     """Perform steps up to the next value that is emitted, or to the end."""
     try:
-        step = next(steps) if thrown is None else steps.throw(thrown)
+        step = steps.throw(_Closed()) if closing else next(steps)
         while not isinstance(step, Emit):
             try:
                 result = step.run()
@@ -254,10 +254,10 @@ def _perform(steps: Steps[T], thrown: BaseException | None = None) -> Emit | _Re
     return step
 
 
-async def _perform_async(steps: Steps[T], thrown: BaseException | None = None) -> Emit | _Result[T]:
+async def _perform_async(steps: Steps[T], *, closing: bool = False) -> Emit | _Result[T]:
     """As `_perform`, async."""
     try:
-        step = next(steps) if thrown is None else steps.throw(thrown)
+        step = steps.throw(_Closed()) if closing else next(steps)
         while not isinstance(step, Emit):
             try:
                 result = await (_in_thread(step.run) if step.arun is None else step.arun())

@@ -12,7 +12,7 @@ from oprag.compare.data.data_set import Question
 from oprag.index.document_index import DocumentIndex
 from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
-from oprag.methods.driver import Vectors, drive
+from oprag.methods.driver import Pieces, Vectors, drive
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.task import Task
 from oprag.steps import Limit, Step, Steps, run_sync
@@ -56,7 +56,7 @@ class _Alone:
     def complete(self, prompt: Prompt) -> Steps[Completion]:
         return Completion((yield Step(lambda: self._model(prompt.text))))
 
-    def stream(self, prompt: Prompt) -> Steps[Completion]:
+    def stream(self, prompt: Prompt, pieces: Pieces) -> Steps[Completion]:
         return self.complete(prompt)
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:

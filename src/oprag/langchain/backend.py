@@ -15,7 +15,7 @@ from oprag.context import Context
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import completion_of, finish_reason_of, prompt_value, usage_of
 from oprag.langchain.retriever import OrderPreservingRetriever
-from oprag.methods.driver import Vectors, read_stream
+from oprag.methods.driver import Pieces, Vectors
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.sources import SourceReader, read_with
 from oprag.options import ContextOptions
@@ -66,16 +66,16 @@ class LangChainBackend:
             return self.known[prompt]
         return (yield from _completed(self.llm, prompt, self.config))
 
-    def stream(self, prompt: Prompt) -> Steps[Completion]:
+    def stream(self, prompt: Prompt, pieces: Pieces) -> Steps[Completion]:
         """The model's reply, or its error; emits its pieces."""
         collected = _Collected()
         try:
-            given, config = prompt_value(prompt), _named(self.config, prompt)
+            given, config = prompt_value(prompt), self.config | {"run_name": prompt.step}
 
             async def opened() -> Any:
                 return self.llm.astream(given, config)
 
-            yield from read_stream(Step(lambda: self.llm.stream(given, config), opened), collected.add)
+            yield from pieces.read(Step(lambda: self.llm.stream(given, config), opened), collected.add)
             return collected.completion()
         except Exception as error:  # noqa: BLE001
             return collected.completion(error)
@@ -103,16 +103,11 @@ def _completed(llm: Runnable[Any, Any], prompt: Prompt, config: RunnableConfig) 
     """The reply of a model, or its error."""
     started = time.perf_counter()
     try:
-        given, config = prompt_value(prompt), _named(config, prompt)
+        given, config = prompt_value(prompt), config | {"run_name": prompt.step}
         reply = yield Step(lambda: llm.invoke(given, config), lambda: llm.ainvoke(given, config))
         return completion_of(reply, time.perf_counter() - started)
     except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
         return Completion(error=error, seconds=time.perf_counter() - started)
-
-
-def _named(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:
-    """The config for a call: its run has the name of the step."""
-    return {**config, "run_name": prompt.step}
 
 
 class _Collected:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -21,7 +20,7 @@ from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import part, sent, usage_of
 from oprag.llama_index.nodes import chunks_of, context_of
 from oprag.llama_index.vectors import NodeSources
-from oprag.methods.driver import Vectors, read_stream
+from oprag.methods.driver import Pieces, Vectors
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.methods.sources import SourceReader, read_with
@@ -86,7 +85,7 @@ class LlamaIndexBackend:
             return self.known[prompt]
         return (yield from _completed(self.llm, prompt, self.prompts))
 
-    def stream(self, prompt: Prompt) -> Steps[Completion]:
+    def stream(self, prompt: Prompt, pieces: Pieces) -> Steps[Completion]:
         """The model's reply, or its error; emits its pieces, the first of them empty."""
         llm = self.llm
         # Half an object, or half of what is parsed, cannot be shown.
@@ -94,7 +93,7 @@ class LlamaIndexBackend:
             return (yield from self.complete(prompt))
         collected = _Collected()
         try:
-            given = _sent(llm, prompt, self.prompts)
+            given = sent(llm, prompt, getattr(self.prompts, prompt.step, None))
             if isinstance(given, str):
                 opened = Step(
                     lambda: llm.stream_complete(given, formatted=True),
@@ -102,7 +101,7 @@ class LlamaIndexBackend:
                 )
             else:
                 opened = Step(lambda: llm.stream_chat(given), lambda: llm.astream_chat(given))
-            yield from read_stream(opened, collected.add)
+            yield from pieces.read(opened, collected.add)
             return collected.completion()
         except Exception as error:  # noqa: BLE001
             return collected.completion(error)
@@ -130,7 +129,7 @@ def _completed(llm: LLM, prompt: Prompt, prompts: Prompts) -> Steps[Completion]:
     """The reply of a model, or its error."""
     started = time.perf_counter()
     try:
-        given = _sent(llm, prompt, prompts)
+        given = sent(llm, prompt, getattr(prompts, prompt.step, None))
         if isinstance(given, str):
             reply = yield Step(
                 lambda: llm.complete(given, formatted=True), lambda: llm.acomplete(given, formatted=True)
@@ -147,11 +146,6 @@ def _completed(llm: LLM, prompt: Prompt, prompts: Prompts) -> Steps[Completion]:
         )
     except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
         return Completion(error=error, seconds=time.perf_counter() - started)
-
-
-def _sent(llm: LLM, prompt: Prompt, prompts: Prompts) -> list[ChatMessage] | str:
-    """What the model reads."""
-    return sent(llm, prompt, getattr(prompts, prompt.step, None))
 
 
 class _Collected:

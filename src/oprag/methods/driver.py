@@ -18,7 +18,7 @@ from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.task import Task
 from oprag.steps import Emit, Limit, Parallel, Step, Steps
 
-__all__ = ["Backend", "Shown", "Vectors", "drive", "prepare", "read_stream"]
+__all__ = ["Backend", "Pieces", "Shown", "Vectors", "drive", "prepare"]
 
 Shown = Context | str | Answer
 """What a driver emits: contexts as they are found, pieces of the answer, and the answer itself last.
@@ -50,11 +50,8 @@ class Backend(Protocol):
         """The model's reply."""
         ...
 
-    def stream(self, prompt: Prompt) -> Steps[Completion]:
-        """The model's reply; emits its pieces as they come.
-
-        Where a call begins before its first piece comes, an empty piece may say so.
-        """
+    def stream(self, prompt: Prompt, pieces: Pieces) -> Steps[Completion]:
+        """The model's reply; emits its pieces by `Pieces.read`, if it comes in pieces."""
         ...
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
@@ -87,13 +84,20 @@ def drive(
         EmbeddingError: The embeddings gave vectors of another number.
     """
     failed = _failed if stop_early else None
-    idle = _Idle()
     reply: Any = None
+    idle_seconds = 0.0
     with closing(requests):
         while not isinstance(request := _next(requests, reply), Answer):
             if isinstance(request, Generate):
                 if streaming and request.final and len(request.prompts) == 1:
-                    reply = ((yield from _streamed(request, backend, limit, idle)),)
+                    pieces = Pieces(request.hold)
+                    place = yield limit.taken()
+                    try:
+                        completion = yield from backend.stream(request.prompts[0], pieces)
+                    finally:
+                        place.release()
+                    reply = (pieces.timed(completion),)
+                    idle_seconds += pieces.idle_seconds
                 else:
                     bodies = [partial(backend.complete, prompt) for prompt in request.prompts]
                     reply = tuple((yield Parallel(bodies, limit, failed)))
@@ -101,13 +105,15 @@ def drive(
                 found = yield Parallel([partial(backend.retrieve, one) for one in request.questions], limit)
                 reply = tuple(request.fitted(found))
                 for context in reply:
-                    with idle:
-                        yield Emit(context)
+                    since = time.perf_counter()
+                    yield Emit(context)
+                    idle_seconds += time.perf_counter() - since
             elif isinstance(request, Embed):
                 reply = _counted(request, (yield from backend.embed(request.questions, request.texts)))
             else:
                 reply = tuple((yield Parallel([partial(backend.read, one) for one in request.sources], limit)))
-    answer = idle.taken_off(request)
+    # The time that the caller takes between two of them is not the answer's.
+    answer = replace(request, seconds=max(0.0, request.seconds - idle_seconds))
     yield Emit(answer)
     return answer
 
@@ -125,25 +131,61 @@ def prepare(task: Task, backend: Backend) -> Steps[None]:
     yield from backend.retrieve(question)
 
 
-def read_stream(opened: Step, take: Callable[[Any], str]) -> Steps[None]:
-    """Read a model's stream to its end, and close it whatever happens; for a `Backend`.
-
-    Emits an empty piece when the stream is open, and then the text of each chunk.
+class Pieces:
+    """The pieces of a reply that are emitted while it is written, held back while it may not be the answer.
 
     Args:
-        opened: Opens the stream: an iterable, or an async one.
-        take: Returns the text of a chunk.
+        hold: Whether the beginning of a reply may still turn out not to be the answer.
+
+    Attributes:
+        idle_seconds: The time that the caller took between two pieces, which is not the reply's.
     """
-    opened_stream = yield opened
-    chunks = aiter(opened_stream) if hasattr(opened_stream, "__aiter__") else iter(opened_stream)
-    following = Step(lambda: next(chunks, _END), lambda: anext(chunks, _END))
-    try:
-        yield Emit("")
-        while (chunk := (yield following)) is not _END:
-            if text := take(chunk):
-                yield Emit(text)
-    finally:
-        yield Step(lambda: _close(chunks), lambda: _close_async(chunks))
+
+    def __init__(self, hold: Callable[[str], bool] | None) -> None:
+        self.idle_seconds = 0.0
+        self._hold = hold
+        self._held = ""
+        self._shown = False
+
+    def read(self, opened: Step, text_of: Callable[[Any], str]) -> Steps[None]:
+        """Read a model's stream to its end, and close it whatever happens.
+
+        Emits an empty piece when the stream is open, and then the texts of its chunks.
+
+        Args:
+            opened: Opens the stream: an iterable, or an async one.
+            text_of: Returns the text of a chunk.
+        """
+        stream = yield opened
+        chunks = aiter(stream) if hasattr(stream, "__aiter__") else iter(stream)
+        following = Step(lambda: next(chunks, _END), lambda: anext(chunks, _END))
+        try:
+            yield from self._emitted("")
+            while (chunk := (yield following)) is not _END:
+                if text := self._released(text_of(chunk)):
+                    yield from self._emitted(text)
+        finally:
+            yield Step(lambda: _close(chunks), lambda: _close_async(chunks))
+
+    def timed(self, completion: Completion) -> Completion:
+        """The reply, with its own seconds alone, and whether any of it was emitted."""
+        return replace(completion, shown=self._shown, seconds=max(0.0, completion.seconds - self.idle_seconds))
+
+    def _released(self, text: str) -> str:
+        """What can be emitted now."""
+        if self._shown:
+            return text
+        self._held += text
+        # Nothing but white space is not an answer; a method may then fall back on an earlier one.
+        if not self._held.strip() or (self._hold is not None and self._hold(self._held)):
+            return ""
+        self._shown = True
+        return self._held
+
+    def _emitted(self, text: str) -> Steps[None]:
+        since = time.perf_counter()
+        yield Emit(text)
+        self.idle_seconds += time.perf_counter() - since
 
 
 def _close(chunks: Any) -> None:
@@ -178,55 +220,3 @@ def _counted(request: Embed, vectors: Vectors) -> Vectors:
         if number != len(texts):
             raise EmbeddingError(f"the embeddings gave {number} vectors for {len(texts)} texts", given)
     return vectors
-
-
-class _Idle:
-    """The time that the caller takes between two pieces, which is not the answer's."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self._since = 0.0
-
-    def __enter__(self) -> None:
-        self._since = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.seconds += time.perf_counter() - self._since
-
-    def taken_off(self, answer: Answer) -> Answer:
-        """The answer, with its own seconds alone."""
-        return replace(answer, seconds=max(0.0, answer.seconds - self.seconds))
-
-
-def _streamed(request: Generate, backend: Backend, limit: Limit, idle: _Idle) -> Steps[Completion]:
-    """The reply that the user reads while it is written; pieces are held back while it may not be the answer."""
-    idle_before, held, shown = idle.seconds, "", False
-    place = yield limit.taken()
-    try:
-        stream = backend.stream(request.prompts[0])
-        step = next(stream)
-        while True:
-            result = None
-            try:
-                if not isinstance(step, Emit):
-                    result = yield step
-                elif step.value:
-                    held += step.value
-                    # Nothing but white space is not an answer; a method may then fall back on an earlier one.
-                    if shown or (held.strip() and not (request.hold is not None and request.hold(held))):
-                        shown, text, held = True, held, ""
-                        with idle:
-                            yield Emit(text)
-                else:
-                    with idle:
-                        yield step
-            except BaseException as error:  # noqa: BLE001 - it belongs to the stream, which closes itself
-                step = stream.throw(error)
-            else:
-                step = stream.send(result)
-    except StopIteration as stop:
-        completion: Completion = stop.value
-    finally:
-        place.release()
-    seconds = max(0.0, completion.seconds - (idle.seconds - idle_before))
-    return replace(completion, shown=shown, seconds=seconds)

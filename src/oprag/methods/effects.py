@@ -1,13 +1,14 @@
-"""What a method may ask for. A method is a generator of these; whoever drives it sends back the results.
+"""What a method may ask for: a method is a generator of effects, and is sent their results.
 
-So one body serves sync and async code, every framework, one question or many, live or cached.
+So one body serves sync and async code, every framework, one question or many, live or cached. A driver performs four
+kinds of requests; `flattened` turns the fifth effect, `Together`, into them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oprag.context import Context
 from oprag.masking import describe
@@ -15,15 +16,12 @@ from oprag.methods.answer import Result
 from oprag.methods.model_calls import Prompt
 from oprag.methods.window import Room, within
 
-if TYPE_CHECKING:
-    from oprag.methods.answer import Result
-
 __all__ = ["Body", "Effect", "Embed", "Flat", "Generate", "ReadSources", "Request", "Retrieve", "Together", "flattened"]
 
 
 @dataclass(frozen=True)
 class Retrieve:
-    """Ask for the context of each question; gives a tuple of `Context`.
+    """Ask for the context of each question; the result is a tuple of `Context`.
 
     Attributes:
         questions: The questions.
@@ -31,7 +29,7 @@ class Retrieve:
             that is not known, or where the context is not read in one prompt.
 
     Raises:
-        TypeError: They are no tuple of strings.
+        TypeError: They are not a tuple of strings.
     """
 
     questions: tuple[str, ...]
@@ -54,7 +52,7 @@ class Retrieve:
 
 @dataclass(frozen=True)
 class Generate:
-    """Ask the model, all prompts at the same time; gives a tuple of `Completion`.
+    """Ask the model, all prompts at the same time; the result is a tuple of `Completion`.
 
     A reply that failed has an `error` and an empty text; with `on_error="raise"` the question ends there, before the
     body gets it.
@@ -66,7 +64,7 @@ class Generate:
             to the user as long as it says so.
 
     Raises:
-        TypeError: The prompts are no tuple of what `Task.prompt` gives.
+        TypeError: The prompts are not a tuple of what `Task.prompt` gives.
     """
 
     prompts: tuple[Prompt, ...]
@@ -79,14 +77,14 @@ class Generate:
 
 @dataclass(frozen=True)
 class Embed:
-    """Ask for vectors; gives a list of vectors for the questions and one for the texts.
+    """Ask for vectors; the result is the vectors of the questions and those of the texts.
 
     Attributes:
         questions: Texts to embed as questions.
         texts: Texts to embed as documents.
 
     Raises:
-        TypeError: They are no tuples of strings.
+        TypeError: They are not tuples of strings.
     """
 
     questions: tuple[str, ...]
@@ -99,13 +97,13 @@ class Embed:
 
 @dataclass(frozen=True)
 class ReadSources:
-    """Ask for the whole text of sources; gives a tuple of strings.
+    """Ask for the whole text of sources; the result is a tuple of strings.
 
     Attributes:
         sources: The names of retrieved sources.
 
     Raises:
-        TypeError: They are no tuple of strings.
+        TypeError: They are not a tuple of strings.
     """
 
     sources: tuple[str, ...]
@@ -116,7 +114,7 @@ class ReadSources:
 
 @dataclass(frozen=True)
 class Together:
-    """Run other bodies side by side; gives a tuple of their results.
+    """Run other bodies side by side; the result is a tuple of theirs.
 
     Attributes:
         bodies: The bodies, not yet started.
@@ -131,17 +129,16 @@ Request = Retrieve | Generate | Embed | ReadSources
 Effect = Request | Together
 """What a body may yield."""
 
-Body = Generator[Effect, Any, "Result"]
+Body = Generator[Effect, Any, Result]
 """A method at work on one question."""
+
+Flat = Generator[Request, Any, Result]
+"""A body that yields requests alone."""
 
 
 def _check(name: str, values: Any, kind: type) -> None:
     if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
         raise TypeError(f"{name} must be a tuple of {kind.__name__}, got {describe(values)}")
-
-
-Flat = Generator[Request, Any, Result]
-"""A body that yields requests alone."""
 
 
 def flattened(body: Body) -> Flat:
@@ -156,12 +153,12 @@ def flattened(body: Body) -> Flat:
                 return result
             if not isinstance(effect, Effect):
                 raise TypeError(f"a method must yield effects, such as Generate, got {describe(effect)}")
-            reply = (yield from _side_by_side(effect.bodies)) if isinstance(effect, Together) else (yield effect)
+            reply = (yield from _together(effect.bodies)) if isinstance(effect, Together) else (yield effect)
     finally:
         body.close()
 
 
-def _side_by_side(bodies: tuple[Body, ...]) -> Generator[Request, Any, tuple[Result, ...]]:
+def _together(bodies: tuple[Body, ...]) -> Generator[Request, Any, tuple[Result, ...]]:
     """Go step by step: in each round every body asks for one thing, and equal kinds are merged into one request.
 
     So the sequence of the requests does not depend on how long they take, and the prompts of all bodies are sent at
@@ -198,40 +195,34 @@ def _side_by_side(bodies: tuple[Body, ...]) -> Generator[Request, Any, tuple[Res
 def _merged(requests: list[Any]) -> Generator[Request, Any, list[Any]]:
     """One request for several of one kind, and its reply cut into theirs."""
     first = requests[0]
-    if isinstance(first, Embed):
-        questions, texts = yield Embed(
-            tuple(text for request in requests for text in request.questions),
-            tuple(text for request in requests for text in request.texts),
-        )
-        return list(
-            zip(
-                _cut(questions, [len(request.questions) for request in requests]),
-                _cut(texts, [len(request.texts) for request in requests]),
-                strict=True,
-            )
-        )
-    if isinstance(first, Retrieve):
-        asked = [request.questions for request in requests]
-        rooms = tuple(room for request in requests for room in request.rooms or (None,) * len(request.questions))
-        reply = yield Retrieve(
-            tuple(question for questions in asked for question in questions), rooms if any(rooms) else ()
-        )
-        return _cut(reply, [len(questions) for questions in asked])
     if isinstance(first, ReadSources):
         # A source that several want is read once.
-        names = tuple(dict.fromkeys(name for request in requests for name in request.sources))
+        names = tuple(dict.fromkeys(_joined(requests, "sources")))
         read = dict(zip(names, (yield ReadSources(names)), strict=True))
         return [tuple(read[name] for name in request.sources) for request in requests]
+    if isinstance(first, Embed):
+        questions, texts = yield Embed(_joined(requests, "questions"), _joined(requests, "texts"))
+        pairs = zip(_cut(questions, requests, "questions"), _cut(texts, requests, "texts"), strict=True)
+        return list(pairs)
+    if isinstance(first, Retrieve):
+        rooms = tuple(room for request in requests for room in request.rooms or (None,) * len(request.questions))
+        reply = yield Retrieve(_joined(requests, "questions"), rooms if any(rooms) else ())
+        return _cut(reply, requests, "questions")
     # The last call of an inner body is not the answer to the user's question, so nothing of it is streamed.
-    prompts = [request.prompts for request in requests]
-    reply = yield Generate(tuple(prompt for group in prompts for prompt in group))
-    return _cut(reply, [len(group) for group in prompts])
+    reply = yield Generate(_joined(requests, "prompts"))
+    return _cut(reply, requests, "prompts")
 
 
-def _cut(values: Any, lengths: list[int]) -> list[Any]:
-    pieces = []
-    start = 0
-    for length in lengths:
-        pieces.append(values[start : start + length])
-        start += length
+def _joined(requests: list[Any], name: str) -> tuple[Any, ...]:
+    """What all requests ask for."""
+    return tuple(one for request in requests for one in getattr(request, name))
+
+
+def _cut(values: Any, requests: list[Any], name: str) -> list[Any]:
+    """The values of each request."""
+    pieces, start = [], 0
+    for request in requests:
+        end = start + len(getattr(request, name))
+        pieces.append(values[start:end])
+        start = end
     return pieces
