@@ -40,8 +40,8 @@ def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> l
         score = None
         if scores is not None:
             score = scores[rank]
-        elif type(metadata) is dict or isinstance(metadata, Mapping):
-            score = finite(metadata.get("relevance_score"))
+        elif (type(metadata) is dict or isinstance(metadata, Mapping)) and "relevance_score" in metadata:
+            score = finite(metadata["relevance_score"])
         chunks.append(
             Chunk(document.page_content, rank, metadata=metadata, score=score, id=document.id, origin=document)
         )

@@ -299,8 +299,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ContextFields, BaseRetriever):
         if not isinstance(found, list | tuple):
             raise ChunkError(f"the wrapped retriever must give a list of documents, got {type(found).__name__}", found)
         inputs = ContextInputs(chunks_of(found, scores), vector, neighbors)
-        if self.vectorstore is None:
-            # It has a limit of its own.
+        if self.vectorstore is None and options.k is not None:
+            # A wrapped retriever has a limit of its own.
             warn_about_few(inputs.chunks, options.k)
         if sources is not None:
             from oprag.embedding.vectors import given_with_vectors
