@@ -6,12 +6,13 @@ import hashlib
 import json
 import re
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
+from inspect import signature
 from pathlib import Path
 from types import FunctionType, MemberDescriptorType
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 from uuid import uuid4
 
@@ -37,12 +38,16 @@ _IRRELEVANT = re.compile(
 # Addresses are shown, so of their queries nothing stays that may be a secret.
 _SECRET_IN_QUERY = re.compile(r"(.*_)?(key|secret|password|token|pat|credentials?|sig|signature)")
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
+T = TypeVar("T")
+
+# Texts that say what a model did last.
+_RECORDS = re.compile(r"(.*_)?(last|latest|previous|recent|current|status|state|error|response|request)(_.*)?")
 _SCALARS = (str, bool, int, float, Enum)
 _WITHOUT_SETTINGS = ("builtins", "abc", "typing", "pydantic")
 _OF_PYDANTIC = ("model_config", "model_fields", "model_computed_fields")
 _DIGITS = 16  # of a hash
 _LONGEST = 100  # characters of the name of a model
-_REMEMBERED = 1024  # objects with a token; from here on those that are gone are forgotten at each power of two
+_REMEMBERED = 1024  # objects; from here on those that are gone are forgotten at each power of two
 
 
 class Identity(NamedTuple):
@@ -58,12 +63,14 @@ class Identity(NamedTuple):
 
 
 def identity_of(model: Any) -> Identity:
-    """The class of a model, what it calls itself, and a hash of all that it holds, read anew each time.
+    """The class of a model, what it calls itself, and a hash of its settings.
 
     Fields, attributes, private ones and those of its classes count, but for secrets and what is known to change no
-    vector. They are hashed since nobody can tell for every model which of them are secrets; so the name can stand in
-    files and messages. A model that does not name the model it uses, has a part that does not say what it is, or is of
-    a class that another script can have too, is told by a random token of this process as well.
+    vector. What the model is made with (the fields of pydantic, the parameters of its class), texts, flags and
+    dimensions are read each time; anything else when the model is first seen, since it may be a record of its work or
+    loaded when it is needed. They are hashed since nobody can tell for every model which of them are secrets; so the
+    name can stand in files and messages. A model that does not name the model it uses, has a part that does not say
+    what it is, or is of a class that another script can have too, is told by a random token of this process as well.
 
     Args:
         model: Embeddings of LangChain or LlamaIndex, or anything like them.
@@ -71,7 +78,54 @@ def identity_of(model: Any) -> Identity:
     names = [getattr(model, name, None) for name in MODEL_NAMES]
     called = [name for name in names if isinstance(name, str) and name not in NO_NAMES]
     path = _path(type(model))
-    lasting = bool(called) and hasattr(model, "__dict__") and not path.startswith("__main__") and "<" not in path
+    seen = _first_seen.get(model, _see)
+    settings = _settings_of(model)
+    told, lasting = _told({name: own for name, own in settings.items() if _is_setting(name, own, seen.parameters)})
+    lasting = lasting and seen.lasting and bool(called) and not path.startswith("__main__") and "<" not in path
+    token = None if lasting else _tokens.get(model, _new_token)
+    digest = digest_of([called, told, seen.others, _addresses(settings), token])
+    shown = f"({without_secrets(called[0]).partition('?')[0][:_LONGEST]})" if called else ""
+    return Identity(f"{path}{shown} {'' if lasting else '#'}{digest}", lasting)
+
+
+class _Seen(NamedTuple):
+    """What a model is made with, and its other attributes when it was first seen."""
+
+    parameters: Collection[str]
+    others: Any
+    lasting: bool
+
+
+def _see(model: Any) -> _Seen:
+    parameters = _parameters(type(model))
+    settings = _settings_of(model)
+    others, lasting = _told({name: own for name, own in settings.items() if not _is_setting(name, own, parameters)})
+    return _Seen(parameters, others, lasting and hasattr(model, "__dict__"))
+
+
+def _parameters(kind: type) -> Collection[str]:
+    """The names of what an object of a class is made with."""
+    fields = getattr(kind, "model_fields", None)
+    if isinstance(fields, Mapping):
+        return fields
+    try:
+        return signature(kind).parameters
+    except (TypeError, ValueError):
+        return ()
+
+
+def _is_setting(name: str, value: Any, parameters: Collection[str] = ()) -> bool:
+    """Whether an attribute is a setting, and not a record of the model's work: most numbers count something."""
+    if name.lstrip("_") in parameters or isinstance(value, bool | Enum):
+        return True
+    if isinstance(value, str):
+        return _RECORDS.fullmatch(name.lower()) is None
+    return isinstance(value, int | float) and "dim" in name.lower()
+
+
+def _told(settings: Mapping[str, Any]) -> tuple[Any, bool]:
+    """Settings as plain values, and whether they mean the same in another process."""
+    lasting = True
 
     def described(value: Any) -> Any:
         nonlocal lasting
@@ -79,21 +133,21 @@ def identity_of(model: Any) -> Identity:
             return _path(value)
         if _path(type(value)) == "torch.dtype":
             return str(value)
-        settings = _settings_of(value)
-        if value is model or is_dataclass(value) or hasattr(type(value), "model_fields"):
-            return [_path(type(value)), plain(settings, described), _addresses(settings)]
+        own = _settings_of(value)
+        if is_dataclass(value) or hasattr(type(value), "model_fields"):
+            return [_path(type(value)), plain(own, described), _addresses(own)]
         lasting = False
         # Its own settings may be changed. Those of its parts are not followed: these may be the layers of a network.
-        return [_token_of(value), plain({name: own for name, own in settings.items() if isinstance(own, _SCALARS)})]
+        return [
+            _tokens.get(value, _new_token),
+            plain({name: one for name, one in own.items() if _is_setting(name, one)}),
+        ]
 
     try:
-        told = described(model)
+        return plain(settings, described), lasting
     except RecursionError:
         # It contains itself, so nobody can tell whether it is still the same.
-        told, lasting = uuid4().hex, False
-    digest = digest_of([called, told, None if lasting else _token_of(model)])
-    shown = f"({without_secrets(called[0]).partition('?')[0][:_LONGEST]})" if called else ""
-    return Identity(f"{path}{shown} {'' if lasting else '#'}{digest}", lasting)
+        return uuid4().hex, False
 
 
 def _path(kind: type) -> str:
@@ -135,26 +189,42 @@ def _addresses(settings: Mapping[str, Any]) -> list[str]:
     )
 
 
-_tokens: dict[int, tuple[Callable[[], Any], str]] = {}
-_lock = ForkSafeLock()
+class _ByIdentity(Generic[T]):
+    """What is known about objects, each told from all others, also from those that get its place in memory later."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Callable[[], Any], T]] = {}
+        self._lock = ForkSafeLock()
+
+    def get(self, value: Any, make: Callable[[Any], T]) -> T:
+        """What is known about an object; made when it is first seen."""
+        with self._lock:
+            reference, found = self._known.get(id(value), (None, None))
+        if reference is not None and reference() is value:
+            return found  # type: ignore[return-value]
+        made = make(value)
+        try:
+            reference = weakref.ref(value)
+        except TypeError:
+            # Kept alive, so that its place in memory stays its own.
+            reference = lambda: value  # noqa: E731
+        with self._lock:
+            # Now and then, so that a lookup stays cheap.
+            if len(self._known) >= _REMEMBERED and not len(self._known) & (len(self._known) - 1):
+                self._known = {key: one for key, one in self._known.items() if one[0]() is not None}
+            kept_reference, kept = self._known.get(id(value), (None, None))
+            if kept_reference is not None and kept_reference() is value:
+                return kept  # type: ignore[return-value]
+            self._known[id(value)] = reference, made
+        return made
 
 
-def _token_of(value: Any) -> str:
-    """What tells an object from all others, also from those that get its place in memory later."""
-    with _lock:
-        reference, token = _tokens.get(id(value), (lambda: None, ""))
-        if reference() is not value:
-            try:
-                reference = weakref.ref(value)
-            except TypeError:
-                # Kept alive, so that its place in memory stays its own.
-                reference = lambda: value  # noqa: E731
-            token = uuid4().hex
-            if len(_tokens) >= _REMEMBERED and not len(_tokens) & (len(_tokens) - 1):
-                for key in [key for key, (alive, _) in _tokens.items() if alive() is None]:
-                    del _tokens[key]
-            _tokens[id(value)] = reference, token
-        return token
+_tokens: _ByIdentity[str] = _ByIdentity()
+_first_seen: _ByIdentity[_Seen] = _ByIdentity()
+
+
+def _new_token(_: Any) -> str:
+    return uuid4().hex
 
 
 def _refused(value: Any) -> Any:

@@ -123,7 +123,6 @@ def test_a_vector_among_others_that_cannot_be_used_is_named():
         ([0, 0], "the vector of chunk 8 is all zeros"),
         ([1, float("nan")], "the vector of chunk 8 has values that are not finite"),
         ([1, 2, 3], "the vector of chunk 8 has dimension 3, that of chunk 7 has 2"),
-        ([True, False], "expected 1 vector from chunk 8, got what is not a matrix of numbers"),
         (["1", "2"], "expected 1 vector from chunk 8, got what is not a matrix of numbers"),
         ([], "expected 1 vector from chunk 8, got an array of shape"),
         (None, "expected 1 vector from chunk 8, got an array of shape"),

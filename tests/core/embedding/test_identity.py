@@ -117,28 +117,42 @@ def test_what_changes_no_vector_changes_no_name(change):
     assert identity_of(Remote(**change)) == identity_of(Remote())
 
 
-def test_an_object_that_counts_its_calls_keeps_its_name():
-    model: Any = Plain(model="a", calls=0, token_usage={}, _history=[])
+def test_an_object_keeps_its_name_while_it_works():
+    model: Any = Plain(model="a", calls=0, size=1, last="", seen=[], _known={}, client=None, inner=Plain(calls=0))
     before = identity_of(model)
-    model.calls, model.token_usage["a"] = 7, 3
-    model._history.append("a sentence")
+    model.calls, model.size, model.last = 7, 2, "a private sentence"
+    model.seen.append("another")
+    model._known["a text"] = [1.0]
+    model.client, model.inner.calls = object(), 7
     assert identity_of(model) == before
+    assert "private" not in identity_of(Plain(model="a", last="a private sentence")).name
     model.model = "b"
     assert identity_of(model) != before
 
 
-@pytest.mark.parametrize("name", ["size", "_size", "last", "seen", "inner.size"])
-def test_any_other_value_may_be_a_setting_and_counts(name):
-    model: Any = Plain(model="a", size=1, _size=1, last="", seen=[1], inner=Plain(size=1))
+def test_an_embedder_that_is_loaded_with_its_first_text_keeps_its_name():
+    class Lazy(Embeddings):
+        def __init__(self, model: str) -> None:
+            self.model = model
+
+        def embed_documents(self, texts):
+            self.dimension_of_tokens, self.loaded, self._cached = [2], object(), {"a": 1.0}
+            return [[1.0, 2.0] for _ in texts]
+
+        def embed_query(self, text):
+            return self.embed_documents([text])[0]
+
+    model = Lazy("a")
     before = identity_of(model)
-    *parts, attribute = name.split(".")
-    part = getattr(model, parts[0]) if parts else model
-    value = getattr(part, attribute)
-    setattr(part, attribute, {"last": "a private sentence", "seen": [1, 2]}.get(attribute, 2))
-    assert identity_of(model) != before
-    assert "private" not in identity_of(model).name
-    setattr(part, attribute, value)
+    model.embed_query("a")
     assert identity_of(model) == before
+
+
+@pytest.mark.parametrize("change", [{"size": 2}, {"seen": [2]}, {"inner": 2}, {"limit": None}], ids=str)
+def test_other_values_count_when_an_object_is_first_seen(change):
+    values: dict[str, Any] = {"model": "a", "size": 1, "seen": [1], "inner": 1, "limit": 3}
+    assert identity_of(Plain(**values)) == identity_of(Plain(**values))
+    assert identity_of(Plain(**values | change)) != identity_of(Plain(**values))
 
 
 def test_a_model_that_is_made_of_other_objects_has_a_number_for_this_process():
@@ -166,7 +180,7 @@ def test_a_number_is_never_used_again():
     # Not those of objects that are no more, whose places in memory are used again.
     assert len(names) == 100
     gc.collect()
-    assert len(identity._tokens) <= identity._REMEMBERED
+    assert len(identity._tokens._known) <= identity._REMEMBERED
 
 
 def test_an_object_that_cannot_be_watched_keeps_its_number():

@@ -9,6 +9,7 @@ from oprag.text_table import escaped
 
 __all__ = ["picture", "pixels"]
 
+
 def pixels(value: float) -> str:
     """A coordinate with at most one decimal."""
     text = f"{value:.1f}".removesuffix(".0")
