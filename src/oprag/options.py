@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk
-from oprag.errors import OptionError
+from oprag.errors import OptionError, QueryError
 from oprag.masking import describe
 from oprag.positions.ladder import PositionKey
 from oprag.positions.sources import SourceKey
@@ -38,6 +38,8 @@ __all__ = [
     "check_cosine",
     "check_count",
     "check_names",
+    "check_question",
+    "check_questions",
     "check_text",
     "descriptions",
     "everything_kept",
@@ -332,3 +334,31 @@ NO_LIMITS = {
 
 OP_RAG_16K = {"k": 128, "token_budget": 16_384}
 """Defaults where a store or an index is searched, in place of those of `ContextOptions`: the paper's OP-RAG-16K."""
+
+
+def check_question(question: Any) -> None:
+    """Reject a question that cannot be searched for.
+
+    Raises:
+        QueryError: It is not a string, or only white space.
+    """
+    if not isinstance(question, str):
+        raise QueryError(f"the question must be a string, got {type(question).__name__}", question)
+    if not question or question.isspace():
+        raise QueryError("the question is empty", question)
+
+
+def check_questions(questions: Any) -> list[str]:
+    """A list of questions that can be searched for.
+
+    Raises:
+        QueryError: It is not a list, is empty, or contains an invalid question.
+    """
+    if isinstance(questions, str) or not isinstance(questions, Iterable):
+        raise QueryError(f"expected a list of questions, got {type(questions).__name__}", questions)
+    checked = list(questions)
+    if not checked:
+        raise QueryError("the list of questions is empty", questions)
+    for question in checked:
+        check_question(question)
+    return checked

@@ -26,8 +26,7 @@ from oprag.compare.providers.local_llm import LOCAL_DEFAULTS
 from oprag.files.writing import check_target
 from oprag.masking import safe
 from oprag.methods.options import MethodOptions
-from oprag.options import OP_RAG_16K, ContextOptions
-from oprag.question import check_question
+from oprag.options import OP_RAG_16K, ContextOptions, check_question
 
 __all__ = ["app"]
 

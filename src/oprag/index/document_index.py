@@ -23,8 +23,7 @@ from oprag.index.file import Contents, read_index, write_index
 from oprag.index.fusion import rrf
 from oprag.index.splitting import Split, Splitter, pieces_of
 from oprag.masking import describe
-from oprag.options import check_choice
-from oprag.question import check_question
+from oprag.options import check_choice, check_question
 
 __all__ = ["DocumentIndex", "SearchKind"]
 

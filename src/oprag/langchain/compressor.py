@@ -16,7 +16,7 @@ from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.near_misses import COMPRESSOR
 from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
 from oprag.option_fields import ContextFields
-from oprag.question import check_question
+from oprag.options import check_question
 from oprag.steps import Steps, run_async, run_sync
 
 __all__ = ["OrderPreservingCompressor"]

@@ -14,8 +14,7 @@ from oprag.errors import OptionError
 from oprag.index.document_index import DocumentIndex, SearchKind
 from oprag.langchain.near_misses import INDEX_RETRIEVER
 from oprag.option_fields import OptionFields
-from oprag.options import check_count
-from oprag.question import check_question
+from oprag.options import check_count, check_question
 
 __all__ = ["DocumentIndexRetriever"]
 

@@ -25,8 +25,14 @@ from oprag.langchain.near_misses import RETRIEVER
 from oprag.langchain.search import Found, SearchType, search, search_by_vector, takes_a_vector
 from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
 from oprag.option_fields import ContextFields
-from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, everything_kept
-from oprag.question import check_question, check_questions
+from oprag.options import (
+    OP_RAG_16K,
+    ContextOptions,
+    as_context_options,
+    check_question,
+    check_questions,
+    everything_kept,
+)
 from oprag.steps import Step, Steps, run_async, run_sync
 
 if TYPE_CHECKING:

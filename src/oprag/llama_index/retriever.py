@@ -18,8 +18,7 @@ from oprag.errors import OptionError
 from oprag.llama_index.near_misses import RETRIEVER
 from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
 from oprag.llama_index.vectors import IndexFields, NodeSources
-from oprag.options import ContextOptions, everything_kept
-from oprag.question import check_question, check_questions
+from oprag.options import ContextOptions, check_question, check_questions, everything_kept
 from oprag.steps import Step, Steps, run_async, run_sync
 
 if TYPE_CHECKING:

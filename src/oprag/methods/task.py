@@ -18,8 +18,7 @@ from oprag.methods.model_calls import Message, Prompt
 from oprag.methods.options import COLLAPSE_TOKENS, MethodOptions
 from oprag.methods.prompts import ALIASES, OUR_PROMPTS, STEPS, Template
 from oprag.methods.window import Room, Window
-from oprag.options import ContextOptions
-from oprag.question import check_question
+from oprag.options import ContextOptions, check_question
 from oprag.tokens import count
 
 __all__ = ["Task"]

@@ -7,7 +7,7 @@ from string import ascii_uppercase
 
 from oprag.errors import OptionError
 from oprag.methods.prompts import TextTemplate
-from oprag.question import check_question
+from oprag.options import check_question
 
 __all__ = ["LIKELIHOOD_TEMPLATE", "likelihood_prompt"]
 

@@ -1,7 +1,7 @@
 import pytest
 
 from oprag import OpragError, QueryError
-from oprag.question import check_question
+from oprag.options import check_question
 
 
 @pytest.mark.parametrize("question", ["", " ", "\n\t", "\u00a0\u3000"])
