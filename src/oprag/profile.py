@@ -22,7 +22,6 @@ from oprag.files.writing import FileKind, check_target, replacing
 from oprag.masking import describe
 from oprag.methods.options import MethodOptions, as_method_options
 from oprag.methods.prompts import OUR_PROMPTS, Prompts, TextTemplate
-from oprag.option_fields import ContextFields
 from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, check_names, plain
 from oprag.tokens import TokenCounter, approximate_tokens
 
@@ -455,7 +454,7 @@ def _writer(tables: Mapping[str, Any]) -> str:
     return f"; {writer} wrote it" if isinstance(writer, str) and writer != f"oprag {__version__}" else ""
 
 
-Made = TypeVar("Made", bound=ContextFields)
+Made = TypeVar("Made")
 
 # How fast calls are made changes no answer.
 _WITHOUT_EFFECT = {"max_concurrency"}
@@ -478,7 +477,7 @@ def made_of_profile(kind: type[Made], given: Profile | str | os.PathLike[str], k
     """
     profile = given if isinstance(given, Profile) else read_profile(given)
     name = "the profile" if given is profile else os.fspath(given)  # type: ignore[arg-type]
-    if "method" in kind.model_fields:
+    if "method" in getattr(kind, "model_fields", ()):
         options = _of_answers(profile, name, keywords, kind.__name__)
     else:
         _refuse_method(profile, name, kind.__name__)
@@ -516,7 +515,7 @@ def _of_answers(profile: Profile, name: str, keywords: Mapping[str, Any], kind: 
     method = {option: value for option, value in profile.method.items() if option not in keywords}
     check_stitching(profile, name, keywords, kind)
     own = keywords.get("retriever")
-    if not isinstance(own, ContextFields):
+    if not hasattr(own, "from_profile"):
         return profile.context_keywords(keywords) | method
     # Its options are its own, and a chain has no part in them: they must be those of the profile already.
     said = profile.context_keywords({**keywords, "stitch": None})
