@@ -264,11 +264,7 @@ def _check_span(span: Any) -> None:
 
 
 def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
-    """The chunks, best first.
-
-    Raises:
-        ChunkError: Something is not a `Chunk`, or two chunks have the same rank.
-    """
+    """The chunks, best first."""
     ordered: list[Chunk] = []
     for chunk in chunks:
         if not isinstance(chunk, Chunk):

@@ -12,12 +12,7 @@ __all__ = ["loader", "shown_in"]
 
 
 def loader(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """A module's `__getattr__` that loads these names from these modules.
-
-    Args:
-        package: The name of the module that offers them.
-        places: The module of each name.
-    """
+    """A module's `__getattr__` that loads these names from these modules."""
 
     def load(name: str) -> Any:
         if name not in places:

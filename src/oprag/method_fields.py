@@ -46,10 +46,5 @@ class MethodFields(OptionFields):
     max_concurrency: SkipValidation[int] = Field(default=8, description=_HELP["max_concurrency"])
 
     def _method_options(self, **changes: Any) -> MethodOptions:
-        """The options as `MethodOptions`, with some of them changed.
-
-        Raises:
-            OptionError: An option is invalid.
-            PromptError: A prompt cannot be used.
-        """
+        """The options as `MethodOptions`, with some of them changed."""
         return as_method_options(None, {name: getattr(self, name) for name in METHOD_OPTIONS} | changes)

@@ -191,11 +191,7 @@ class ContextFields(OptionFields):
         return self
 
     def _context_options(self, *, stitch: bool = False) -> ContextOptions:
-        """The options as `ContextOptions`, with `stitch=True` for a context; made again only if a field was assigned.
-
-        Raises:
-            OptionError: An option is invalid.
-        """
+        """The options as `ContextOptions`, `stitch=True` for a context; made again only after a field was assigned."""
         values = tuple(map(self.__dict__.get, _KEPT))
         if self._made is None or not all(map(is_, self._made[0], values)):
             if type(self.annotate) is not bool:

@@ -332,11 +332,7 @@ def _line(name: str, value: Any) -> str:
 
 
 def _check_storable(value: Any) -> None:
-    """Reject what TOML cannot hold.
-
-    Raises:
-        OptionError: An integer has more than 64 bits, or a text has half of a surrogate pair.
-    """
+    """Reject what TOML cannot hold."""
     if isinstance(value, list | tuple):
         for one in value:
             _check_storable(one)

@@ -104,11 +104,7 @@ class Parallel:
     stop: Callable[[Any], bool] | None = None
 
     def run(self) -> list[Any]:
-        """Run them in threads.
-
-        Raises:
-            Exception: The first error.
-        """
+        """Run them in threads."""
         if len(self.bodies) == 1:
             with self.limit.threads:
                 return [run_sync(self.bodies[0]())]
@@ -146,12 +142,7 @@ class Parallel:
         return results
 
     async def arun(self) -> list[Any]:
-        """Run them in tasks; whatever ends this early, they have ended by then too.
-
-        Raises:
-            Exception: The first error.
-            CancelledError: A body was cancelled by what it called.
-        """
+        """Run them in tasks; whatever ends this early, they have ended by then too."""
         import asyncio
 
         async def work(body: Callable[[], Steps[Any]]) -> Any:

@@ -13,12 +13,7 @@ _NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table with aligned columns; each row stays on one line.
-
-    Args:
-        head: The column titles.
-        rows: The cells of each row, one for each column.
-    """
+    """The lines of a table with aligned columns; each row stays on one line."""
     cells = [list(head), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     return [

@@ -82,11 +82,7 @@ class Counter:
     _made_by: Callable[[str], Counter] | None = field(default=None, repr=False, compare=False)
 
     def __call__(self, text: str) -> int:
-        """The tokens of a text.
-
-        Raises:
-            TokenizerError: The result is not a finite number from 0.
-        """
+        """The tokens of a text."""
         return count(text, self._count)
 
     def __reduce__(self) -> Any:
@@ -96,15 +92,6 @@ class Counter:
 
 def counter_named(name: str, *, local_files_only: bool = False) -> Counter:
     """A token counter by its name.
-
-    Args:
-        name: "approximate" (a quarter of the UTF-8 bytes), "words", "characters", "local" (the tokenizer of the
-            embedded default), "tiktoken:ENCODING" or "huggingface:PATH".
-        local_files_only: Reject names of the Hugging Face hub.
-
-    Raises:
-        OptionError: The name is unknown, or its tokenizer cannot be loaded.
-        MissingExtraError: Its package is not installed.
 
     Example:
         >>> counter_named("words")("Order is kept.")
@@ -122,17 +109,7 @@ def counter_named(name: str, *, local_files_only: bool = False) -> Counter:
 
 @cache
 def tokenizer_named(name: str, *, local_files_only: bool = False) -> NamedTokenizer:
-    """A tokenizer by its name, loaded once; code that comes with one is never run.
-
-    Args:
-        name: "local", that of the embedded default; "huggingface:PATH", a folder, a file `tokenizer.json`, or the name
-            of a model in the hub; or "tiktoken:ENCODING", such as "tiktoken:o200k_base".
-        local_files_only: Reject names of the hub: the path of "huggingface:PATH" must exist.
-
-    Raises:
-        OptionError: The name is unknown, or the tokenizer cannot be loaded.
-        MissingExtraError: Its package is not installed.
-    """
+    """A tokenizer by its name, loaded once; code that comes with one is never run."""
     kind, _, which = name.partition(":")
     if name == LOCAL:
         from oprag.embedding.static import local_embedder

@@ -28,11 +28,7 @@ def approximate_tokens(text: str) -> int:
 
 
 def count(text: str, count_tokens: TokenCounter) -> int:
-    """The caller's count of a text, checked.
-
-    Raises:
-        TokenizerError: The counter gave something else than a finite number from 0.
-    """
+    """The caller's count of a text, checked."""
     tokens = count_tokens(text)
     if type(tokens) is int and tokens >= 0:
         return tokens

@@ -33,13 +33,6 @@ def warn(
 
     That is the first caller outside of this package and of the frameworks that call it; where a framework made the
     thread or the task, it is the line in the main thread that waits for the framework.
-
-    Args:
-        message: What is wrong, and what to do.
-        category: The class of the warning.
-        cause: The kind of problem. It is told once in a process; None for what is news each time.
-        keys: The metadata keys that it depends on. It is told again where one of them is new, since the chunks then
-            come from another loader.
     """
     claimed = None if cause is None else _claim([(category, cause, key) for key in ("", *keys)])
     if claimed == []:

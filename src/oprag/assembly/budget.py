@@ -40,16 +40,6 @@ def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, sho
     Best first, each chunk is charged its own text, header, gap and separator; one that does not fit is dropped, and
     the walk goes on. The rendered text decides in the end: while that is over the budget (counters need not add
     up), the worst-ranked chunk goes. Tokens that stitching frees are not filled again.
-
-    Args:
-        chunks: Selected chunks, best first; at least one.
-        options: The options.
-        token_budget: Maximum number of tokens of the text.
-        show: Writes a passage as it will be rendered, where that is not our own rendering.
-
-    Raises:
-        BudgetError: Not one chunk fits.
-        TokenizerError: `count_tokens` gave no usable count.
     """
     kept, charged, dropped = _walk(chunks, options, token_budget, show)
     while kept:
@@ -73,11 +63,7 @@ def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, sho
 def _walk(
     chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, show: Show | None
 ) -> tuple[list[Chunk], list[int], list[Drop]]:
-    """Take the best chunks while they fit.
-
-    Returns:
-        The chunks that were taken, what each was charged, and those that were left out.
-    """
+    """Take the best chunks while they fit."""
     counter = options.count_tokens
     between = SHOWN_SEPARATOR if show is not None else options.separator
     separator = count(between, counter) if between else 0

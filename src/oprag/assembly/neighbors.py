@@ -50,17 +50,6 @@ def fill_in(
     A neighbour that was retrieved keeps its rank and its score. One that repeats a kept chunk, or was left out for want
     of a position, does not come back. Where neighbours contradict the positions of what was retrieved, nothing is
     filled in for that source.
-
-    Args:
-        retrieved: All chunks that were retrieved, as they came.
-        selected: Those that the selection kept, placed, best first.
-        dropped: The others.
-        options: The options.
-        read: Returns the chunks around one.
-
-    Raises:
-        OptionError: There is no function to read neighbours.
-        ChunkError: Something that was read is not a chunk, or belongs to another source than the chunk it was read for.
     """
     if read is None:
         raise OptionError(

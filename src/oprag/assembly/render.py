@@ -24,12 +24,6 @@ def render(passages: Sequence[Passage], options: ContextOptions, show: Show | No
 
     A gap stands between two passages of one source under `order="source"`; in the other orders nothing says that the
     second comes after the first.
-
-    Args:
-        passages: The passages, in order.
-        options: The options.
-        show: Writes a passage where a framework will render its own objects, without our headers, separators and gaps.
-        first: The number of the first passage.
     """
     if show is not None:
         return SHOWN_SEPARATOR.join(map(show, passages))
@@ -61,11 +55,7 @@ def with_header(passage: Passage, header: Header | None, number: int = 1) -> str
 
 
 def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
-    """The line above a passage; empty without a header.
-
-    Raises:
-        OptionError: A header function returned something other than a string.
-    """
+    """The line above a passage; empty without a header."""
     if header is None:
         return ""
     if callable(header):

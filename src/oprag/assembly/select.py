@@ -14,20 +14,7 @@ __all__ = ["select", "warn_about_few", "without_missing"]
 def select(
     chunks: Sequence[Chunk], options: ContextOptions, question_vector: Vector | None = None
 ) -> tuple[list[Chunk], list[Drop]]:
-    """Keep the first k of the candidates that are not duplicates, have a position and pass the thresholds.
-
-    Args:
-        chunks: Placed chunks, best first; with vectors where a threshold is set.
-        options: The options.
-        question_vector: The vector of the question, of shape (dimension,), for `similarity_threshold`.
-
-    Returns:
-        The kept chunks, best first, and the others.
-
-    Raises:
-        MissingPositionError: A candidate has no position, and `on_missing_position="error"`.
-        EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
-    """
+    """Keep the first k of the candidates that are not duplicates, have a position and pass the thresholds."""
     kept = list(chunks)
     dropped: list[Drop] = []
     if options.max_candidates is not None:
@@ -56,11 +43,7 @@ def _first(
 
 
 def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -> tuple[list[Chunk], list[Drop]]:
-    """Drop the chunks without a position, or raise, as `on_missing_position` says.
-
-    Raises:
-        MissingPositionError: A chunk has no position, and the policy is "error".
-    """
+    """Drop the chunks without a position, or raise, as `on_missing_position` says."""
     missing = [chunk for chunk in chunks if chunk.position is None or not chunk.position.known]
     if missing and policy == "error":
         chunk = missing[0]

@@ -61,15 +61,7 @@ def each_alone(chunks: Sequence[Chunk]) -> list[Passage]:
 
 
 def stitch(chunks: Sequence[Chunk], separator: str) -> list[Passage]:
-    """Join neighbours in the list that touch or overlap in their source.
-
-    Args:
-        chunks: Placed chunks, in the order in which they will be read.
-        separator: Stands where a splitter stripped the white space between two chunks.
-
-    Returns:
-        Passages that hold every chunk once, in the given order.
-    """
+    """Join neighbours in the list that touch or overlap in their source."""
     passages: list[Passage] = []
     runs: list[_Run] = []
     for chunk in chunks:
@@ -190,13 +182,7 @@ def _stands_once(piece: str, text: str, at: int) -> bool:
 
 
 def _overlap_is_certain(before: str, after: str, overlap: int) -> bool:
-    """Whether the end of one text is the start of the other over exactly this length, and over no other length.
-
-    Args:
-        before: The first text, or as much of its end as the second text is long.
-        after: The second text.
-        overlap: The proposed length, less than that of the second text.
-    """
+    """Whether the end of one text is the start of the other over exactly this length, and over no other length."""
     if not before.endswith(after[:overlap]):
         return False
     if any(before.endswith(after[:length]) for length in range(overlap + 1, _COINCIDENCE)):
@@ -211,13 +197,7 @@ def _overlap_is_certain(before: str, after: str, overlap: int) -> bool:
 
 
 def _repeats(text: str, least: int) -> bool:
-    """Whether the text is one pattern over and over, as far as it reaches: its start is its end again.
-
-    Args:
-        text: Two texts joined over their overlap.
-        least: How much of the start must come again. An offset can be too small only by whole periods that fit a chunk,
-            so at least as many characters as the second text would add do.
-    """
+    """Whether the text is one pattern over and over, as far as it reaches: its start is its end again."""
     for index, place in enumerate(_places(text[:least], text, 1)):
         if index == _MOST_PLACES or text.startswith(text[place:]):
             return True

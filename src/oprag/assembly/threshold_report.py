@@ -96,17 +96,7 @@ class ThresholdReport:
 
 
 def report_thresholds(contexts: Iterable[Context], embedder: str = "embedder") -> ThresholdReport:
-    """Look at the cosines in contexts.
-
-    Args:
-        contexts: Contexts of different questions, retrieved with `similarity_threshold=-1`, which keeps every chunk and
-            gives it a vector. Empty ones say nothing.
-        embedder: The identity of the embedder, for the report.
-
-    Raises:
-        QueryError: No context has a chunk.
-        EmbeddingError: A context was retrieved without vectors.
-    """
+    """Look at the cosines in contexts."""
     similarities: list[NDArray[np.float32]] = []
     nearest: list[NDArray[np.float32]] = []
     kept = np.zeros(len(_STEPS), dtype=int)

@@ -35,10 +35,6 @@ def find_repeats(vectors: NDArray[np.float32], threshold: float) -> Repeats:
 
     So the better-ranked of two rows that repeat each other stays, always, and a row that repeats nothing but rows that
     went stays as well. Time grows with rows × kept rows, memory with the rows alone.
-
-    Args:
-        vectors: Unit vectors, best first, of shape (rows, dimension).
-        threshold: Minimum cosine similarity of a repeat.
     """
     rows = len(vectors)
     twins = np.full(rows, -1, dtype=np.intp)
@@ -98,18 +94,6 @@ def apply_thresholds(
     Where fewer than `min_chunks` are left, chunks come back: best first those that repeat nothing, then the others.
 
     Chunks without text and vector are kept: there is nothing that could be compared.
-
-    Args:
-        chunks: Placed chunks with vectors, best first; copies with their `similarity` are returned where the
-            question's vector is known.
-        options: The options; one threshold at least is set.
-        question: The vector of the question, of shape (dimension,); needed for `similarity_threshold`.
-
-    Returns:
-        The kept chunks, best first, and the others.
-
-    Raises:
-        EmbeddingError: A vector is missing, is of another dimension, is not finite, or has no length.
     """
     # A picture or an empty text is like nothing, and repeats nothing.
     judged = [chunk for chunk in chunks if chunk.vector is not None or chunk.text.strip()]
@@ -151,11 +135,7 @@ def apply_thresholds(
 
 
 def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
-    """The vectors of chunks as unit rows, of shape (chunks, dimension).
-
-    Raises:
-        EmbeddingError: A vector is missing, is of another dimension, is not finite, or has no length.
-    """
+    """The vectors of chunks as unit rows, of shape (chunks, dimension)."""
     for chunk in chunks:
         if chunk.vector is None:
             raise EmbeddingError(
@@ -169,11 +149,7 @@ def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
 
 
 def question_row(question: Vector, dimension: int) -> NDArray[np.float32]:
-    """The vector of a question as a unit vector of this dimension.
-
-    Raises:
-        EmbeddingError: It is of another dimension, is not finite, or has no length.
-    """
+    """The vector of a question as a unit vector of this dimension."""
     vector = usable_rows([question], [question], lambda _: "the question")
     if vector.shape[1] != dimension:
         raise EmbeddingError(

@@ -45,11 +45,7 @@ def read_vectors(
 def write_vectors(
     connection: sqlite3.Connection, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]
 ) -> int:
-    """Write vectors, of shape (number of hashes, dimension), inside of the caller's transaction.
-
-    Returns:
-        The dimension of this embedder's vectors; where it is not that of the given ones, nothing was written.
-    """
+    """Write vectors, of shape (number of hashes, dimension), inside of the caller's transaction."""
     dimension = vectors.shape[1]
     # What is not a number in a damaged file becomes 0.
     select = "SELECT number, CAST(dimension AS INTEGER) FROM embedders WHERE name = ?"
@@ -88,11 +84,7 @@ class CacheFile:
         self.path = self._database.path
 
     def get(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
-        """The vector of each hash, None where there is none that can be used.
-
-        Raises:
-            CacheError: The file is damaged or cannot be read.
-        """
+        """The vector of each hash, None where there is none that can be used."""
         if not self._database.exists():
             return [None] * len(hashes)
         with self._database.reading() as connection:
@@ -101,11 +93,7 @@ class CacheFile:
         return [vector if vector is not None and vector.any() else None for vector in found]
 
     def put(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Write vectors in one transaction.
-
-        Raises:
-            CacheError: There are vectors of this embedder with another dimension, or the file cannot be written.
-        """
+        """Write vectors in one transaction."""
         with self._database.writing() as connection:
             known = write_vectors(connection, embedder, hashes, vectors)
             if known != vectors.shape[1]:
@@ -116,25 +104,14 @@ class CacheFile:
                 )
 
     def count(self) -> int:
-        """The number of vectors.
-
-        Raises:
-            CacheError: The file is damaged or cannot be read.
-        """
+        """The number of vectors."""
         if not self._database.exists():
             return 0
         with self._database.reading() as connection:
             return int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
 
     def delete(self, hashes: Sequence[bytes] | None) -> int:
-        """Delete the vectors of all embedders under these hashes, all of them for None, from the disk as well.
-
-        Returns:
-            The number of vectors that were deleted.
-
-        Raises:
-            CacheError: The file is damaged or cannot be written, or another process is reading it all the time.
-        """
+        """Delete the vectors of all embedders under these hashes, all of them for None, from the disk as well."""
         if not self._database.exists():
             return 0
         with self._database.writing() as connection:

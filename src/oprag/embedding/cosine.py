@@ -20,16 +20,7 @@ _NOT_FINITE = "has values that are not finite (NaN or infinity)"
 
 
 def as_matrix(vectors: Any, count: int, origin: str = "the embedder") -> NDArray[np.float32]:
-    """Vectors as a new float32 matrix, of which `fault_in` tells whether it can be used.
-
-    Args:
-        vectors: An array or lists, of shape (count, dimension).
-        count: How many there must be.
-        origin: Where they came from, for messages.
-
-    Raises:
-        EmbeddingError: They are not numbers, or the shape is another one.
-    """
+    """Vectors as a new float32 matrix, of which `fault_in` tells whether it can be used."""
     expected = f"expected {count} {'vector' if count == 1 else 'vectors'} from {origin}"
     try:
         array = np.asarray(vectors)
@@ -65,16 +56,7 @@ def fault_in(matrix: NDArray[np.float32]) -> Fault | None:
 
 
 def usable_rows(vectors: Sequence[Any], owners: Sequence[Any], name_of: Callable[[Any], str]) -> NDArray[np.float32]:
-    """Vectors from several places as a matrix, each row of which has a cosine similarity.
-
-    Args:
-        vectors: The vectors, each of shape (dimension,).
-        owners: What each belongs to, such as a chunk.
-        name_of: The name of an owner, for messages.
-
-    Raises:
-        EmbeddingError: A vector cannot be used, or is of another dimension than the first; its value is the owner.
-    """
+    """Vectors from several places as a matrix, each row of which has a cosine similarity."""
     try:
         matrix = as_matrix(vectors, len(vectors))
         if fault_in(matrix) is None:
@@ -102,16 +84,7 @@ def usable_rows(vectors: Sequence[Any], owners: Sequence[Any], name_of: Callable
 
 
 def as_vectors(vectors: Any, count: int, dimension: int | None = None) -> NDArray[np.float32]:
-    """Vectors as a new float32 matrix of unit rows; a row of zeros stays, its cosine with anything is 0.
-
-    Args:
-        vectors: An array or lists, of shape (count, dimension).
-        count: How many there must be.
-        dimension: The dimension that they must have, where it is known.
-
-    Raises:
-        EmbeddingError: The shape is another one, or a value is not a finite number.
-    """
+    """Vectors as a new float32 matrix of unit rows; a row of zeros stays, its cosine with anything is 0."""
     if not count and not np.size(vectors):
         return np.zeros((0, dimension or 0), dtype=np.float32)
     matrix = as_matrix(vectors, count)
@@ -147,11 +120,7 @@ class CosineSearch:
         self._equals = _first_equals(vectors)
 
     def scores(self, questions: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The cosines, of shape (number of questions, number of chunks).
-
-        Args:
-            questions: Unit vectors, of shape (number of questions, dimension).
-        """
+        """The cosines, of shape (number of questions, number of chunks)."""
         product = questions @ self._vectors.T if len(questions) > 1 else (self._vectors @ questions[0])[None]
         return product if self._equals is None else product[:, self._equals]
 
@@ -160,10 +129,6 @@ def top(scores: NDArray[np.floating], k: int) -> NDArray[np.intp]:
     """The indices of the k largest scores, largest first; of equal scores the lowest index.
 
     `argpartition` alone picks any of several equal scores at the border, so these are chosen by index.
-
-    Args:
-        scores: Of shape (number of chunks,).
-        k: How many; all of them where there are fewer.
     """
     if k < len(scores):
         border = scores[np.argpartition(scores, len(scores) - k)[len(scores) - k]]
@@ -185,11 +150,7 @@ def _first_equals(vectors: NDArray[np.float32]) -> NDArray[np.intp] | None:
 
 
 def cosine(first: Iterable[Any], second: Iterable[Any]) -> float:
-    """The cosine of two vectors of one dimension; 0 where one has no length.
-
-    Raises:
-        EmbeddingError: Their dimensions differ, or a value is not a finite number.
-    """
+    """The cosine of two vectors of one dimension; 0 where one has no length."""
     try:
         a, b = _numbers(first), _numbers(second)
     except (TypeError, ValueError) as error:

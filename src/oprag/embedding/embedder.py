@@ -104,17 +104,7 @@ class NamedEmbedder:
 
 
 def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str | None], Any] | None, rule: str) -> Any:
-    """Embeddings of a framework as an `Embedder` with a name; an `Embedder` as it is.
-
-    Args:
-        embeddings: The embedding model.
-        name: A name in place of its identity.
-        wrap: Makes an `Embedder` of the model and the name; None where it cannot embed.
-        rule: The option and what it takes, for the message.
-
-    Raises:
-        OptionError: It cannot embed, or has another name already.
-    """
+    """Embeddings of a framework as an `Embedder` with a name; an `Embedder` as it is."""
     if name is not None:
         check_text("name", name)
     if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):

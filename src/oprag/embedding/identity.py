@@ -71,9 +71,6 @@ def identity_of(model: Any) -> Identity:
     loaded when it is needed. They are hashed since nobody can tell for every model which of them are secrets; so the
     name can stand in files and messages. A model that does not name the model it uses, has a part that does not say
     what it is, or is of a class that another script can have too, is told by a random token of this process as well.
-
-    Args:
-        model: Embeddings of LangChain or LlamaIndex, or anything like them.
     """
     names = [getattr(model, name, None) for name in MODEL_NAMES]
     called = [name for name in names if isinstance(name, str) and name not in NO_NAMES]
@@ -232,15 +229,7 @@ def _refused(value: Any) -> Any:
 
 
 def plain(value: Any, other: Callable[[Any], Any] = _refused) -> Any:
-    """A setting as JSON has it; secrets and what changes no result are left out of mappings.
-
-    Args:
-        value: The setting.
-        other: Tells what an object is that JSON does not have.
-
-    Raises:
-        TypeError: It is an object that does not tell what it is.
-    """
+    """A setting as JSON has it; secrets and what changes no result are left out of mappings."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Enum | Path):

@@ -62,11 +62,7 @@ class QuestionVectors:
             self._known.clear()
 
     def of(self, questions: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, of shape (number of questions, dimension).
-
-        Raises:
-            EmbeddingError: The embedder gave vectors of another number or dimension, or not finite.
-        """
+        """Unit vectors, of shape (number of questions, dimension)."""
         # Its settings, and with them its name, may have been changed.
         name = self._embedder.name
         with self._lock:

@@ -39,12 +39,7 @@ class SingleFlight:
         self._process = os.getpid()
 
     def claim(self, keys: Iterable[Hashable]) -> tuple[dict[Any, Flight], dict[Any, Flight]]:
-        """Divide keys among callers.
-
-        Returns:
-            What this caller is to make, and to `resolve` whatever happens, and what others are making; the result of
-            one that fails is None.
-        """
+        """Divide keys among callers."""
         mine: dict[Any, Flight] = {}
         others: dict[Any, Flight] = {}
         with self._lock:
@@ -61,12 +56,7 @@ class SingleFlight:
         return mine, others
 
     def resolve(self, mine: Mapping[Any, Flight], results: Mapping[Any, Any]) -> None:
-        """Hand out results.
-
-        Args:
-            mine: What `claim` gave the caller to make.
-            results: What the caller made; the others get None for the rest.
-        """
+        """Hand out results."""
         with self._lock:
             for key, flight in mine.items():
                 # Another caller may have taken over what took too long.

@@ -87,9 +87,5 @@ def _logging_untouched() -> Iterator[None]:
 
 @cache
 def local_embedder() -> LocalEmbedder:
-    """The embedded default, loaded once.
-
-    Raises:
-        MissingExtraError: The extra `local` is not installed.
-    """
+    """The embedded default, loaded once."""
     return LocalEmbedder()

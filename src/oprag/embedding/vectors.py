@@ -64,17 +64,7 @@ class VectorSources:
 def given_with_vectors(
     given: ContextInputs, question: str, context_options: ContextOptions, sources: VectorSources
 ) -> Steps[ContextInputs]:
-    """What a context with thresholds is made of.
-
-    Args:
-        given: The retrieved chunks, and the vector of the question where the search needed it before.
-        question: The question.
-        context_options: The options.
-        sources: Where vectors come from.
-
-    Raises:
-        EmbeddingError: A vector cannot be had or cannot be used.
-    """
+    """What a context with thresholds is made of."""
     chunks, vector = given.chunks, given.question_vector
     if vector is None and chunks and context_options.similarity_threshold is not None:
         vector = yield from question_vector(question, sources)
@@ -84,11 +74,7 @@ def given_with_vectors(
 
 
 def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.float32]]:
-    """The vector of a question, of shape (dimension,): from the cache, else from the embedder.
-
-    Raises:
-        EmbeddingError: There is no embedder, it fails, or its vector cannot be used.
-    """
+    """The vector of a question, of shape (dimension,): from the cache, else from the embedder."""
     if sources.embedder is None:
         raise EmbeddingError(
             f"similarity_threshold needs the vector of the question; give {sources.embedder_option}=", None
@@ -98,15 +84,7 @@ def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.f
 
 
 def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[list[Chunk]]:
-    """The chunks with their vectors, each from the first source that has it.
-
-    Args:
-        chunks: Chunks, some of which may have vectors already.
-        sources: Where the others come from.
-
-    Raises:
-        EmbeddingError: A vector cannot be had or cannot be used.
-    """
+    """The chunks with their vectors, each from the first source that has it."""
     known = {chunk.rank: _Known(chunk.vector, "the chunk itself") for chunk in chunks if chunk.vector is not None}
     store = sources.store
     if store is not None:
@@ -201,17 +179,7 @@ def _embedded_chunks(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[d
 def embedded_once(
     embedder: Any, cache: VectorCache | None, kind: Kind, wanted: Mapping[str, Chunk | str]
 ) -> Steps[dict[str, _Known]]:
-    """The vector of each text: from the cache, from another call that is embedding it, else from the embedder.
-
-    Args:
-        embedder: An `Embedder`, perhaps with async twins of its methods.
-        cache: Where vectors are kept.
-        kind: Whether texts are questions or documents.
-        wanted: The texts; for each the chunk that it belongs to, or the question that it is.
-
-    Raises:
-        EmbeddingError: The embedder fails, or gives vectors that cannot be used; nothing is kept then.
-    """
+    """The vector of each text: from the cache, from another call that is embedding it, else from the embedder."""
     # Read once, since settings of a model may be changed meanwhile, and with them its name.
     name = embedder.name
     if cache is None:
@@ -308,14 +276,7 @@ def _in_cache(run: Callable[[], T], cache: VectorCache, otherwise: T) -> Steps[T
 def embedded_together(
     embedder: Any, cache: VectorCache | None, questions: Sequence[str], texts: Sequence[str]
 ) -> Steps[tuple[Sequence[Any], Sequence[Any]]]:
-    """A vector for each question, which may be known from its search, and one for each text, as the embedder made them.
-
-    Args:
-        embedder: An `Embedder`, perhaps with async twins of its methods.
-        cache: Where the vectors of questions are kept; texts are answers of a model, which do not come twice.
-        questions: The questions.
-        texts: The texts; equal ones are embedded once.
-    """
+    """A vector for each question, which may be known from its search, and one for each text, unscaled."""
     name = embedder.name
     known = {} if cache is None else (yield from _cached(cache, name, "question", list(questions)))
     new = [one for one in dict.fromkeys(questions) if one not in known]

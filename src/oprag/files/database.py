@@ -82,21 +82,13 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection to read from.
-
-        Raises:
-            OpragError: The file is damaged, of another program, or cannot be read; an error of its format.
-        """
+        """A connection to read from."""
         with self._lock, self._opened("read") as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection in a transaction: everything is written, or nothing.
-
-        Raises:
-            OpragError: The file is damaged, of another program, or cannot be written; an error of its format.
-        """
+        """A connection in a transaction: everything is written, or nothing."""
         with self._lock, self._opened("write") as connection, _transaction(connection):
             yield connection
 
@@ -106,11 +98,7 @@ class Database:
             self._end()
 
     def erase(self) -> None:
-        """Remove what was deleted from the disk: SQLite leaves it in free pages and in the log.
-
-        Raises:
-            OpragError: The file cannot be written, or another process is reading it all the time.
-        """
+        """Remove what was deleted from the disk: SQLite leaves it in free pages and in the log."""
         with self._lock, self._opened("write") as connection:
             connection.execute("VACUUM")
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -32,15 +32,7 @@ def variable(name: str) -> str:
 
 
 def limit(name: str, more: float = 0) -> int:
-    """The value of a limit: its environment variable, or its default.
-
-    Args:
-        name: One of `DEFAULTS`.
-        more: Added to the default, for a large file.
-
-    Raises:
-        OptionError: The variable is not a whole number from 1 to 999,999,999.
-    """
+    """The value of a limit: its environment variable, or its default."""
     given = os.environ.get(variable(name), "")
     if not given.strip():
         return int(DEFAULTS[name] + more)

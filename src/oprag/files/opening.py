@@ -21,16 +21,7 @@ def same_drive(folder: PurePath, path: PurePath) -> bool:
 
 
 def open_regular(path: Path, *, follow_links: bool = True, below: Path | None = None) -> io.BufferedReader:
-    """Open a file for reading.
-
-    Args:
-        path: The file.
-        follow_links: Whether it may be a link.
-        below: A folder that the file is in; no folder on the way from there may be a link, where the system can tell.
-
-    Raises:
-        OSError: It cannot be opened, or is not a regular file: a pipe or device might never end.
-    """
+    """Open a file for reading."""
     flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in (_FLAGS if follow_links else (*_FLAGS, "O_NOFOLLOW")))
     try:
         descriptor = os.open(path, flags) if below is None else _open_below(below, path, flags)
@@ -60,11 +51,7 @@ def _open_below(folder: Path, path: Path, flags: int) -> int:
 
 
 def open_private(path: Path) -> io.BufferedReader:
-    """Open a file that only its user has been able to write; from now on nobody else can read it either.
-
-    Raises:
-        OSError: It cannot be opened, is a link, is not a regular file, or another user may have written it.
-    """
+    """Open a file that only its user has been able to write; from now on nobody else can read it either."""
     file = open_regular(path, follow_links=False)
     about = os.fstat(file.fileno())
     if hasattr(os, "geteuid"):

@@ -32,16 +32,6 @@ def pdf_pages(name: str, data: bytes, extra: str) -> list[str]:
 
     The file is read in a separate process: a few kilobytes can keep pypdf busy for hours or take all memory, and only
     a process can be stopped then.
-
-    Args:
-        name: The name of the file, for messages.
-        data: Its bytes.
-        extra: The extra of this package that brings what reads them, for a message.
-
-    Raises:
-        MissingExtraError: The package `pypdf` is not installed, or is older than version 7.
-        InputFileError: The file is damaged or encrypted, has no text in it, or passes a limit (`oprag.files.limits`).
-        OptionError: The environment variable of a limit has an invalid value.
     """
     if find_spec("pypdf") is None:
         raise MissingExtraError("Reading a PDF file", extra)

@@ -34,12 +34,7 @@ class _RefusedError(Exception):
 
 
 def read(data: bytes, limits: Mapping[str, int]) -> dict[str, Any]:
-    """The `pages` of a file, or the `problem` with it, its `detail` and its `place`.
-
-    Args:
-        data: The bytes of the file.
-        limits: The maximum of `pdf_pages` and of `pdf_characters`.
-    """
+    """The `pages` of a file, or the `problem` with it, its `detail` and its `place`."""
     try:
         import pypdf
     except ImportError:

@@ -12,15 +12,7 @@ __all__ = ["file_text", "read_toml"]
 
 
 def file_text(name: str, data: bytes) -> str:
-    """The characters of a text file, line ends included, so that offsets are those of the file.
-
-    Args:
-        name: The name of the file, for messages.
-        data: Its bytes; offsets count from behind a byte-order mark.
-
-    Raises:
-        InputFileError: It is not UTF-8, is no text file, or has no text in it.
-    """
+    """The characters of a text file, line ends included, so that offsets are those of the file."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -37,16 +29,7 @@ def file_text(name: str, data: bytes) -> str:
 
 
 def read_toml(path: Path, what: str, error: type[OpragError] = InputFileError) -> dict[str, Any]:
-    """What a TOML file says.
-
-    Args:
-        path: The file.
-        what: What it is to its reader, for the message: "experiment".
-        error: What is raised where it is no TOML.
-
-    Raises:
-        InputFileError: The file is missing or cannot be read.
-    """
+    """What a TOML file says."""
     try:
         data = path.read_bytes()
     except (OSError, ValueError) as cause:

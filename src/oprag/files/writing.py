@@ -41,18 +41,7 @@ class FileKind(NamedTuple):
 def check_target(
     path: str | os.PathLike[str], *others: str | os.PathLike[str], kind: FileKind, advice: str = "name another file"
 ) -> Path:
-    """Refuse a file that cannot be written, or must not be, before anything is computed for it.
-
-    Args:
-        path: The file.
-        others: Files that it must not be: those that are read.
-        kind: What is written. A file of another kind is not replaced, unless it is empty.
-        advice: What to do about a file of another kind.
-
-    Raises:
-        OptionError: Its folder does not exist or cannot be written to; or it is a folder, one of the others, a part of
-            a database, a link that another user has put there, or a file of another kind.
-    """
+    """Refuse a file that cannot be written, or must not be, before anything is computed for it."""
     target = Path(path)
     if target.is_dir():
         raise OptionError(f"cannot write {target}: it is a folder; name a file in it", path)
@@ -94,15 +83,6 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
 
     Nobody ever reads half of it, and of several processes that write at once the last one wins. A killed process leaves
     a hidden file behind, which the next write to the folder removes.
-
-    Args:
-        path: The file. A link stays a link to the file that is replaced, a file keeps its permissions, and a pipe or
-            device is written to.
-        private: Whether nobody else may read it (mode 0600), and whatever is at the path is replaced itself: no link is
-            followed, and nothing is written to a pipe or device.
-
-    Raises:
-        OSError: It cannot be written, or is a link that another user has put there.
     """
     if not private:
         # Not of what a link leads to: /dev/stdout leads to a pipe that has no path.

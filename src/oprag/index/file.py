@@ -33,17 +33,7 @@ class Contents(NamedTuple):
 
 
 def write_index(path: Path, embedder: str | None, contents: Contents, *, private: bool = False) -> None:
-    """Write a file; an existing one is replaced in one step.
-
-    Args:
-        path: The file.
-        embedder: The name of the embedder; None where there is none.
-        contents: The texts, metadata and vectors.
-        private: Whether nobody else may read it, as for `replacing`.
-
-    Raises:
-        IndexFileError: The metadata contains something that JSON cannot represent.
-    """
+    """Write a file; an existing one is replaced in one step."""
     header = {
         "format": _FORMAT,
         "embedder": embedder,
@@ -65,17 +55,7 @@ def write_index(path: Path, embedder: str | None, contents: Contents, *, private
 
 
 def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Contents:
-    """Read a file; the memory that it takes is bounded by the size of the file, since nothing in it is compressed.
-
-    Args:
-        file: The open file.
-        path: Its name, for messages.
-        embedder: The one that the index must have been made with.
-
-    Raises:
-        EmbeddingError: The index was made with another embedder.
-        IndexFileError: The file is not a saved index, is corrupt, or was written by a newer version.
-    """
+    """Read a file; the memory that it takes is bounded by the size of the file, since nothing in it is compressed."""
     try:
         with zipfile.ZipFile(file) as archive:
             members = _members(archive, file.seek(0, os.SEEK_END))

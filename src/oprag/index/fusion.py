@@ -22,17 +22,6 @@ def rrf(rankings: Sequence[Any], count: int, constant: int = RRF_CONSTANT) -> ND
     From Cormack, Clarke and Buettcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning
     methods" (SIGIR 2009). Ranks alone count, so scores on different scales can be fused.
 
-    Args:
-        rankings: The numbers of items, best first, each at most once in a ranking; a ranking need not have all of them.
-        count: How many items there are; they are numbered from 0.
-        constant: What is added to each rank.
-
-    Returns:
-        Scores of shape (count,); 0 for an item that is in no ranking.
-
-    Raises:
-        OptionError: `constant` is not a whole number from 1.
-
     Example:
         >>> rrf([[0, 1], [1, 2]], count=4).round(4).tolist()
         [0.0164, 0.0325, 0.0161, 0.0]

@@ -156,11 +156,7 @@ def _starts(text: str, offsets: Iterable[Any]) -> list[int]:
 
 
 def offsets_of(tokenizer: Any) -> OffsetTokenizer:
-    """A function that gives the character offsets of each token of a text.
-
-    Raises:
-        TokenizerError: The tokenizer is of a kind without offsets.
-    """
+    """A function that gives the character offsets of each token of a text."""
     if hasattr(tokenizer, "backend_tokenizer"):
         return _hugging_face(tokenizer.backend_tokenizer)
     if hasattr(tokenizer, "to_str") and hasattr(tokenizer, "no_truncation"):
@@ -355,11 +351,7 @@ class Split(NamedTuple):
     overlap: int | None = None
 
     def complete(self) -> Split:
-        """The same with the defaults of the splitter filled in.
-
-        Raises:
-            OptionError: The splitter is unknown.
-        """
+        """The same with the defaults of the splitter filled in."""
         check_choice("splitter", self.splitter, get_args(Splitter))
         size = _SIZES[self.splitter] if self.size is None else self.size
         # An invalid size is refused by the splitter.
@@ -381,20 +373,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split: Split) -> Iterator[Piece]:
-    """Split whole sources into chunks with their places, one after the other.
-
-    Args:
-        sources: The text of each source by its name; a list of texts is its pages, each split by itself.
-        tokenizer: What `split_tokens` takes.
-        split: The splitter, and its size and overlap.
-
-    Raises:
-        ChunkError: `sources` is not a mapping, or a text is not a string.
-        MissingSourceError: A source has no name.
-        OptionError: An option of the splitter is invalid.
-        TokenizerError: The tokenizer is of another kind.
-        MissingExtraError: The recursive splitter is not installed.
-    """
+    """Split whole sources into chunks with their places, one after the other."""
     if not isinstance(sources, Mapping):
         raise ChunkError(f"sources must map names to texts, got {type(sources).__name__}", sources)
     split = split.complete()

@@ -52,11 +52,6 @@ def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None
     """The documents of a context, in order.
 
     Without stitching and annotation these are the documents that were given, the same objects.
-
-    Args:
-        context: The context.
-        annotate: Whether to return copies with rank, score, position and span under the metadata key "oprag".
-        stitch: Whether to return one document a passage; as the context was made by default.
     """
     if context.options.stitch if stitch is None else stitch:
         return [

@@ -87,11 +87,7 @@ class LangChainTemplate:
         self.fields = frozenset(self._names.get(name, name) for name in [*self._variables, *template.partial_variables])
 
     def messages(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
-        """The messages, with these values in the fields.
-
-        Raises:
-            PromptError: A value that is needed is missing, or a message holds more than text.
-        """
+        """The messages, with these values in the fields."""
         placeholders = self.template.input_types
         given = {
             name: _field(values[ours], as_messages=name in placeholders)
@@ -111,11 +107,7 @@ class LangChainTemplate:
 
 
 def as_template(template: Any) -> LangChainTemplate:
-    """A LangChain prompt template as a `Template`.
-
-    Raises:
-        PromptError: It is not one.
-    """
+    """A LangChain prompt template as a `Template`."""
     if not isinstance(template, BasePromptTemplate):
         raise PromptError(f"a prompt must be a string or a prompt template, got {type(template).__name__}", template)
     return LangChainTemplate(template)
@@ -128,11 +120,7 @@ def _field(value: Any, *, as_messages: bool) -> Any:
 
 
 def message_of(message: BaseMessage) -> Message:
-    """A LangChain message as ours.
-
-    Raises:
-        PromptError: It is neither of the system, the user nor the assistant, or holds more than text.
-    """
+    """A LangChain message as ours."""
     role = role_of(message)
     if role is None:
         raise PromptError(f"a prompt can hold messages of system, user and assistant, got {message.type}", message)
@@ -153,11 +141,7 @@ def role_of(message: BaseMessage) -> Role | None:
 
 
 def history_of(history: Any) -> tuple[Message, ...]:
-    """A conversation, in any of the forms that LangChain's chains take: messages, pairs of texts, roles and texts.
-
-    Raises:
-        QueryError: It is none of them.
-    """
+    """A conversation, in any of the forms that LangChain's chains take: messages, pairs of texts, roles and texts."""
     if history is None or history == "":
         return ()
     if isinstance(history, str) or not isinstance(history, Iterable):

@@ -394,11 +394,7 @@ def unwrapped(runnable: Any) -> Iterator[Any]:
 
 
 def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
-    """The filter of a search: that of the question, else that of the store's search.
-
-    Raises:
-        OptionError: It is not known: any class but LangChain's own may have a filter of its own.
-    """
+    """The filter of a search: that of the question, else that of the store's search."""
     if filter is not None:
         return filter
     if retriever.vectorstore is not None:

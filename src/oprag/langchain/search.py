@@ -27,11 +27,7 @@ _MMR_FACTOR = 2
 
 
 def search(store: VectorStore, query: str, search_type: SearchType, kwargs: Mapping[str, Any]) -> Steps[Found]:
-    """The documents that a store finds, best first, and their scores where the store itself returns them.
-
-    Raises:
-        OptionError: The store has no such search.
-    """
+    """The documents that a store finds, best first, and their scores where the store itself returns them."""
     with _clear_refusal(store, search_type):
         if search_type == "mmr":
             return (yield _call(store, "max_marginal_relevance_search", query, **_with_candidates(kwargs))), None

@@ -63,11 +63,7 @@ class EmbeddingsFields(VectorFields):
 def check_sources(
     options: ContextOptions, sources: Callable[[], VectorSources], neighbors: Callable[[], NeighborReader | None]
 ) -> None:
-    """Refuse thresholds and neighbors that nothing can be read for, before the first question.
-
-    Raises:
-        OptionError: There is nothing that returns vectors, or neighbors.
-    """
+    """Refuse thresholds and neighbors that nothing can be read for, before the first question."""
     if options.needs_vectors:
         known = sources()
         # A store may have vectors, and nothing that embeds a question.
@@ -84,16 +80,7 @@ def check_sources(
 def vector_sources(
     fields: EmbeddingsFields, store: Any = None, search: Mapping[str, Any] | None = None
 ) -> VectorSources:
-    """Where the vectors of documents come from.
-
-    Args:
-        fields: The embeddings, by default those of the store, and the cache.
-        store: The vector store or the `DocumentIndex` that the documents come from, if it is known.
-        search: The keywords of the search, among them a namespace or a tenant.
-
-    Raises:
-        OptionError: The cache is a file, and the embedder does not say which model it is.
-    """
+    """Where the vectors of documents come from."""
     # Loads NumPy.
     from oprag.embedding.vectors import VectorSources
     from oprag.langchain.embedder import as_embedder
@@ -111,12 +98,7 @@ def vector_sources(
 
 
 def neighbor_reader(source: Any, filter: Callable[[], Any]) -> NeighborReader | None:
-    """A function that reads the chunks around one; None without a source.
-
-    Args:
-        source: A function of a document and a number, a `DocumentIndex`, or None.
-        filter: Returns the filter of the search, for a function that requires it.
-    """
+    """A function that reads the chunks around one; None without a source."""
     if source is None:
         return None
     if _is_index(source):

@@ -40,13 +40,7 @@ _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "eval
 
 
 def sent(llm: LLM, prompt: Prompt, template: Template | None = None) -> list[ChatMessage] | str:
-    """What `llm.predict` would send: messages to a chat model, one text to a model that completes texts.
-
-    Args:
-        llm: The model; its system prompt, wrapper prompt, output parser and functions for prompts are applied.
-        prompt: The prompt.
-        template: What the prompt was made with.
-    """
+    """What `llm.predict` would send: messages to a chat model, one text to a model that completes texts."""
     messages = [ChatMessage(role=message.role, content=message.content) for message in prompt.messages]
     parser = llm.output_parser
     if llm.metadata.is_chat_model:
@@ -62,12 +56,7 @@ def sent(llm: LLM, prompt: Prompt, template: Template | None = None) -> list[Cha
 
 
 def window_of(llm: LLM, count_tokens: Callable[[str], int]) -> Window | None:
-    """The context window of a model; None where it does not say.
-
-    Args:
-        llm: The model.
-        count_tokens: Counts what it adds to each prompt.
-    """
+    """The context window of a model; None where it does not say."""
     try:
         about = llm.metadata
         added = sent(llm, Prompt((Message("user", ""),), "answer"))
@@ -99,11 +88,7 @@ class LlamaIndexTemplate:
         self.fields = frozenset(mapped.get(name, name) for name in _variables(template)) | functions
 
     def messages(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
-        """The messages, with these values in the fields.
-
-        Raises:
-            PromptError: A value that is needed is missing, or a message holds more than text.
-        """
+        """The messages, with these values in the fields."""
         set_before = {*self.template.kwargs, *(self.template.function_mappings or {})}
         missing = sorted(self.fields - set(values) - set_before)
         if missing:
@@ -182,15 +167,7 @@ def _filled(message: ChatMessage, values: Mapping[str, Any]) -> ChatMessage:
 
 
 def as_template(template: Any, llm: Any = None) -> Template:
-    """A LlamaIndex prompt template as a `Template`; one that was shown here is what it was before.
-
-    Args:
-        template: The template; one that goes by the model is chosen now.
-        llm: The model.
-
-    Raises:
-        PromptError: It is none.
-    """
+    """A LlamaIndex prompt template as a `Template`; one that was shown here is what it was before."""
     if not isinstance(template, BasePromptTemplate):
         raise PromptError(f"a prompt must be a string or a prompt template, got {type(template).__name__}", template)
     if isinstance(template, _ShownTemplate) and (text := template.as_text) is not None:
@@ -243,11 +220,7 @@ def _first(holder: Any, names: tuple[str, ...]) -> int | None:
 
 
 def history_of(history: Any) -> tuple[Message, ...]:
-    """A conversation, in LlamaIndex's chat messages or our own; calls of tools and their results were never said.
-
-    Raises:
-        QueryError: Something is no chat message.
-    """
+    """A conversation, in LlamaIndex's chat messages or our own; calls of tools and their results were never said."""
     messages: list[Message] = []
     for message in history:
         if isinstance(message, Message):

@@ -26,11 +26,7 @@ Passes = Callable[[BaseNode], bool]
 
 
 def check_reader(value: Any) -> None:
-    """Reject a `read_neighbors` that cannot be read from.
-
-    Raises:
-        OptionError: It is neither a docstore nor a function of a node and a number, or it requires a filter.
-    """
+    """Reject a `read_neighbors` that cannot be read from."""
     if value is None or isinstance(value, BaseDocumentStore):
         return
     if not callable(value) or inspect.iscoroutinefunction(value):
@@ -43,11 +39,7 @@ def check_reader(value: Any) -> None:
 
 
 def refuse_filter(name: str, function: Any) -> None:
-    """Reject a function that requires the filter of the search: in LlamaIndex a query has no filter of its own.
-
-    Raises:
-        OptionError: It requires one.
-    """
+    """Reject a function that requires the filter of the search: in LlamaIndex a query has no filter of its own."""
     if requires(function, "filter"):
         raise OptionError(
             f"{name} is a function that requires filter, and LlamaIndex has no filter of a query to give it; bind one "
@@ -63,11 +55,6 @@ def neighbor_reader(
 
     Nodes of a docstore pass the filter of the search, as far as that is known. Where it is not, a docstore is read only
     if it was given for this.
-
-    Args:
-        source: The option `read_neighbors`.
-        docstore: The docstore of the index.
-        retriever: The retriever of the nodes, where it is known.
     """
     read = source
     if source is None or isinstance(source, BaseDocumentStore):

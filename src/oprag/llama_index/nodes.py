@@ -103,16 +103,7 @@ def context_of(
     *,
     as_nodes: bool = False,
 ) -> Steps[Context]:
-    """The context of nodes.
-
-    Args:
-        chunks: The nodes as chunks.
-        query: The query, where it is known.
-        options: The options.
-        sources: Where vectors and neighbors come from, where the options need them.
-        as_nodes: Whether the context is handed on as nodes. A token budget then counts text and metadata by the
-            templates of the nodes, as LlamaIndex's synthesizers write them, since the model will read that.
-    """
+    """The context of nodes."""
     counts_nodes = as_nodes and options.token_budget is not None
     inputs = ContextInputs(chunks, show=partial(_prompted, stitched=options.stitch) if counts_nodes else None)
     if sources is not None:
@@ -131,11 +122,6 @@ def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) ->
     """The nodes of a context, in order.
 
     Without stitching and annotation these are the nodes that were given, the same objects.
-
-    Args:
-        context: The context.
-        annotate: Whether to give copies that say how they were placed.
-        stitch: Whether to give one node a passage; as the context was made by default.
     """
     if context.options.stitch if stitch is None else stitch:
         return [scored for passage in context.passages for scored in _nodes_of(passage, stitched=True)]

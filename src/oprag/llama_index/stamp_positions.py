@@ -90,16 +90,7 @@ class StampPositions(OptionFields, TransformComponent):
         return cls(**loaded({name: value for name, value in data.items() if name != _UNIQUE}, kwargs))
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:  # noqa: ARG002
-        """Copies of the nodes with `chunk_index` and `chunk_numbering` in their metadata, which no model is shown.
-
-        Args:
-            nodes: The nodes of one or many sources, each source in sequence.
-            **kwargs: What a pipeline hands to every step; not used.
-
-        Raises:
-            ChunkError: Something is not a node.
-            MissingSourceError: A node does not say its source, and `source` is not given.
-        """
+        """Copies of the nodes with `chunk_index` and `chunk_numbering` in their metadata, which no model is shown."""
         if not isinstance(nodes, Sequence):
             raise ChunkError(f"expected a list of nodes, got {type(nodes).__name__}", nodes)
         for index, node in enumerate(nodes):

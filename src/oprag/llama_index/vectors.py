@@ -142,11 +142,7 @@ class IndexFields(VectorFields, ContextFields):
         return None
 
     def _sources(self, options: ContextOptions, cache: VectorCache | None = None) -> NodeSources | None:
-        """Where the vectors and the neighbors of nodes come from; None where the options need neither.
-
-        Raises:
-            OptionError: The cache is a file, and the model does not say which one it is.
-        """
+        """Where the vectors and the neighbors of nodes come from; None where the options need neither."""
         if not (options.needs_vectors or options.neighbors):
             return None
         # Loads NumPy.
@@ -223,12 +219,7 @@ class NodeSources:
     def complete(
         self, inputs: ContextInputs, query: QueryBundle | None, options: ContextOptions
     ) -> Steps[ContextInputs]:
-        """What a context is made of, with the vectors and the neighbors that these options need.
-
-        Raises:
-            OptionError: There is a similarity threshold, and no query with words or a vector.
-            EmbeddingError: A vector cannot be had or cannot be used.
-        """
+        """What a context is made of, with the vectors and the neighbors that these options need."""
         inputs = replace(inputs, read_neighbors=self.read_neighbors)
         if not options.needs_vectors or not inputs.chunks:
             return inputs
@@ -257,11 +248,7 @@ class NodeSources:
 
 
 def _searched_in(index: Any) -> Searched:
-    """What an index searches.
-
-    Raises:
-        OptionError: It is not a vector store index.
-    """
+    """What an index searches."""
     try:
         return Searched(
             index.vector_store,

@@ -79,11 +79,6 @@ def renumbered(text: str, offset: int, passages: int) -> str:
     """The text with the numbers of its markers raised, so that it can follow a text with passages of its own.
 
     A marker with a number that cites no passage gets other brackets: raised or not, it would cite one of another text.
-
-    Args:
-        text: The text.
-        offset: Number of passages before those of this text.
-        passages: Number of passages of this text.
     """
 
     def raised(marker: re.Match[str]) -> str:

@@ -98,11 +98,7 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
 
 
 def standalone_in(reply: Completion) -> str | None:
-    """The question that a follow-up was made, if it was.
-
-    Raises:
-        OptionError: The model gives objects and no text.
-    """
+    """The question that a follow-up was made, if it was."""
     return reply_text(reply, "condense").strip() or None
 
 

@@ -66,23 +66,7 @@ class Backend(Protocol):
 def drive(
     requests: Answering, backend: Backend, limit: Limit, *, streaming: bool = False, stop_early: bool = True
 ) -> Steps[Answer]:
-    """Perform the requests of one question; emits what is `Shown`, the answer too.
-
-    Args:
-        requests: The question at work.
-        backend: What the framework brings.
-        limit: How many calls may be made at the same time.
-        streaming: Whether to emit the answer in pieces as the model writes it.
-        stop_early: Whether a failed call is reason not to begin others.
-
-    Returns:
-        The answer.
-
-    Raises:
-        ModelError: A call failed and is not to be skipped.
-        BudgetError: A prompt does not fit the model's context window.
-        EmbeddingError: The embeddings gave vectors of another number.
-    """
+    """Perform the requests of one question; emits what is `Shown`, the answer too."""
     failed = _failed if stop_early else None
     reply: Any = None
     idle_seconds = 0.0
@@ -151,10 +135,6 @@ class Pieces:
         """Read a model's stream to its end, and close it whatever happens.
 
         Emits an empty piece when the stream is open, and then the texts of its chunks.
-
-        Args:
-            opened: Opens the stream: an iterable, or an async one.
-            text_of: Returns the text of a chunk.
         """
         stream = yield opened
         chunks = aiter(stream) if hasattr(stream, "__aiter__") else iter(stream)

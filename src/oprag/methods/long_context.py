@@ -14,10 +14,6 @@ def long_context(task: Task) -> Body:
     """Answer from the whole text of the retrieved sources; retrieval only finds the sources.
 
     Calls: 1.
-
-    Raises:
-        SourceReadError: A source cannot be read.
-        SourceTooLongError: The sources do not fit `source_token_budget`, and `overflow="error"`.
     """
     (context,) = yield Retrieve((task.question,))
     if not context.kept:

@@ -118,11 +118,6 @@ class MethodOptions:
 
 
 def as_method_options(options: MethodOptions | None, changes: Mapping[str, Any]) -> MethodOptions:
-    """The options, or the default ones, with changes.
-
-    Raises:
-        OptionError: An option is unknown or invalid.
-        PromptError: A prompt cannot be used.
-    """
+    """The options, or the default ones, with changes."""
     check_names(changes, MethodOptions.__dataclass_fields__)
     return dataclasses.replace(options or MethodOptions(), **changes)

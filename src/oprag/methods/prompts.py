@@ -252,17 +252,7 @@ def as_prompts(
     convert: Callable[[Any], Template] | None = None,
     others: Prompts | None = None,
 ) -> Prompts:
-    """Complete prompts from some of them.
-
-    Args:
-        prompts: All prompts, or some by name: strings, templates, or templates of a framework.
-        convert: Makes a template from a template of a framework.
-        others: The prompts that are not given; the default prompts if None.
-
-    Raises:
-        OptionError: A name is unknown.
-        PromptError: A prompt is not a template, or lacks a field that its step needs.
-    """
+    """Complete prompts from some of them."""
     others = others or OUR_PROMPTS
     if prompts is None:
         return others

@@ -118,11 +118,7 @@ def method_names() -> list[str]:
 
 
 def find_method(name: str) -> Method:
-    """The method of this name.
-
-    Raises:
-        OptionError: The name is unknown.
-    """
+    """The method of this name."""
     value: Any = name
     if isinstance(value, str) and name in _OURS:
         needs, nests = _OURS[name]
@@ -141,18 +137,7 @@ def check_needs(
     text: bool = True,
     embedder_option: str = "embeddings",
 ) -> None:
-    """Reject a method that lacks what it needs, before any model call.
-
-    Args:
-        options: The options.
-        embeddings: Whether there are embeddings.
-        read_source: Whether whole sources can be read.
-        text: Whether the model writes text, as far as that is known.
-        embedder_option: The option of the framework that takes the embedding model, for messages.
-
-    Raises:
-        OptionError: A method is unknown, cannot be an inner method, or lacks what it needs.
-    """
+    """Reject a method that lacks what it needs, before any model call."""
     method = find_method(options.method)
     needs_by_name = {options.method: method.needs}
     if method.nests:

@@ -23,11 +23,7 @@ _FENCED = re.compile(r"\A\s*+```\w*+\s*+(?P<inside>.*?)```\s*+\Z", re.DOTALL)
 
 
 def reply_text(completion: Completion, reader: str) -> str:
-    """The text of a reply, without the reasoning before it.
-
-    Raises:
-        OptionError: The model returned an object instead of text; the message names the reader.
-    """
+    """The text of a reply, without the reasoning before it."""
     if completion.parsed is not None:
         raise OptionError(
             f"{reader} reads the text that the model writes, and this model gives objects (structured output)",
@@ -128,12 +124,7 @@ _LONGEST_QUESTION = 1_000  # characters; a longer line is not a question
 
 
 def questions_in(reply: str, limit: int) -> tuple[str, ...]:
-    """The questions in a reply, one a line; without bullets, numbers, lines around them, and repetitions.
-
-    Args:
-        reply: The reply of the model.
-        limit: Number of questions that were asked for; further ones are left out.
-    """
+    """The questions in a reply, one a line; without bullets, numbers, lines around them, and repetitions."""
     listed = _json_in(reply, list)
     written = reply.splitlines() if listed is None else [line for line in listed if isinstance(line, str)]
     lines = [_BULLET.sub("", _EMPHASIS.sub(r"\2", line)).strip().strip(_QUOTES).strip() for line in written]

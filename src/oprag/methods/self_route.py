@@ -18,10 +18,6 @@ def self_route(task: Task) -> Body:
     soon as the reply can no longer become a refusal.
 
     Calls: 1, or 2 if the first one was refused; `route` says which.
-
-    Raises:
-        SourceReadError: A source is needed and cannot be read.
-        SourceTooLongError: The sources do not fit `source_token_budget`, and `overflow="error"`.
     """
     (context,) = yield task.retrieve("route")
     if not context.text.strip():

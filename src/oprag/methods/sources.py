@@ -73,12 +73,7 @@ class SourceFolder:
         self._max_bytes = max_bytes
 
     def __call__(self, name: str) -> str:
-        """The text of a file.
-
-        Raises:
-            SourceReadError: The file cannot be read, or must not be.
-            MissingExtraError: It is a PDF, and the package that reads PDFs is not installed.
-        """
+        """The text of a file."""
         path = self._path(name)
         try:
             data = self._data(path, name)
@@ -166,11 +161,7 @@ class SourceReader:
         return reader
 
     def __call__(self, name: str) -> str:
-        """The text of a source.
-
-        Raises:
-            SourceReadError: The source cannot be read, or must not be.
-        """
+        """The text of a source."""
         read_source = self._read_source
         text = text_of(read_source, name) if isinstance(read_source, Mapping) else read_source(name)
         if not isinstance(text, str):
@@ -209,12 +200,7 @@ class WholeSources(NamedTuple):
 
 
 def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, WholeSources]:
-    """Read the sources of a context, in its order, and cut them to `source_token_budget` and the window.
-
-    Raises:
-        SourceReadError: A kept chunk does not say which source it came from.
-        SourceTooLongError: The sources do not fit, and `overflow="error"`.
-    """
+    """Read the sources of a context, in its order, and cut them to `source_token_budget` and the window."""
     names: list[str] = []
     for chunk in context.kept:
         if chunk.source is None:

@@ -62,9 +62,6 @@ def within(context: Context, room: Room) -> Context:
     """The context, assembled again with the room as its token budget if it is longer.
 
     A context without inputs, whose chunks the caller chose, stays as it is.
-
-    Raises:
-        BudgetError: Not one chunk fits.
     """
     inputs, context_options = context.inputs, context.options
     budget = context_options.token_budget

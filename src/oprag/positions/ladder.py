@@ -92,16 +92,7 @@ class _Frame(NamedTuple):
 
 
 def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = None) -> Placement:
-    """Read the positions and spans of the chunks of one source.
-
-    Args:
-        chunks: Every retrieved chunk of one source, best first.
-        position_key: A metadata key, several that make one key together, or a function of the chunk. It replaces the
-            ladder: a chunk without a value that counts has no position.
-
-    Returns:
-        A position and a span for each chunk.
-    """
+    """Read the positions and spans of the chunks of one source."""
     fields: set[str] = set()
     linked = with_spans = False
     for chunk in chunks:

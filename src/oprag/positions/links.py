@@ -16,12 +16,6 @@ def chain_keys(chunks: Sequence[Chunk]) -> list[tuple[int, int] | None]:
     Links that lead through a chunk that was not retrieved connect its two neighbours. Inside a run the order of the
     source holds; how two runs stand to each other is not known, so they are numbered by their best-ranked chunk. Links
     that branch, contradict each other or run in a circle place nothing; neither does an id of two different texts.
-
-    Args:
-        chunks: The chunks of one source, best first.
-
-    Returns:
-        One key a chunk, None for a chunk that is connected with no other.
     """
     links = _Links(chunks)
     places: dict[str, tuple[int, int] | None] = {}
@@ -45,13 +39,6 @@ def linked_keys(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> Sequence
 
     Parents that were merged from stamped leaves have no stamp. A parent comes before the chunks inside it, directly
     after what is inside its previous chunk, or directly before what is inside its next one.
-
-    Args:
-        chunks: The chunks of one source, best first.
-        keys: Their keys on one kind, on which no two places share a key.
-
-    Returns:
-        One key a chunk. The new ones sort directly after the key that they begin with.
     """
     some_are_missing = None in keys and any(key is not None for key in keys)
     return _Order(chunks, keys).filled() if some_are_missing else keys

@@ -86,11 +86,6 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
 
     Chunks of a context that was assembled before keep what was found then, since a smaller set could lead to another
     kind.
-
-    Args:
-        chunks: Retrieved chunks, best first.
-        source_key: See `ContextOptions.source_key`.
-        position_key: See `ContextOptions.position_key`.
     """
     members: dict[str | int, list[int]] = {}
     for index, chunk in enumerate(chunks):
@@ -161,13 +156,7 @@ def _report(group: Sequence[Chunk]) -> SourceReport:
 
 
 def warn_about(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> None:
-    """Warn where a key is misspelt or the order of the kept chunks is unknown; once for each cause.
-
-    Args:
-        placed: All retrieved chunks.
-        kept: Those whose order matters, and those that were dropped since they have no position.
-        options: The options.
-    """
+    """Warn where a key is misspelt or the order of the kept chunks is unknown; once for each cause."""
     if len(placed.chunks) < 2:
         return
     explained = False
@@ -211,14 +200,7 @@ def _warn_about_sources(placed: Placed, options: ContextOptions) -> None:
 
 
 def _warn_about_positions(placed: Placed, kept: Sequence[Chunk], options: ContextOptions, *, explained: bool) -> None:
-    """Warn of each reason for which the order of a source with several kept chunks is not certain.
-
-    Args:
-        placed: All retrieved chunks.
-        kept: Those whose order matters.
-        options: The options.
-        explained: Whether a misspelt `position_key` was warned about already.
-    """
+    """Warn of each reason for which the order of a source with several kept chunks is not certain."""
     causes: dict[str, list[Chunk]] = {}
     for group in group_by_source(kept):
         if len(group) < 2:

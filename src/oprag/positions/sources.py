@@ -64,11 +64,6 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str |
     `file_name`, `ref_doc_id` and `document_id`, and `chunk.document_id`. A value counts when it is a non-empty string,
     a path or a finite number; any other falls to the next key. A bare number in `source` beside a `file_path` or
     `file_name` is a page, and the time at the end of a URL (`&t=30s`, `#t=30`) is not part of the name.
-
-    Args:
-        chunk: The chunk.
-        source_key: A metadata key, several of which the first that counts is taken, or a function of the chunk.
-        fallback: A name that goes before the ids, which frameworks make at random.
     """
     if source_key is not None:
         given = source_key(chunk) if callable(source_key) else first_name(chunk.metadata, source_key)
@@ -143,13 +138,7 @@ def names_of_parts(names: Iterable[str]) -> list[str]:
 
 
 def warn_about_key(option: str, key: Any, chunks: Sequence[Chunk]) -> bool:
-    """Warn where no chunk has a metadata key that the caller named, and tell whether that is so.
-
-    Args:
-        option: `source_key`, of which any key will do, or `position_key`, which needs all of its keys.
-        key: The value of the option.
-        chunks: All chunks; in a mixed collection only some of them have the key.
-    """
+    """Warn where no chunk has a metadata key that the caller named, and tell whether that is so."""
     if key is None or callable(key) or not chunks:
         return False
     names = (key,) if isinstance(key, str) else key

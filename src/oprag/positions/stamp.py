@@ -21,17 +21,7 @@ __all__ = ["given_source", "stamps"]
 def stamps(
     chunks: Sequence[Chunk], source: str | os.PathLike[str] | None, source_key: SourceKey | None
 ) -> list[dict[str, Any]]:
-    """The metadata to add to each chunk.
-
-    Args:
-        chunks: The chunks of one or many sources, each source in sequence.
-        source: The name for chunks that do not say their source.
-        source_key: See `ContextOptions.source_key`.
-
-    Raises:
-        MissingSourceError: A chunk does not say its source, and `source` is not given.
-        OptionError: `source` cannot name a source.
-    """
+    """The metadata to add to each chunk."""
     source = given_source(source)
     warn_about_key("source_key", source_key, chunks)
     members: dict[str, list[int]] = {}
@@ -86,11 +76,7 @@ def _numbering(texts: Sequence[str]) -> str:
 
 
 def given_source(source: Any) -> str | None:
-    """The name of a source as a caller may give it.
-
-    Raises:
-        OptionError: The value is neither a string with more than white space nor a path.
-    """
+    """The name of a source as a caller may give it."""
     if source is None:
         return None
     name = source_name(source) if isinstance(source, str | os.PathLike) else None

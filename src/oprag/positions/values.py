@@ -106,10 +106,6 @@ def label_keys(values: list[Any], *, any_label: bool) -> list[Key | None]:
 
     A label such as "C" can be a roman number or a letter. Letters of one case are read as roman only when all
     pure-letter labels of that case in this source are roman numbers.
-
-    Args:
-        values: The page value of each chunk, of any type.
-        any_label: Whether labels such as "A-1" count beside numbers and roman numbers.
     """
     texts = {value.strip() for value in values if isinstance(value, str)}
     letters = [text for text in texts if text.isascii() and text.isalpha()]
