@@ -44,7 +44,7 @@ __all__ = [
     "descriptions",
     "everything_kept",
     "option",
-    "plain",
+    "plain_number",
     "requires",
     "with_plain_numbers",
 ]
@@ -211,7 +211,7 @@ def everything_kept(options: ContextOptions) -> ContextOptions:
     return as_context_options(options, changes)
 
 
-def plain(value: Any) -> Any:
+def plain_number(value: Any) -> Any:
     """A number as Python's own, such as one of NumPy; anything else as it is."""
     if type(value) in _PLAIN or isinstance(value, bool) or not isinstance(value, Real):
         return value
@@ -220,7 +220,7 @@ def plain(value: Any) -> Any:
 
 def with_plain_numbers(options: Any) -> None:
     """Set every number among the attributes of an object to Python's own."""
-    changed = {name: number for name, value in vars(options).items() if (number := plain(value)) is not value}
+    changed = {name: number for name, value in vars(options).items() if (number := plain_number(value)) is not value}
     vars(options).update(changed)
 
 

@@ -22,7 +22,7 @@ from oprag.files.writing import FileKind, check_target, replacing
 from oprag.masking import describe
 from oprag.methods.options import MethodOptions, as_method_options
 from oprag.methods.prompts import OUR_PROMPTS, Prompts, TextTemplate
-from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, check_names, plain
+from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, check_names, plain_number
 from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = [
@@ -173,7 +173,7 @@ def _options(table: str, given: dict[str, Any]) -> dict[str, Any]:
         given["prompts"] = _texts(given["prompts"])
         if not given["prompts"]:
             del given["prompts"]
-    return {name: plain(given[name]) for name in declared if name in given}
+    return {name: plain_number(given[name]) for name in declared if name in given}
 
 
 def _check_table(table: str, given: Mapping[str, Any], declared: Mapping[str, Any]) -> None:
@@ -259,7 +259,7 @@ def _note(name: Any, value: Any) -> Any:
         raise OptionError(
             f"about.{name} must be a text, a number, a date or a list of them, got {type(value).__name__}", value
         )
-    return plain(value)
+    return plain_number(value)
 
 
 def _is_of_toml(value: time | datetime) -> bool:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from oprag.methods.options import MethodOptions
-from oprag.options import ContextOptions, plain
+from oprag.options import ContextOptions, plain_number
 
 __all__ = ["METHOD_AXES", "Axis", "Part", "axes", "plain_value", "takes_none"]
 
@@ -79,7 +79,7 @@ def axes() -> dict[str, Axis]:
 
 def plain_value(axis: Axis, value: Any) -> Any:
     """A value as it is written in a grid: "none" stands for None where that is a value, since TOML has none."""
-    value = plain(value)
+    value = plain_number(value)
     if axis.name in _FRACTIONS and type(value) in (int, float):
         return float(value) + 0.0  # so that 1 and 1.0, or 0 and -0, are one value
     return None if value == "none" and takes_none(axis) else value

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from oprag.files.fork_safe import ForkSafeLock
 
-__all__ = ["MODEL_NAMES", "NO_NAMES", "Identity", "digest_of", "identity_of", "plain", "without_secrets"]
+__all__ = ["MODEL_NAMES", "NO_NAMES", "Identity", "as_json", "digest_of", "identity_of", "without_secrets"]
 
 # Attributes under which models name the model that they use, and what they say when they name none.
 MODEL_NAMES = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
@@ -132,16 +132,16 @@ def _told(settings: Mapping[str, Any]) -> tuple[Any, bool]:
             return str(value)
         own = _settings_of(value)
         if is_dataclass(value) or hasattr(type(value), "model_fields"):
-            return [_path(type(value)), plain(own, described), _addresses(own)]
+            return [_path(type(value)), as_json(own, described), _addresses(own)]
         lasting = False
         # Its own settings may be changed. Those of its parts are not followed: these may be the layers of a network.
         return [
             _tokens.get(value, _new_token),
-            plain({name: one for name, one in own.items() if _is_setting(name, one)}),
+            as_json({name: one for name, one in own.items() if _is_setting(name, one)}),
         ]
 
     try:
-        return plain(settings, described), lasting
+        return as_json(settings, described), lasting
     except RecursionError:
         # It contains itself, so nobody can tell whether it is still the same.
         return uuid4().hex, False
@@ -228,7 +228,7 @@ def _refused(value: Any) -> Any:
     raise TypeError(type(value).__name__)
 
 
-def plain(value: Any, other: Callable[[Any], Any] = _refused) -> Any:
+def as_json(value: Any, other: Callable[[Any], Any] = _refused) -> Any:
     """A setting as JSON has it; secrets and what changes no result are left out of mappings."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
@@ -236,9 +236,9 @@ def plain(value: Any, other: Callable[[Any], Any] = _refused) -> Any:
         return str(value)
     if isinstance(value, Mapping):
         named = {str(name): part for name, part in value.items() if not _IRRELEVANT.fullmatch(_plain_name(str(name)))}
-        return {name: plain(part, other) for name, part in named.items()}
+        return {name: as_json(part, other) for name, part in named.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        parts = [plain(part, other) for part in value]
+        parts = [as_json(part, other) for part in value]
         return sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts
     return None if hasattr(value, "get_secret_value") else other(value)
 

@@ -14,7 +14,7 @@ from oprag.compare.models.identity import plain_settings
 from oprag.compare.providers import EMBEDDING_PROVIDERS, LOCAL
 from oprag.compare.providers.addresses import addresses_of, provider_of
 from oprag.compare.providers.functions import no_function
-from oprag.embedding.identity import digest_of, plain
+from oprag.embedding.identity import as_json, digest_of
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.options import check_bool, check_text
@@ -134,7 +134,7 @@ class EmbedderSpec:
         if kind == HUGGINGFACE and Path(model).is_dir():
             given = f"{kind}:{Path(model).resolve().name}"
         prefixes = [self.question_prefix, self.document_prefix] if self._prefixed else []
-        others = [plain(self.settings, lambda value: type(value).__name__), *prefixes]
+        others = [as_json(self.settings, lambda value: type(value).__name__), *prefixes]
         return f"{given}, #{digest_of(others)[:_SHORT]}" if self.settings or prefixes else given
 
     @property

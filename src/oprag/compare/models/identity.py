@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from oprag.embedding.identity import MODEL_NAMES, NO_NAMES, digest_of, plain, without_secrets
+from oprag.embedding.identity import MODEL_NAMES, NO_NAMES, as_json, digest_of, without_secrets
 from oprag.errors import ExperimentError
 
 __all__ = ["described", "model_name_of", "naming_part", "parts_of", "plain_settings", "told_by"]
@@ -55,7 +55,7 @@ def plain_settings(settings: Mapping[str, Any], label: str) -> dict[str, Any]:
         ExperimentError: One of them is an object that does not say what it is.
     """
     try:
-        told = plain(settings, described)
+        told = as_json(settings, described)
     except TypeError as error:
         raise ExperimentError(f"a setting of {label!r} does not say what it is, a {error}; give it in words") from error
     return {name: part for name, part in told.items() if part is not None}
@@ -102,7 +102,7 @@ def described(value: Any) -> Any:
     given = {name: getattr(value, name, None) for name in fields if name not in _BESIDE}
     # Classes that a package keeps to itself come and go with its versions.
     kind = next(kind for kind in type(value).__mro__ if not kind.__name__.startswith("_"))
-    told = plain({name: part for name, part in given.items() if part is not None}, described)
+    told = as_json({name: part for name, part in given.items() if part is not None}, described)
     return {"is": _path(kind), "with": told}
 
 

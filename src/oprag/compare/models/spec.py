@@ -14,7 +14,7 @@ from oprag.compare.models.retrying import RETRIES, Retrying
 from oprag.compare.providers import CHAT_PROVIDERS, LOCAL
 from oprag.compare.providers.addresses import addresses_of, is_here, provider_of, with_key
 from oprag.compare.providers.functions import function_named, made_by, no_function
-from oprag.embedding.identity import digest_of, plain
+from oprag.embedding.identity import as_json, digest_of
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt
@@ -119,7 +119,7 @@ class ModelSpec:
             part = naming_part(self.given)
             return type(self.given).__name__ if part is None else f"{type(part).__name__}, {model_name_of(part)}"
         shown = [f"{name}={self.settings[name]}" for name in _SHOWN if self.settings.get(name) is not None]
-        relevant = plain(self.settings, lambda value: type(value).__name__)
+        relevant = as_json(self.settings, lambda value: type(value).__name__)
         others = {name: value for name, value in relevant.items() if name not in _SHOWN and value is not None}
         return ", ".join([self.given, *shown, *([f"#{digest_of(others)[:_SHORT]}"] if others else [])])
 
