@@ -35,7 +35,7 @@ def run() -> Result:
     timings = {name: _time(given) for name, given in chunks.items()}
     growth = {kind: {count: _grown(kind, count) for count in GROWTH} for kind in GROWING}
     return Result(
-        "ContextOptions",
+        "Assembly",
         f"{COUNT} chunks of about 128 tokens, in random sequence; one of eight chunks of the source was retrieved, in "
         "the last two rows every one. `arrange` orders; `build_context` selects, keeps the budget, orders, stitches "
         "and renders. The token counter is `len`, which is free. Nothing can be faster than sorting: "
