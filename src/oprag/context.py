@@ -111,7 +111,11 @@ class Context:
 
     @cached_property
     def tokens(self) -> int:
-        """The tokens of `text`, by the assembly's `count_tokens`; counted when asked for."""
+        """The tokens of `text`, by the assembly's `count_tokens`; counted when asked for.
+
+        Raises:
+            TokenizerError: `count_tokens` returned no usable count.
+        """
         return count(self.text, self.options.count_tokens) if self.kept else 0
 
     @property
@@ -134,6 +138,16 @@ class Context:
         """The context of the same chunks under other thresholds, without embedding anything or asking a model.
 
         With `neighbors`, those of chunks that are kept for the first time are read.
+
+        Args:
+            similarity_threshold: The new one, None for none; as it was by default.
+            redundancy_threshold: As `similarity_threshold`.
+            min_chunks: The new one; as it was by default.
+
+        Raises:
+            OptionError: A threshold is invalid.
+            EmbeddingError: The chunks have no vectors, or the question has none: no threshold that needs them was set
+                when they were retrieved.
         """
         wanted = {
             "similarity_threshold": similarity_threshold,

@@ -74,11 +74,32 @@ class VectorCache:
         return CacheFile(self.path)
 
     def get(self, embedder: str, texts: Sequence[str], kind: Kind = "document") -> list[NDArray[np.float32] | None]:
-        """The vector of each text, None where there is none that can be used."""
+        """The vector of each text, None where there is none that can be used.
+
+        Args:
+            embedder: The identity of the embedder.
+            texts: The texts that were embedded.
+            kind: Whether they were embedded as documents or as questions.
+
+        Raises:
+            CacheError: The file is not a vector cache, is damaged, or cannot be read.
+        """
         return self._vectors.get(embedder, text_keys(texts, kind))
 
     def put(self, embedder: str, texts: Sequence[str], vectors: Any, kind: Kind = "document") -> None:
-        """Keep the vectors of texts: all of them, or none if anything is wrong."""
+        """Keep the vectors of texts: all of them, or none if anything is wrong.
+
+        Args:
+            embedder: The identity of the embedder.
+            texts: The texts that were embedded.
+            vectors: Their vectors, of shape (number of texts, dimension).
+            kind: Whether they were embedded as documents or as questions.
+
+        Raises:
+            CacheError: The vectors are not a matrix of numbers with a row for each text, one is not finite or all
+                zeros, they have another dimension than those of this embedder in the file, or the file is not a vector
+                cache, is damaged, or cannot be written.
+        """
         from oprag.embedding.cosine import as_matrix, fault_in
 
         if not texts:
@@ -95,6 +116,16 @@ class VectorCache:
         """Forget the vectors of texts, of every embedder, as documents and as questions.
 
         In a file they are removed from the disk, too, which takes as long as copying the file: give all texts at once.
+
+        Args:
+            texts: The texts as they were embedded; a framework may have put metadata into them.
+
+        Returns:
+            The number of vectors that were deleted.
+
+        Raises:
+            OptionError: One text is given in place of several, or something that is not a text.
+            CacheError: The file is damaged or cannot be written, or another process is reading it all the time.
         """
         if isinstance(texts, str):
             raise OptionError("texts must be several texts, got one; give [text]", texts)
@@ -104,7 +135,14 @@ class VectorCache:
         return self._vectors.delete([*text_keys(given, "document"), *text_keys(given, "question")])
 
     def clear(self) -> int:
-        """Forget all vectors; those in a file are removed from the disk."""
+        """Forget all vectors; those in a file are removed from the disk.
+
+        Returns:
+            The number of vectors that were deleted.
+
+        Raises:
+            CacheError: The file is damaged or cannot be written, or another process is reading it all the time.
+        """
         return self._vectors.delete(None)
 
     def __len__(self) -> int:

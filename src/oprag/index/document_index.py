@@ -105,6 +105,25 @@ class DocumentIndex:
         """Split, stamp and embed whole texts.
 
         The sources are enough: they are then split into windows of words and searched with BM25.
+
+        Args:
+            sources: The text of each source by its name or path. A list of texts is its pages: each is split by
+                itself, and its chunks have their `page`, from 1.
+            embedder: Embeds chunks and questions; None for an index that is searched by words alone.
+            tokenizer: What `split_tokens` takes; not needed for windows of words.
+            splitter: "tokens" for `split_tokens`, "words" for windows of words, "recursive" for `split_recursive`; by
+                default "tokens" with a tokenizer and "words" without.
+            size: Tokens in a chunk, or words; by default 128 tokens, 300 words or, recursive, 1,000 tokens.
+            overlap: Tokens or words that neighbours share; by default none or, recursive, a tenth of the size.
+            progress: Called with the number of embedded chunks and the number of all.
+
+        Raises:
+            ChunkError: `sources` is not a mapping, or a text is not a string.
+            MissingSourceError: A source has no name.
+            OptionError: `splitter` is unknown, or `size` or `overlap` is out of range.
+            TokenizerError: The tokenizer is of another kind, or the splitter needs one.
+            EmbeddingError: The embedder gave vectors of another shape, or not finite.
+            MissingExtraError: The recursive splitter is not installed.
         """
         if splitter is None:
             splitter = "words" if tokenizer is None else "tokens"
@@ -142,7 +161,12 @@ class DocumentIndex:
         return self._questions
 
     def question_vector(self, question: str) -> NDArray[np.float32]:
-        """The unit vector of a question, of shape (dimension,); the last few are remembered."""
+        """The unit vector of a question, of shape (dimension,); the last few are remembered.
+
+        Raises:
+            QueryError: The question is empty or not a string.
+            EmbeddingError: The index has no embedder, or it gave a vector of another dimension.
+        """
         check_question(question)
         if self._questions is None:
             raise EmbeddingError("this index was made without an embedder, so no question can be embedded", self)
@@ -151,11 +175,34 @@ class DocumentIndex:
         return vector
 
     def search(self, question: str, k: int, search: SearchKind | None = None) -> list[Chunk]:
-        """The k chunks that fit the question best, best first; of equals the first added."""
+        """The k chunks that fit the question best, best first; of equals the first added.
+
+        Args:
+            question: The question.
+            k: Maximum number of chunks.
+            search: "dense" ranks all chunks by cosine; "bm25" those that share a word with the question, by BM25;
+                "hybrid" fuses both whole rankings. By default "dense", or "bm25" for an index without an embedder. The
+                score of a hit is that of its search.
+
+        Raises:
+            QueryError: The question is empty or not a string.
+            OptionError: k is not a whole number from 1, `search` is unknown, or it needs an embedder.
+            EmbeddingError: The embedder gave a vector of another dimension.
+            MissingExtraError: BM25 is not installed.
+        """
         return self.search_all([question], k, search)[0]
 
     def search_all(self, questions: Sequence[str], k: int, search: SearchKind | None = None) -> list[list[Chunk]]:
-        """As `search`, for many questions with one product: several times faster than one after the other."""
+        """As `search`, for many questions with one product: several times faster than one after the other.
+
+        Args:
+            questions: The questions.
+            k: Maximum number of chunks for each.
+            search: As for `search`.
+
+        Returns:
+            One list of chunks for each question.
+        """
         if type(k) is not int or k < 1:
             raise OptionError(f"k must be a whole number from 1, got {describe(k)}", k)
         if isinstance(questions, str):
@@ -170,7 +217,11 @@ class DocumentIndex:
         return [self._best(scores, k, kind) for scores in self._scores(asked, kind)]
 
     def check_search(self, search: Any) -> None:
-        """Refuse a kind of search that this index cannot do."""
+        """Refuse a kind of search that this index cannot do.
+
+        Raises:
+            OptionError: `search` is unknown, or it needs an embedder and the index has none.
+        """
         check_choice("search", search, get_args(SearchKind))
         if search != "bm25" and self._questions is None:
             raise OptionError(
@@ -207,7 +258,12 @@ class DocumentIndex:
         return BM25Search([chunk.text for chunk in self._chunks])
 
     def neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
-        """The chunks around one in its source, itself included; to be used as `read_neighbors`."""
+        """The chunks around one in its source, itself included; to be used as `read_neighbors`.
+
+        Args:
+            chunk: A chunk of this index.
+            number: How many before and how many after it.
+        """
         return self._around(chunk, number)
 
     @cached_property
@@ -218,6 +274,13 @@ class DocumentIndex:
         """Write the index to one file, without pickle; an existing file is replaced in one step.
 
         The file contains the whole text of the chunks.
+
+        Args:
+            path: The file. A link is followed, and the permissions are those of any new file.
+            private: Give nobody else access to the file (mode 0600), and replace a link instead of following it.
+
+        Raises:
+            IndexFileError: The metadata contains something that JSON cannot represent.
         """
         texts = [chunk.text for chunk in self._chunks]
         metadata = [dict(chunk.metadata) for chunk in self._chunks]
@@ -229,6 +292,15 @@ class DocumentIndex:
 
         The author of the file decides what a search returns: vectors are not compared with the texts, since that would
         mean embedding them again.
+
+        Args:
+            path: The file.
+            embedder: The one that the index was made with; None where it was made with none.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            IndexFileError: The file is not a saved index, is corrupt, or was written by a newer version.
+            EmbeddingError: The index was made with another embedder.
         """
         if embedder is not None and not isinstance(embedder, Embedder):
             raise EmbeddingError(f"expected an oprag.Embedder, got {type(embedder).__name__}", embedder)

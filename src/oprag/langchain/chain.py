@@ -215,7 +215,23 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
         return_source_documents: bool = False,
         **options: Any,
     ) -> Runnable[Inputs, dict[str, Any]]:
-        """A chain for code that was written for `RetrievalQA.from_chain_type`."""
+        """A chain for code that was written for `RetrievalQA.from_chain_type`.
+
+        Args:
+            llm: The model.
+            chain_type: The method: stuff, map_reduce, refine, map_rerank, or any other one.
+            chain_type_kwargs: The prompts, by the names that LangChain gives them for this chain type (`prompt`,
+                `question_prompt`, `combine_prompt`, `collapse_prompt`, `refine_prompt`), and `token_max`.
+            return_source_documents: Whether the documents are returned, as `source_documents`.
+            **options: `retriever`, `input_key` ("query" by default), `output_key` ("result" by default), callbacks,
+                tags, metadata and verbose as LangChain's chains take them, and the options of this class.
+
+        Returns:
+            The chain; it takes a plain string too.
+
+        Raises:
+            ValidationError: An option is unknown or invalid.
+        """
         fields, config = _classic_options(chain_type, chain_type_kwargs or {}, options)
         fields = {"input_key": "query", "output_key": "result", **fields}
         fields["documents_key"] = "source_documents" if return_source_documents else None
@@ -250,7 +266,24 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
         return create_model(f"{self.get_name()}Output", **dict.fromkeys(self.output_keys, (Any, ...)))  # type: ignore[call-overload]
 
     def invoke(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Answer a question."""
+        """Answer a question.
+
+        Args:
+            input: The question under `input_key`, or the question alone. `chat_history` (messages, or pairs of texts),
+                `choices` (the answers to choose from) and `filter` (for every search for this question, as in
+                `OrderPreservingRetriever.invoke`) are known. Anything else can be used by prompts and is passed on.
+            config: LangChain's config; `max_concurrency` replaces the chain's.
+            **kwargs: None are known.
+
+        Returns:
+            The inputs, the documents and the answer. The answer is an object where the model gives objects.
+
+        Raises:
+            QueryError: There is no question, or it is empty.
+            OptionError: The retriever takes no filter, or an input that would be ignored looks like an option (`k`,
+                `search_kwargs`) or like one of the inputs above (`filters`).
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+        """
         if kwargs:
             raise _unknown(kwargs)
         return self._run(self._answered, input, config)
@@ -355,7 +388,20 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> Answer:
-        """Answer a question; the answer comes with everything that is known about it."""
+        """Answer a question; the answer comes with everything that is known about it.
+
+        Args:
+            question: The question.
+            choices: The answers to choose from, for a multiple-choice question.
+            chat_history: What was said before: messages, or pairs of texts.
+            filter: For every search for this question, as in `OrderPreservingRetriever.get_context`.
+            config: LangChain's config.
+            **inputs: Other values that prompts use.
+
+        Raises:
+            QueryError: The question is empty or not a string.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+        """
         kept: list[Answer] = []
         inputs = self._as_input(question, choices, chat_history, filter, inputs)
         self._run(partial(self._answered, kept=kept), inputs, config)
@@ -428,6 +474,22 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
         """Answer a question with several methods over one retrieval.
 
         In a conversation the follow-up is made to stand by itself once, for all of them.
+
+        Args:
+            question: The question.
+            methods: The names of the methods.
+            choices: The answers to choose from, for a multiple-choice question.
+            chat_history: What was said before: messages, or pairs of texts.
+            filter: For every search for this question, as in `OrderPreservingRetriever.get_context`.
+            config: LangChain's config.
+            **inputs: Other values that prompts use.
+
+        Returns:
+            The answers; a table when it is printed or shown in a notebook.
+
+        Raises:
+            OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
         check_methods(methods)
         kept: list[Answer] = []

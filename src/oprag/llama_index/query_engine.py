@@ -239,7 +239,14 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         nodes: list[NodeWithScore],
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
-        """Answer from nodes that were retrieved before; none of them is cut."""
+        """Answer from nodes that were retrieved before; none of them is cut.
+
+        Args:
+            query_bundle: The query.
+            nodes: The nodes, as `retrieve` returned them; `order="source"` puts them in order, any other order leaves
+                them.
+            additional_source_nodes: Further nodes for the response's `source_nodes`.
+        """
         return run_sync(self._responded(query_bundle, nodes, additional_source_nodes or ()))
 
     @dispatcher.span
@@ -265,7 +272,17 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
     @dispatcher.span
     def answer(self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()) -> Answer:
-        """Answer a question; the result has everything that is known about the answer."""
+        """Answer a question; the result has everything that is known about the answer.
+
+        Args:
+            question: The question.
+            choices: The answers to choose from, for a multiple-choice question.
+            chat_history: The conversation so far, as LlamaIndex's chat messages.
+
+        Raises:
+            QueryError: The question is empty or not a string.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+        """
         steps = self._driven(*self._begun(question, self._options, choices, chat_history))
         with self.callback_manager.as_trace("query"):
             return run_sync(steps)
@@ -289,6 +306,19 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         """Answer a question with several methods over one retrieval.
 
         In a conversation the follow-up is rewritten as a standalone question once, for all of them.
+
+        Args:
+            question: The question.
+            methods: The names of the methods.
+            choices: The answers to choose from, for a multiple-choice question.
+            chat_history: The conversation so far, as LlamaIndex's chat messages.
+
+        Returns:
+            The answers; a table when it is printed or shown in a notebook.
+
+        Raises:
+            OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
+            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
         steps = self._compared(question, self._checked_methods(methods), choices, chat_history)
         with self.callback_manager.as_trace("query"):
