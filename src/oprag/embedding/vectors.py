@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from oprag.chunk import Chunk, changed
 from oprag.context import ContextInputs
 from oprag.embedding.single_flight import wait_for
-from oprag.errors import CacheError, CacheWarning, EmbeddingError, OpragError
+from oprag.errors import CacheError, CacheWarning, EmbeddingError, OpragError, OptionError
 from oprag.masking import describe, error_text, masked_error
 from oprag.options import ContextOptions
 from oprag.steps import Step, Steps
@@ -60,6 +60,15 @@ class VectorSources:
         """The identity of the embedder."""
         return "no embedder" if self.embedder is None else self.embedder.name
 
+    def check(self, options: ContextOptions) -> None:
+        """Reject thresholds that nothing makes vectors for."""
+        # A store may have vectors, and nothing that embeds a question.
+        stored = self.store is not None and options.similarity_threshold is None
+        if options.needs_vectors and not (self.embedder or stored):
+            raise OptionError(
+                f"thresholds need vectors, and nothing makes them here; give {self.embedder_option}=", None
+            )
+
 
 def given_with_vectors(
     given: ContextInputs, question: str, context_options: ContextOptions, sources: VectorSources
@@ -68,7 +77,7 @@ def given_with_vectors(
     chunks, vector = given.chunks, given.question_vector
     if vector is None and chunks and context_options.similarity_threshold is not None:
         vector = yield from question_vector(question, sources)
-    # No vector is made for what is no candidate.
+    # Only candidates get vectors.
     candidates = yield from chunks_with_vectors(chunks[: context_options.max_candidates], sources)
     return replace(given, chunks=[*candidates, *chunks[len(candidates) :]], question_vector=vector)
 

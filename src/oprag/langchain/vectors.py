@@ -65,10 +65,7 @@ def check_sources(
 ) -> None:
     """Refuse thresholds and neighbors that nothing can be read for, before the first question."""
     if options.needs_vectors:
-        known = sources()
-        # A store may have vectors, and nothing that embeds a question.
-        if not (known.embedder or (known.store and options.similarity_threshold is None)):
-            raise OptionError("thresholds need vectors, and nothing makes them here; give embeddings=", None)
+        sources().check(options)
     if options.neighbors and neighbors() is None:
         raise OptionError(
             "neighbors needs read_neighbors=, a function that returns the documents around one, or the "

@@ -109,11 +109,8 @@ class IndexFields(VectorFields, ContextFields):
         """Reject thresholds and neighbors that nothing can be read for; keep the options for the questions."""
         options = self._context_options()
         sources = self._sources(options)
-        if sources is not None and options.needs_vectors:
-            vectors = sources.vectors
-            # A store may have vectors, and nothing that embeds a question.
-            if not (vectors.embedder or (vectors.store and options.similarity_threshold is None)):
-                raise OptionError("thresholds need vectors, and nothing makes them here; give embed_model=", None)
+        if sources is not None:
+            sources.vectors.check(options)
         if sources is not None and options.neighbors and sources.read_neighbors is None:
             raise OptionError(
                 "neighbors needs read_neighbors=, a docstore or a function that returns the nodes around one. The "
