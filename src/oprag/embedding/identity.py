@@ -20,6 +20,8 @@ from oprag.files.fork_safe import ForkSafeLock
 
 __all__ = ["MODEL_NAMES", "NO_NAMES", "Identity", "as_json", "digest_of", "identity_of", "without_secrets"]
 
+T = TypeVar("T")
+
 # Attributes under which models name the model that they use, and what they say when they name none.
 MODEL_NAMES = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
 NO_NAMES = ("", "unknown")
@@ -38,8 +40,6 @@ _IRRELEVANT = re.compile(
 # Addresses are shown, so of their queries nothing stays that may be a secret.
 _SECRET_IN_QUERY = re.compile(r"(.*_)?(key|secret|password|token|pat|credentials?|sig|signature)")
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
-T = TypeVar("T")
-
 # Texts that say what a model did last.
 _RECORDS = re.compile(r"(.*_)?(last|latest|previous|recent|current|status|state|error|response|request)(_.*)?")
 _SCALARS = (str, bool, int, float, Enum)
@@ -196,10 +196,11 @@ class _ByIdentity(Generic[T]):
     def get(self, value: Any, make: Callable[[Any], T]) -> T:
         """What is known about an object; made when it is first seen."""
         with self._lock:
-            reference, found = self._known.get(id(value), (None, None))
-        if reference is not None and reference() is value:
-            return found  # type: ignore[return-value]
+            known = self._of(value)
+        if known is not None:
+            return known[1]
         made = make(value)
+        reference: Callable[[], Any]
         try:
             reference = weakref.ref(value)
         except TypeError:
@@ -209,11 +210,14 @@ class _ByIdentity(Generic[T]):
             # Now and then, so that a lookup stays cheap.
             if len(self._known) >= _REMEMBERED and not len(self._known) & (len(self._known) - 1):
                 self._known = {key: one for key, one in self._known.items() if one[0]() is not None}
-            kept_reference, kept = self._known.get(id(value), (None, None))
-            if kept_reference is not None and kept_reference() is value:
-                return kept  # type: ignore[return-value]
-            self._known[id(value)] = reference, made
-        return made
+            # Another thread may have been faster.
+            if (known := self._of(value)) is None:
+                known = self._known[id(value)] = reference, made
+        return known[1]
+
+    def _of(self, value: Any) -> tuple[Callable[[], Any], T] | None:
+        known = self._known.get(id(value))
+        return known if known is not None and known[0]() is value else None
 
 
 _tokens: _ByIdentity[str] = _ByIdentity()
