@@ -23,7 +23,7 @@ class Mark(NamedTuple):
 
     Attributes:
         start: Its first character, counted from the start of the source, all pages before it included.
-        end: The character behind its last one.
+        end: End offset (exclusive).
         chunk: The chunk.
         state: "kept", or the reason why it was dropped.
         detail: The reason in words.
@@ -56,7 +56,7 @@ class Row(NamedTuple):
     Attributes:
         source: Its name.
         length: How many characters it has.
-        pages: Where each page begins; empty where there are none.
+        pages: Start offset of each page; empty for a source without pages.
         marks: Its retrieved chunks, best first.
     """
 

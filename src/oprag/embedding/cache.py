@@ -74,7 +74,7 @@ class VectorCache:
         return CacheFile(self.path)
 
     def get(self, embedder: str, texts: Sequence[str], kind: Kind = "document") -> list[NDArray[np.float32] | None]:
-        """The vector of each text, None where there is none that can be used.
+        """The vector of each text; None if it is missing or unusable.
 
         Args:
             embedder: The identity of the embedder.

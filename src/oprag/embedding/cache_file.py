@@ -27,7 +27,7 @@ _NUMBERS = np.dtype("<f4")
 def read_vectors(
     connection: sqlite3.Connection, embedder: str, hashes: Sequence[bytes]
 ) -> list[NDArray[np.float32] | None]:
-    """The vector of each hash, None where there is none, or what is there is not a vector of finite numbers."""
+    """The vector of each hash; None if it is missing or has values that are not finite."""
     found: dict[bytes, NDArray[np.float32]] = {}
     for part in _parts(hashes):
         query = (
@@ -84,7 +84,7 @@ class CacheFile:
         self.path = self._database.path
 
     def get(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
-        """The vector of each hash, None where there is none that can be used."""
+        """The vector of each hash; None if it is missing or unusable."""
         if not self._database.exists():
             return [None] * len(hashes)
         with self._database.reading() as connection:

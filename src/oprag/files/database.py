@@ -143,7 +143,7 @@ class Database:
         self._connection = None
 
     def _place(self) -> tuple[int, ...]:
-        """The process and the file on the disk; empty where there is no file."""
+        """The process and the file on the disk; empty if the file is missing."""
         try:
             about = self.path.stat()
         except OSError:
