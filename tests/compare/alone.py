@@ -11,7 +11,6 @@ from oprag.compare.controls import GOLD, control
 from oprag.compare.data.data_set import Question
 from oprag.index.document_index import DocumentIndex
 from oprag.methods.answer import Answer
-from oprag.methods.answering import answering
 from oprag.methods.driver import Pieces, Vectors, drive
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.task import Task
@@ -81,6 +80,6 @@ def answer_alone(
     task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
     own = {name: documents[name] for name in question.documents}
     backend = _Alone(cell, own, embedder, tokenizer, model)
-    answer = run_sync(drive(answering(task, control(cell.method)), backend, Limit(4)))
+    answer = run_sync(drive(task, backend, Limit(4), method=control(cell.method)))
     assert isinstance(answer, Answer)
     return answer

@@ -32,7 +32,6 @@ from oprag.langchain.vectors import EmbeddingsFields
 from oprag.masking import listed
 from oprag.method_fields import METHOD_OPTIONS, READ_SOURCE, MethodFields
 from oprag.methods.answer import Answer
-from oprag.methods.answering import answering
 from oprag.methods.comparison import Comparison, check_methods
 from oprag.methods.driver import Shown, drive, prepare
 from oprag.methods.options import MethodOptions
@@ -571,9 +570,7 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
         output = _Output(inputs, self._retriever, self.output_key, self.documents_key, self._used_citations_key)
         yield Emit(output.inputs())
         task, backend, limit = self._question(inputs, config, self._options)
-        stop_early = task.options.on_error == "raise"
-        steps = drive(answering(task), backend, limit, streaming=streaming, stop_early=stop_early)
-        answer = yield from _emitting(output.piece, steps)
+        answer = yield from _emitting(output.piece, drive(task, backend, limit, streaming=streaming))
         if kept is not None:
             kept.append(answer)
         return output.whole(answer)
@@ -587,8 +584,7 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
         for task, backend, limit in questions:
             backend.found, backend.known = first.found, first.known
             yield from prepare(task, backend)
-            stop_early = task.options.on_error == "raise"
-            kept.append((yield from drive(answering(task), backend, limit, stop_early=stop_early)))
+            kept.append((yield from drive(task, backend, limit)))
         return {answer.method: answer.text for answer in kept}
 
     def _question(

@@ -364,9 +364,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         )
 
     def _driven(self, task: Task, backend: LlamaIndexBackend, *, streaming: bool = False) -> Steps[Answer]:
-        limit = Limit(task.options.max_concurrency)
-        stop_early = task.options.on_error == "raise"
-        return drive(answering(task), backend, limit, streaming=streaming, stop_early=stop_early)
+        return drive(task, backend, Limit(task.options.max_concurrency), streaming=streaming)
 
     def _responded(
         self,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from oprag.errors import ModelError, ModelWarning
 from oprag.masking import masked_error
 from oprag.methods.answer import Answer, Result
-from oprag.methods.effects import Body, Flat, Generate, Request, Retrieve, flattened
+from oprag.methods.effects import Generate, Request, Retrieve, advanced, flattened
 from oprag.methods.model_calls import Call, Completion, Prompt, Usage
 from oprag.methods.registry import MethodFunction, find_method
 from oprag.methods.replies import reply_text
@@ -45,29 +46,70 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
     """
     started = time.perf_counter()
     calls: list[Call] = []
-    run = method or find_method(task.options.method).run
     notes: list[str] = []
-    standalone: str | None = None
+    asked, standalone = task, None
+    run = method or find_method(task.options.method).run
+    if task.follows_up:
+        condense = Generate((task.prompt("condense"),))
+        calls += _recorded(condense, (yield condense), task)
+        standalone = standalone_in(calls[0].completion)
+        if standalone is None:
+            notes.append("the follow-up could not be made to stand by itself, so it was searched for as it is")
+        else:
+            asked = replace(task, question=standalone)
+    body: Any = run(asked)
+    if not isinstance(body, Generator):
+        raise TypeError(f"method {task.options.method!r} must be a generator function, which yields effects")
+    reply: Any = None
+    with closing(flattened(body)) as requests:
+        while isinstance(request := advanced(requests, reply), Request):
+            reply = yield request
+            if isinstance(request, Retrieve):
+                notes += [note for pair in zip(reply, request.rooms, strict=False) if (note := cut_note(*pair))]
+            elif isinstance(request, Generate):
+                calls += _recorded(request, reply, task)
+    result: Any = request
+    if not isinstance(result, Result):
+        raise TypeError(f"method {task.options.method!r} must return a Result, got {type(result).__name__}")
+    return Answer(
+        question=task.question,
+        text=result.text,
+        method=task.options.method,
+        contexts=result.contexts,
+        calls=tuple(calls),
+        parsed=result.parsed,
+        standalone_question=standalone,
+        route=result.route,
+        answers=result.answers,
+        passages=result.passages,
+        notes=(*result.notes, *notes, *_remarks(result, calls)),
+        seconds=time.perf_counter() - started,
+        cited=task.options.cite,
+    )
 
-    def whole() -> Body:
-        nonlocal standalone
-        asked = task
-        if task.follows_up:
-            (reply,) = yield Generate((task.prompt("condense"),))
-            standalone = standalone_in(reply)
-            if standalone is None:
-                notes.append("the follow-up could not be made to stand by itself, so it was searched for as it is")
-            else:
-                asked = replace(task, question=standalone)
-        body: Any = run(asked)
-        if not isinstance(body, Generator):
-            raise TypeError(f"method {task.options.method!r} must be a generator function, which yields effects")
-        result: Any = yield from body
-        if not isinstance(result, Result):
-            raise TypeError(f"method {task.options.method!r} must return a Result, got {type(result).__name__}")
-        return result
 
-    result = yield from _recorded(flattened(whole()), task, calls, notes)
+def standalone_in(reply: Completion) -> str | None:
+    """The question that a follow-up was made, if it was."""
+    return reply_text(reply, "condense").strip() or None
+
+
+def _recorded(request: Generate, replies: Sequence[Completion | None], task: Task) -> list[Call]:
+    """The calls of a request; raises for one that failed, unless it can be skipped."""
+    # None stands for a prompt that was not sent any more, since another one had failed.
+    calls = [
+        Call(prompt, completion, _usage(prompt.text, completion, task))
+        for prompt, completion in zip(request.prompts, replies, strict=True)
+        if completion is not None
+    ]
+    for call in calls:
+        if call.error is not None and (task.options.on_error == "raise" or call.completion.shown):
+            raise ModelError(_described(call, request.prompts), call) from call.error
+    return calls
+
+
+def _remarks(result: Result, calls: Sequence[Call]) -> list[str]:
+    """Notes of failed, cut and empty replies; raises where failed calls left no answer."""
+    notes: list[str] = []
     failed = [call for call in calls if call.error is not None]
     if failed:
         number = f"{len(failed)} of {len(calls)} calls failed"
@@ -80,54 +122,7 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
         notes.append(CUT_SHORT)
     if calls and not calls[-1].reply.strip() and not result.text.strip() and not failed:
         notes.append(EMPTY)
-    return Answer(
-        question=task.question,
-        text=result.text,
-        method=task.options.method,
-        contexts=result.contexts,
-        calls=tuple(calls),
-        parsed=result.parsed,
-        standalone_question=standalone,
-        route=result.route,
-        answers=result.answers,
-        passages=result.passages,
-        notes=(*result.notes, *notes),
-        seconds=time.perf_counter() - started,
-        cited=task.options.cite,
-    )
-
-
-def standalone_in(reply: Completion) -> str | None:
-    """The question that a follow-up was made, if it was."""
-    return reply_text(reply, "condense").strip() or None
-
-
-def _recorded(body: Flat, task: Task, calls: list[Call], notes: list[str]) -> Generator[Request, Any, Result]:
-    """The same requests, with every call of the model on record, failures dealt with, and cut contexts noted."""
-    reply: Any = None
-    try:
-        while True:
-            try:
-                request = body.send(reply)
-            except StopIteration as stop:
-                result: Result = stop.value
-                return result
-            reply = yield request
-            if isinstance(request, Retrieve):
-                notes += [note for pair in zip(reply, request.rooms, strict=False) if (note := cut_note(*pair))]
-            elif isinstance(request, Generate):
-                # None stands for a prompt that was not sent any more, since another one had failed.
-                new = [
-                    Call(prompt, completion, _usage(prompt.text, completion, task))
-                    for prompt, completion in zip(request.prompts, reply, strict=True)
-                    if completion is not None
-                ]
-                calls += new
-                for call in new:
-                    if call.error is not None and (task.options.on_error == "raise" or call.completion.shown):
-                        raise ModelError(_described(call, request.prompts), call) from call.error
-    finally:
-        body.close()
+    return notes
 
 
 def _usage(prompt: str, completion: Completion, task: Task) -> Usage:

@@ -12,9 +12,10 @@ from typing import Any, Protocol
 from oprag.context import Context
 from oprag.errors import EmbeddingError
 from oprag.methods.answer import Answer
-from oprag.methods.answering import Answering, standalone_in
-from oprag.methods.effects import Embed, Generate, Request, Retrieve
+from oprag.methods.answering import answering, standalone_in
+from oprag.methods.effects import Embed, Generate, Request, Retrieve, advanced
 from oprag.methods.model_calls import Completion, Prompt
+from oprag.methods.registry import MethodFunction
 from oprag.methods.task import Task
 from oprag.steps import Emit, Limit, Parallel, Step, Steps
 
@@ -64,14 +65,14 @@ class Backend(Protocol):
 
 
 def drive(
-    requests: Answering, backend: Backend, limit: Limit, *, streaming: bool = False, stop_early: bool = True
+    task: Task, backend: Backend, limit: Limit, *, method: MethodFunction | None = None, streaming: bool = False
 ) -> Steps[Answer]:
-    """Perform the requests of one question; emits what is `Shown`, the answer too."""
-    failed = _failed if stop_early else None
+    """Answer a question, by default with the method that its options name; emits what is `Shown`, the answer too."""
+    failed = _failed if task.options.on_error == "raise" else None
     reply: Any = None
     idle_seconds = 0.0
-    with closing(requests):
-        while not isinstance(request := _next(requests, reply), Answer):
+    with closing(answering(task, method)) as requests:
+        while isinstance(request := advanced(requests, reply), Request):
             if isinstance(request, Generate):
                 if streaming and request.final and len(request.prompts) == 1:
                     pieces = Pieces(request.hold)
@@ -177,15 +178,6 @@ def _close(chunks: Any) -> None:
 async def _close_async(chunks: Any) -> None:
     if (close := getattr(chunks, "aclose", None)) is not None:
         await close()
-
-
-def _next(requests: Answering, reply: Any) -> Request | Answer:
-    """What is to be done next, or the answer."""
-    try:
-        return requests.send(reply)
-    except StopIteration as stop:
-        answer: Answer = stop.value
-        return answer
 
 
 def _failed(completion: Completion) -> bool:

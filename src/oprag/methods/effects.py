@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from oprag.context import Context
 from oprag.masking import describe
@@ -16,7 +16,21 @@ from oprag.methods.answer import Result
 from oprag.methods.model_calls import Prompt
 from oprag.methods.window import Room, within
 
-__all__ = ["Body", "Effect", "Embed", "Flat", "Generate", "ReadSources", "Request", "Retrieve", "Together", "flattened"]
+__all__ = [
+    "Body",
+    "Effect",
+    "Embed",
+    "Flat",
+    "Generate",
+    "ReadSources",
+    "Request",
+    "Retrieve",
+    "Together",
+    "advanced",
+    "flattened",
+]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -139,6 +153,15 @@ Flat = Generator[Request, Any, Result]
 def _check(name: str, values: Any, kind: type) -> None:
     if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
         raise TypeError(f"{name} must be a tuple of {kind.__name__}, got {describe(values)}")
+
+
+def advanced(requests: Generator[Request, Any, T], reply: Any) -> Request | T:
+    """The next request, or the result."""
+    try:
+        return requests.send(reply)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
 
 
 def flattened(body: Body) -> Flat:
