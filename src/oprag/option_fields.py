@@ -193,12 +193,14 @@ class ContextFields(OptionFields):
     def _context_options(self, *, stitch: bool = False) -> ContextOptions:
         """The options as `ContextOptions`, `stitch=True` for a context; made again only after a field was assigned."""
         values = tuple(map(self.__dict__.get, _KEPT))
-        if self._made is None or not all(map(is_, self._made[0], values)):
+        made = self._made  # once, since pydantic takes long to find a private attribute
+        if made is None or not all(map(is_, made[0], values)):
             if type(self.annotate) is not bool:
                 raise OptionError(f"annotate must be True or False, got {describe(self.annotate)}", self.annotate)
             options = as_context_options(None, dict(zip(OPTIONS, values, strict=False)))
-            self._made = values, options, as_context_options(options, {} if options.stitch else {"stitch": True})
-        return self._made[2] if stitch else self._made[1]
+            made = values, options, as_context_options(options, {} if options.stitch else {"stitch": True})
+            self._made = made
+        return made[2] if stitch else made[1]
 
 
 def given_options(model: ContextFields) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection,
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from inspect import Parameter, Signature
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, R
 from langchain_core.runnables.config import get_config_list
 from langchain_core.runnables.utils import AddableDict, ConfigurableFieldSpec, get_unique_config_specs
 from langchain_core.vectorstores import VectorStore
-from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, create_model, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, create_model, model_validator
 
 from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError, QueryError
@@ -129,13 +129,6 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
     citations_key: SkipValidation[str | None] = Field(
         default="citations", description="Output key of the citations if cite=True; None leaves them out."
     )
-    _retriever: OrderPreservingRetriever = PrivateAttr()
-    _options: MethodOptions = PrivateAttr()
-    _reader: SourceReader | None = PrivateAttr()
-    # In place of the retriever's own, if the chain was given one.
-    _cache: VectorCache | None = PrivateAttr(default=None)
-    # As in LangChain's `create_retrieval_chain`, a chain in place of a retriever gets all inputs.
-    _retrieves_by_chain: bool = PrivateAttr(default=False)
 
     # As values of the fields, so that what makes the chain again, as configurable fields do, hands them on.
     @model_validator(mode="before")
@@ -158,21 +151,16 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
         keys = (self.input_key, *self.output_keys)
         if len(set(keys)) < len(keys):
             raise OptionError("input_key, output_key, documents_key and citations_key must differ", self.output_key)
-        self._reader = as_reader(self.read_source)
-        self._retriever = self._wrapped_retriever()
-        if self._retriever is not self.retriever and self._retriever.retriever is not None:
-            inner = unwrapped(self._retriever.retriever)
-            self._retrieves_by_chain = not any(isinstance(one, BaseRetriever) for one in inner)
-        self._options = self._checked_options()
-        cache = common_cache(self, self._retriever)
-        if cache is not self._retriever.vector_cache:
-            self._cache = cache
-            self._searching_retriever()._check_sources()  # noqa: SLF001
+        retriever = self._retriever
+        self._check_method(self._options)
+        if (searching := self._searching_retriever()) is not retriever:
+            searching._check_sources()  # noqa: SLF001
         if self.embeddings is not None and self._is_given_a_cache:
             self.cache_for(as_embedder(self.embeddings))
         return self
 
-    def _wrapped_retriever(self) -> OrderPreservingRetriever:
+    @cached_property
+    def _retriever(self) -> OrderPreservingRetriever:
         """The retriever itself if it is ours, else one around it."""
         retriever, given = self.retriever, given_options(self)
         if isinstance(retriever, VectorStore):
@@ -196,13 +184,39 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
             raise OptionError(f"retriever must be a LangChain retriever, got {type(retriever).__name__}", retriever)
         return OrderPreservingRetriever(retriever=retriever, **given, **parts)
 
-    def _checked_options(self, **changes: Any) -> MethodOptions:
-        """The options of the method, some of them changed, checked against what the chain has."""
-        prompts = as_prompts(self.prompts, as_template)
-        options = self._method_options(prompts=prompts, **changes)
+    @cached_property
+    def _retrieves_by_chain(self) -> bool:
+        """Whether a chain stands for the retriever: it gets all inputs, as in LangChain's `create_retrieval_chain`."""
+        wrapped = self._retriever.retriever
+        if self._retriever is self.retriever or wrapped is None:
+            return False
+        return not any(isinstance(inner, BaseRetriever) for inner in unwrapped(wrapped))
+
+    @cached_property
+    def _cache(self) -> VectorCache | None:
+        """The cache in place of the retriever's own, if the chain was given one."""
+        cache = common_cache(self, self._retriever)
+        return None if cache is self._retriever.vector_cache else cache
+
+    @cached_property
+    def _reader(self) -> SourceReader | None:
+        return as_reader(self.read_source)
+
+    @cached_property
+    def _options(self) -> MethodOptions:
+        return self._method_options(prompts=as_prompts(self.prompts, as_template))
+
+    def _check_method(self, options: MethodOptions) -> None:
+        """Reject a method that lacks what it needs."""
         check_needs(options, embeddings=self.embeddings is not None, read_source=self._reader is not None)
         options.numbered(self._retriever.context_options)
-        return options
+
+    def _checked_methods(self, methods: Sequence[str]) -> list[MethodOptions]:
+        check_methods(methods)
+        tried = [replace(self._options, method=method) for method in methods]
+        for options in tried:
+            self._check_method(options)
+        return tried
 
     @classmethod
     def from_chain_type(
@@ -490,10 +504,8 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
             OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
             ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
         """
-        check_methods(methods)
         kept: list[Answer] = []
-        options = [self._checked_options(method=method) for method in methods]
-        compared = partial(self._compared, options=options, kept=kept)
+        compared = partial(self._compared, options=self._checked_methods(methods), kept=kept)
         self._run(compared, self._as_input(question, choices, chat_history, filter, inputs), config)
         return Comparison(question, tuple(kept))
 
@@ -509,10 +521,8 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
         **inputs: Any,
     ) -> Comparison:
         """As `compare`, async."""
-        check_methods(methods)
         kept: list[Answer] = []
-        options = [self._checked_options(method=method) for method in methods]
-        compared = partial(self._compared, options=options, kept=kept)
+        compared = partial(self._compared, options=self._checked_methods(methods), kept=kept)
         await self._arun(compared, self._as_input(question, choices, chat_history, filter, inputs), config)
         return Comparison(question, tuple(kept))
 
@@ -599,18 +609,17 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
             retriever = _with_inputs(retriever, inputs, self.input_key)
             options = replace(options, condense=False)
         reader = None if self._reader is None else self._reader.filtered(filter)
-        context_options = options.numbered(retriever.context_options)
         task = Task(
             inputs[self.input_key],
             options,
-            context_options,
+            retriever.context_options,
             choices=inputs.get("choices") or (),
             chat_history=history_of(inputs.get("chat_history")),
             inputs={name: value for name, value in inputs.items() if name != self.input_key},
             question_key=self.input_key,
             window=window_of(self.llm, config),
         )
-        backend = LangChainBackend(self.llm, retriever, context_options, self.embeddings, reader, config, wanted)
+        backend = LangChainBackend(self.llm, retriever, task.context_options, self.embeddings, reader, config, wanted)
         limit = _batch_limit.get()
         if limit is None:
             limit = Limit(config.get("max_concurrency") or options.max_concurrency)
