@@ -8,10 +8,10 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
-from oprag.assembly.budget import fit, passages_of
+from oprag.assembly.budget import fit
 from oprag.assembly.neighbors import NeighborReader, fill_in
 from oprag.assembly.order import in_order
-from oprag.assembly.render import Show, render
+from oprag.assembly.render import Show, passages_of, render
 from oprag.assembly.select import select
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, Vector, chunk_to_dict, counted, sorted_by_rank

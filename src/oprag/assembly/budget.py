@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from oprag.assembly.order import in_order
-from oprag.assembly.render import SHOWN_SEPARATOR, Show, render, with_header
-from oprag.assembly.stitch import Passage, each_alone, stitch
+from oprag.assembly.render import SHOWN_SEPARATOR, Show, passages_of, render, with_header
+from oprag.assembly.stitch import Passage, each_alone
 from oprag.chunk import Chunk, Drop
 from oprag.errors import BudgetError
 from oprag.options import ContextOptions
 from oprag.tokens import count
 
-__all__ = ["fit", "passages_of"]
+__all__ = ["fit"]
 
 # Up to this many kept chunks, the text is counted again after each drop; above, half of the excess goes at once.
 _ONE_BY_ONE = 256
@@ -27,11 +27,6 @@ class Fit(NamedTuple):
     tokens: int
     charged: int
     dropped: list[Drop]
-
-
-def passages_of(ordered: Sequence[Chunk], options: ContextOptions) -> list[Passage]:
-    """The passages of ordered chunks."""
-    return stitch(ordered, options.separator) if options.stitch else each_alone(ordered)
 
 
 def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, show: Show | None = None) -> Fit:

@@ -1,22 +1,28 @@
-"""Writing passages as the text that a model reads."""
+"""Ordered chunks as passages, and passages as the text that a model reads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from oprag.assembly.stitch import Passage
+from oprag.assembly.stitch import Passage, each_alone, stitch
+from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.options import ContextOptions, Header
 from oprag.positions.ladder import page_of
 
-__all__ = ["SHOWN_SEPARATOR", "Show", "between", "header_of", "render", "with_header"]
+__all__ = ["SHOWN_SEPARATOR", "Show", "between", "header_of", "passages_of", "render", "with_header"]
 
 Show = Callable[[Passage], str]
 """Writes a passage as somebody else's prompt will show it."""
 
 SHOWN_SEPARATOR = "\n\n"
 """The separator that frameworks put between two of their objects."""
+
+
+def passages_of(ordered: Sequence[Chunk], options: ContextOptions) -> list[Passage]:
+    """The passages of ordered chunks."""
+    return stitch(ordered, options.separator) if options.stitch else each_alone(ordered)
 
 
 def render(passages: Sequence[Passage], options: ContextOptions, show: Show | None = None, first: int = 1) -> str:
