@@ -345,11 +345,10 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     ) -> tuple[Task, LlamaIndexBackend]:
         """A question to answer, and what answers it."""
         ours, context_options = self._ours, self._context_options_now
-        if options.cite:
-            context_options = options.numbered(context_options)
         window = window_of(self.llm, context_options.count_tokens)
         history = history_of(chat_history)
         task = Task(question, options, context_options, choices, history, window=window)  # type: ignore[arg-type]
+        context_options = task.context_options
         return task, LlamaIndexBackend(
             self.llm,
             # An OrderPreservingRetriever would hand on its nodes in order, and their ranks would be lost.
