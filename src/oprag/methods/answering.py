@@ -97,7 +97,7 @@ def _recorded(request: Generate, replies: Sequence[Completion | None], task: Tas
     """The calls of a request; raises for one that failed, unless it can be skipped."""
     # None stands for a prompt that was not sent any more, since another one had failed.
     calls = [
-        Call(prompt, completion, _usage(prompt.text, completion, task))
+        Call(prompt, completion, _usage(prompt, completion, task))
         for prompt, completion in zip(request.prompts, replies, strict=True)
         if completion is not None
     ]
@@ -125,13 +125,13 @@ def _remarks(result: Result, calls: Sequence[Call]) -> list[str]:
     return notes
 
 
-def _usage(prompt: str, completion: Completion, task: Task) -> Usage:
+def _usage(prompt: Prompt, completion: Completion, task: Task) -> Usage:
     """The model's own figures, or an estimate; nothing for a call that failed."""
     if completion.usage is not None:
         return completion.usage
     if completion.error is not None:
         return Usage()
-    return Usage(task.count(prompt), task.count(completion.text), estimated=True)
+    return Usage(task.count(prompt.text), task.count(completion.text), estimated=True)
 
 
 def _described(call: Call, prompts: Sequence[Prompt]) -> str:
