@@ -210,18 +210,25 @@ class DocumentIndex:
         asked = list(questions)
         for question in asked:
             check_question(question)
-        kind: SearchKind = ("bm25" if self._questions is None else "dense") if search is None else search
-        self.check_search(kind)
+        kind = self.check_search(search)
         if not asked or not self._chunks:
             return [[] for _ in asked]
         return [self._best(scores, k, kind) for scores in self._scores(asked, kind)]
 
-    def check_search(self, search: Any) -> None:
+    def check_search(self, search: Any) -> SearchKind:
         """Refuse a kind of search that this index cannot do.
+
+        Args:
+            search: A kind of search, or None.
+
+        Returns:
+            `search`, or the default of this index for None.
 
         Raises:
             OptionError: `search` is unknown, or it needs an embedder and the index has none.
         """
+        if search is None:
+            return "bm25" if self._questions is None else "dense"
         check_choice("search", search, get_args(SearchKind))
         if search != "bm25" and self._questions is None:
             raise OptionError(
@@ -229,6 +236,8 @@ class DocumentIndex:
                 'one, or use search="bm25"',
                 search,
             )
+        kind: SearchKind = search
+        return kind
 
     def _scores(self, questions: Sequence[str], kind: SearchKind) -> Iterable[_Scores]:
         """For each question the scores of all chunks."""

@@ -25,7 +25,8 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
     Args:
         index: The index.
         k: How many documents to bring; 128 by default, as over a vector store.
-        search: How the index is searched: "dense", "bm25" or "hybrid", as in `DocumentIndex.search`.
+        search: How the index is searched: "dense", "bm25" or "hybrid", as in `DocumentIndex.search`; by default
+            "dense", or "bm25" for an index without an embedder.
 
     Raises:
         ValidationError: `index` is not a `DocumentIndex`, or `k` or `search` is invalid (pydantic's error).
@@ -40,8 +41,9 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
 
     index: SkipValidation[DocumentIndex] = Field(description="The oprag.DocumentIndex to search.")
     k: SkipValidation[int] = Field(default=128, description="Number of documents to return.")
-    search: SkipValidation[SearchKind] = Field(
-        default="dense", description="How the index is searched: dense, bm25 or hybrid."
+    search: SkipValidation[SearchKind | None] = Field(
+        default=None,
+        description="How the index is searched: dense, bm25 or hybrid; by default dense, or bm25 without an embedder.",
     )
 
     @model_validator(mode="after")

@@ -74,14 +74,22 @@ async def test_the_search_of_the_index_can_be_chosen(index, is_async: bool, by: 
     assert [document.metadata["relevance_score"] for document in found] == [chunk.score for chunk in expected]
 
 
-def test_without_an_embedder_only_words_can_be_searched_for():
+@pytest.mark.parametrize(("with_embedder", "by"), [(True, "dense"), (False, "bm25")])
+def test_the_default_search_is_that_of_the_index(embedder, with_embedder: bool, by: Any):
+    index = DocumentIndex.from_texts(TEXTS, embedder if with_embedder else None, word_offsets, size=SIZE)
+    found = DocumentIndexRetriever(index=index, k=6).invoke(QUESTION)
+    assert found == DocumentIndexRetriever(index=index, k=6, search=by).invoke(QUESTION)
+    assert found
+
+
+@pytest.mark.parametrize("by", ["dense", "hybrid"])
+def test_without_an_embedder_only_words_can_be_searched_for(by: Any):
     index = DocumentIndex.from_texts(TEXTS, None, word_offsets, size=SIZE)
-    assert len(DocumentIndexRetriever(index=index, k=2, search="bm25").invoke(QUESTION)) == 2
     with pytest.raises(ValidationError, match="made without an embedder"):
-        DocumentIndexRetriever(index=index)
+        DocumentIndexRetriever(index=index, search=by)
 
 
-@pytest.mark.parametrize("by", ["sparse", None, 3])
+@pytest.mark.parametrize("by", ["sparse", "", 3])
 def test_an_unknown_search_of_the_index_is_refused(index, by: Any):
     with pytest.raises(ValidationError, match="search must be one of dense, bm25, hybrid"):
         DocumentIndexRetriever(index=index, search=by)
