@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, SkipValidation, field_validator
 
+from oprag.chunk import Chunk
 from oprag.embedding.cache import VectorCache
-from oprag.errors import OptionError
+from oprag.errors import ChunkError, OptionError
 from oprag.option_fields import OptionFields
 
-__all__ = ["VectorFields", "common_cache"]
+__all__ = ["VectorFields", "common_cache", "list_of_neighbors"]
 
 
 class _OwnCache(VectorCache):
@@ -26,7 +28,9 @@ class VectorFields(OptionFields):
     """Where vectors and neighbors come from; each framework adds the embedding model, under its own name."""
 
     _embedder_option: ClassVar[str]
-    """The option that takes the embedding model, for messages."""
+    """The option that takes the embedding model."""
+    _neighbor_sources: ClassVar[str]
+    """What `read_neighbors` can be, for messages."""
 
     # A field, not a private attribute: configurable fields make the object again from its fields.
     vector_cache: SkipValidation[Any] = Field(
@@ -42,6 +46,30 @@ class VectorFields(OptionFields):
         exclude=True,
         repr=False,
     )
+
+    @classmethod
+    def _as_embedder(cls, value: Any) -> Any:
+        """An embedding model of the framework as an `oprag.Embedder`."""
+        raise NotImplementedError
+
+    @classmethod
+    def _reads_neighbors(cls, value: Any) -> bool:
+        """Whether `read_neighbors` can be this; each framework adds its own objects."""
+        return callable(value) and not inspect.iscoroutinefunction(value)
+
+    @field_validator("embeddings", "embed_model", mode="before", check_fields=False)
+    @classmethod
+    def _check_embedder(cls, value: Any) -> Any:
+        if value is not None:
+            cls._as_embedder(value)
+        return value
+
+    @field_validator("read_neighbors", mode="before")
+    @classmethod
+    def _check_read_neighbors(cls, value: Any) -> Any:
+        if value is None or cls._reads_neighbors(value):
+            return value
+        raise OptionError(f"read_neighbors must be {cls._neighbor_sources}, got {type(value).__name__}", value)
 
     @field_validator("vector_cache", mode="before")
     @classmethod
@@ -85,3 +113,13 @@ def common_cache(outer: VectorFields, inner: VectorFields) -> VectorCache:
     if inner._is_given_a_cache and not same:  # noqa: SLF001
         raise OptionError("its retriever has another vector_cache; give one of them alone", mine)
     return mine  # type: ignore[no-any-return]
+
+
+def list_of_neighbors(found: Any, kind: str, chunk: Chunk) -> list[Any]:
+    """What a function of the user read around a chunk; refused where that is not a list."""
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise ChunkError(
+            f"read_neighbors must give a list of {kind}, got {type(found).__name__} for a chunk ({chunk.label()})",
+            found,
+        )
+    return list(found)

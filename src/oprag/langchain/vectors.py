@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.documents import Document
-from pydantic import Field, SkipValidation, field_validator
+from pydantic import Field, SkipValidation
 
 from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk, changed
-from oprag.errors import ChunkError, OptionError
+from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.near_misses import HOW_TO_PASS
 from oprag.options import ContextOptions, requires
 from oprag.stores.adapter import adapter_of
-from oprag.vector_fields import VectorFields
+from oprag.vector_fields import VectorFields, list_of_neighbors
 
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
@@ -29,6 +28,7 @@ class EmbeddingsFields(VectorFields):
 
     _how_to_pass: ClassVar = HOW_TO_PASS
     _embedder_option: ClassVar = "embeddings"
+    _neighbor_sources: ClassVar = "a function of a document and a number (not an async one), or an oprag.DocumentIndex"
 
     embeddings: SkipValidation[Any] = Field(
         default=None,
@@ -38,26 +38,16 @@ class EmbeddingsFields(VectorFields):
         repr=False,
     )
 
-    @field_validator("embeddings", mode="before")
     @classmethod
-    def _check_embeddings(cls, value: Any) -> Any:
-        if value is not None:
-            # Loaded only for who gives them.
-            from oprag.langchain.embedder import as_embedder
+    def _as_embedder(cls, value: Any) -> Any:
+        # Loaded only if embeddings are given.
+        from oprag.langchain.embedder import as_embedder
 
-            as_embedder(value)
-        return value
+        return as_embedder(value)
 
-    @field_validator("read_neighbors", mode="before")
     @classmethod
-    def _check_read_neighbors(cls, value: Any) -> Any:
-        if value is None or _is_index(value) or (callable(value) and not inspect.iscoroutinefunction(value)):
-            return value
-        raise OptionError(
-            "read_neighbors must be a function of a document and a number (not an async one), or an "
-            f"oprag.DocumentIndex, got {type(value).__name__}",
-            value,
-        )
+    def _reads_neighbors(cls, value: Any) -> bool:
+        return _is_index(value) or super()._reads_neighbors(value)
 
 
 def check_sources(
@@ -108,13 +98,7 @@ def neighbor_reader(source: Any, filter: Callable[[], Any]) -> NeighborReader | 
 
     def read(chunk: Chunk, number: int) -> list[Chunk]:
         documents = source(chunk.origin, number, **({"filter": filter()} if wants_filter else {}))
-        if isinstance(documents, str) or not isinstance(documents, Iterable):
-            raise ChunkError(
-                f"read_neighbors must give a list of documents, got {type(documents).__name__} for a chunk "
-                f"({chunk.label()})",
-                documents,
-            )
-        return chunks_of(list(documents))
+        return chunks_of(list_of_neighbors(documents, "documents", chunk))
 
     return read
 

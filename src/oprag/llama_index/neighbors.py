@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,26 +15,14 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk
-from oprag.errors import ChunkError, OptionError
+from oprag.errors import OptionError
 from oprag.llama_index.nodes import chunks_of
 from oprag.options import requires
+from oprag.vector_fields import list_of_neighbors
 
-__all__ = ["check_reader", "neighbor_reader", "refuse_filter"]
+__all__ = ["neighbor_reader", "refuse_filter"]
 
 Passes = Callable[[BaseNode], bool]
-
-
-def check_reader(value: Any) -> None:
-    """Reject a `read_neighbors` that cannot be read from."""
-    if value is None or isinstance(value, BaseDocumentStore):
-        return
-    if not callable(value) or inspect.iscoroutinefunction(value):
-        raise OptionError(
-            "read_neighbors must be a docstore, or a function of a node and a number (not an async one), got "
-            f"{type(value).__name__}",
-            value,
-        )
-    refuse_filter("read_neighbors", value)
 
 
 def refuse_filter(name: str, function: Any) -> None:
@@ -65,12 +52,7 @@ def neighbor_reader(
         read = partial(_linked, linked, passes)
 
     def read_chunks(chunk: Chunk, number: int) -> list[Chunk]:
-        nodes = read(chunk.origin.node, number)
-        if isinstance(nodes, str) or not isinstance(nodes, Iterable):
-            raise ChunkError(
-                f"read_neighbors must give a list of nodes, got {type(nodes).__name__} for a chunk ({chunk.label()})",
-                nodes,
-            )
+        nodes = list_of_neighbors(read(chunk.origin.node, number), "nodes", chunk)
         return chunks_of([NodeWithScore(node=one) if isinstance(one, BaseNode) else one for one in nodes])
 
     return read_chunks

@@ -10,6 +10,7 @@ from llama_index.core import MockEmbedding, Settings
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
 
 from oprag.assembly.neighbors import NeighborReader
@@ -19,7 +20,7 @@ from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.near_misses import HOW_TO_PASS
-from oprag.llama_index.neighbors import check_reader, neighbor_reader
+from oprag.llama_index.neighbors import neighbor_reader, refuse_filter
 from oprag.option_fields import ContextFields
 from oprag.options import ContextOptions
 from oprag.steps import Steps
@@ -60,6 +61,7 @@ class IndexFields(VectorFields, ContextFields):
 
     _how_to_pass: ClassVar = HOW_TO_PASS
     _embedder_option: ClassVar = "embed_model"
+    _neighbor_sources: ClassVar = "a docstore, or a function of a node and a number (not an async one)"
 
     index: SkipValidation[Any] = Field(
         default=None,
@@ -87,18 +89,14 @@ class IndexFields(VectorFields, ContextFields):
             _searched_in(value)
         return value
 
-    @field_validator("embed_model", mode="before")
     @classmethod
-    def _check_embed_model(cls, value: Any) -> Any:
-        if value is not None:
-            as_embedder(value)
-        return value
+    def _as_embedder(cls, value: Any) -> Any:
+        return as_embedder(value)
 
-    @field_validator("read_neighbors", mode="before")
     @classmethod
-    def _check_read_neighbors(cls, value: Any) -> Any:
-        check_reader(value)
-        return value
+    def _reads_neighbors(cls, value: Any) -> bool:
+        refuse_filter("read_neighbors", value)
+        return isinstance(value, BaseDocumentStore) or super()._reads_neighbors(value)
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
