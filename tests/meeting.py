@@ -58,23 +58,6 @@ class Meeting:
         return f"{self._here} calls came, of {self._calls} that were to be here at the same time"
 
 
-class TakesTime:
-    """A model of a test whose calls wait for each other, if it has a meeting, and then take some seconds."""
-
-    seconds: float
-    meeting: Any
-
-    def _take_time(self) -> None:
-        if self.meeting is not None:
-            self.meeting.wait()
-        time.sleep(self.seconds)
-
-    async def _take_time_async(self) -> None:
-        if self.meeting is not None:
-            await self.meeting.wait_async()
-        await asyncio.sleep(self.seconds)
-
-
 async def until(happened: Callable[[], object], told: Callable[[], str] = lambda: "it did not happen") -> None:
     """Wait in a task until something has happened."""
     for _ in range(round(PATIENCE / _STEP)):

@@ -31,7 +31,8 @@ from oprag.langchain import (
 )
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine
 from oprag.llama_index import OrderPreservingRetriever as OrderPreservingNodeRetriever
-from tests.adapters.langchain.conftest import QUESTION, RecordingChatModel, parts, store_of
+from tests.adapters.langchain.conftest import RecordingChatModel, parts, store_of
+from tests.adapters.scripted import QUESTION
 from tests.helpers import WordEmbedder
 
 # Neighbours of LlamaIndex nodes.

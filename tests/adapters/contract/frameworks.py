@@ -17,11 +17,10 @@ from tests.adapters.langchain.chain import conftest as langchain
 from tests.adapters.langchain.conftest import giving
 from tests.adapters.llama_index.conftest import ListRetriever, ranked
 from tests.adapters.llama_index.engine import conftest as llama_index
+from tests.adapters.scripted import METHODS, QUESTION, STEPS
 from tests.helpers import WordEmbedder
 
-QUESTION = "What happened on the voyage?"
 SOURCE = "voyage"
-METHODS = llama_index.METHODS
 
 
 def parts(count: int) -> list[tuple[str, dict[str, Any]]]:
@@ -53,10 +52,6 @@ class Framework(ABC):
         """The chain or the engine."""
 
     @abstractmethod
-    def prompts(self, model: Any) -> list[str]:
-        """What each call of a model read."""
-
-    @abstractmethod
     def pieces(self, answerer: Any, way: str, question: str) -> AsyncIterator[str]:
         """The pieces of an answer, or all of it where it is not streamed."""
 
@@ -64,7 +59,7 @@ class Framework(ABC):
         """One that has what any method needs, over so many parts of one source."""
         given: dict[str, Any] = {
             "retriever": self.retriever(parts(count)),
-            "prompts": llama_index.STEPS,
+            "prompts": STEPS,
             "passage_tokens": 8,
             "read_source": {SOURCE: "The whole voyage, from its start to its end."},
             "answer_threshold": -1.0,
@@ -97,9 +92,6 @@ class LangChain(Framework):
 
     def answerer(self, model: Any, **options: Any) -> OrderPreservingChain:
         return OrderPreservingChain(llm=model, **{"embeddings": WordEmbedder(), **options})
-
-    def prompts(self, model: Any) -> list[str]:
-        return model.read  # type: ignore[no-any-return]
 
     async def pieces(self, answerer: Any, way: str, question: str) -> AsyncIterator[str]:
         if way == "once":
@@ -143,9 +135,6 @@ class LlamaIndex(Framework):
 
     def answerer(self, model: Any, **options: Any) -> OrderPreservingQueryEngine:
         return OrderPreservingQueryEngine(llm=model, **{"embed_model": WordEmbedder(), **options})
-
-    def prompts(self, model: Any) -> list[str]:
-        return model.prompts  # type: ignore[no-any-return]
 
     async def pieces(self, answerer: Any, way: str, question: str) -> AsyncIterator[str]:
         called = {"once": "query", "async_once": "aquery"}.get(way, way)

@@ -12,12 +12,13 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from oprag import ContextOptions, langchain, llama_index
 from tests.adapters.langchain.chain.conftest import Model as LangChainModel
-from tests.adapters.langchain.conftest import QUESTION, giving, parts, store_of
+from tests.adapters.langchain.conftest import giving, parts, store_of
 from tests.adapters.langchain.conftest import numbers_of as documents_numbers
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever
 from tests.adapters.llama_index.conftest import numbers as nodes_numbers
 from tests.adapters.llama_index.engine.conftest import Model as LlamaIndexModel
 from tests.adapters.llama_index.engine.conftest import parts as nodes
+from tests.adapters.scripted import QUESTION
 
 
 def documents() -> list[Document]:

@@ -18,7 +18,7 @@ from tests.adapters.contract.frameworks import (
     each_method,
     each_way,
 )
-from tests.adapters.llama_index.engine.conftest import by_step
+from tests.adapters.scripted import by_step
 
 
 class RateLimited(Exception):  # noqa: N818 - as clients name it
@@ -60,7 +60,7 @@ async def test_one_error_names_the_call_and_keeps_its_cause(
     assert caught.value.__cause__ is cause
     assert isinstance(caught.value.value, Call)
     assert caught.value.value.error is cause
-    assert len(framework.prompts(model)) == failing + 1
+    assert len(model.read) == failing + 1
     assert model.running == 0
 
 
@@ -137,7 +137,7 @@ async def test_skipping_gives_the_answer_of_the_others(framework: Framework, way
     answerer = framework.over(model, "map_reduce", on_error="skip", max_concurrency=1)
     with pytest.warns(ModelWarning, match="1 of 5"):
         text = await framework.run(answerer, way)
-    *mapped, reduced = framework.prompts(model)
+    *mapped, reduced = model.read
     assert text == by_step(reduced)
     assert [by_step(prompt) in reduced for prompt in mapped] == [True, False, True, True]
     # In the order of the source.
@@ -151,7 +151,7 @@ async def test_a_skipped_last_refinement_leaves_the_answer_before_it(framework: 
     model = framework.model(reply=by_step, error=on(3))
     with pytest.warns(ModelWarning):
         text = await framework.run(framework.over(model, "refine", on_error="skip"), way)
-    assert text == by_step(framework.prompts(model)[2])
+    assert text == by_step(model.read[2])
 
 
 @each_framework
@@ -215,7 +215,7 @@ async def test_a_stream_that_breaks_before_anything_was_shown_can_be_skipped(fra
     model = framework.model(reply=by_step, error=on(1))
     with pytest.warns(ModelWarning):
         text = await framework.run(framework.over(model, "refine", count=2, on_error="skip"), way)
-    assert text == by_step(framework.prompts(model)[0])
+    assert text == by_step(model.read[0])
     model = framework.model(reply=by_step, breaks_after=0)
     with pytest.warns(ModelWarning, match="1 of 4"):
         text = await framework.run(framework.over(model, "refine", on_error="skip"), way)

@@ -20,9 +20,9 @@ from tests.adapters.langchain.chain.conftest import Found
 from tests.adapters.langchain.chain.conftest import Model as LangChainModel
 from tests.adapters.langchain.chain.conftest import run as run_chain
 from tests.adapters.llama_index.conftest import ListRetriever, ranked
-from tests.adapters.llama_index.engine.conftest import METHODS, QUESTION
 from tests.adapters.llama_index.engine.conftest import Model as LlamaIndexModel
 from tests.adapters.llama_index.engine.conftest import run as run_engine
+from tests.adapters.scripted import METHODS, QUESTION
 from tests.helpers import WordEmbedder, prose
 
 SOURCES = {name: prose(400, seed) for seed, name in enumerate(["north.txt", "south.txt"])}
@@ -100,7 +100,7 @@ async def test_the_same_prompts_and_answer(method: str, chain_way: str, engine_w
     output = await run_chain(chain, chain_way, {"input": QUESTION})
     text, response = await run_engine(engine, engine_way)
     assert output["answer"] == text
-    assert said(chain_model.prompts) == said(engine_model.calls)
+    assert said(chain_model.calls) == said(engine_model.calls)
     assert engine_model.calls
     assert [document.page_content for document in output["context"]] == [one.text for one in response.source_nodes]
 
@@ -113,7 +113,7 @@ async def test_all_eight_ways_are_one(method: str):
         engine, engine_model = engine_of(method=method)
         output = await run_chain(chain, chain_way, {"input": QUESTION})
         text, _ = await run_engine(engine, engine_way)
-        seen += [(output["answer"], said(chain_model.prompts)), (text, said(engine_model.calls))]
+        seen += [(output["answer"], said(chain_model.calls)), (text, said(engine_model.calls))]
     assert len(seen) == 8
     assert seen[1:] == seen[:1] * 7
 
@@ -128,7 +128,7 @@ async def test_self_route_without_a_refusal(chain_way: str, engine_way: str):
     output = await run_chain(chain, chain_way, {"input": QUESTION})
     text, _ = await run_engine(engine, engine_way)
     assert output["answer"] == text
-    assert said(chain_model.prompts) == said(engine_model.calls)
+    assert said(chain_model.calls) == said(engine_model.calls)
     assert len(engine_model.calls) == 1
 
 
@@ -154,7 +154,7 @@ async def test_the_rich_answers_are_equal(options: dict[str, Any], is_async: boo
         ours, theirs = await chain.aanswer(QUESTION), await engine.aanswer(QUESTION)
     else:
         ours, theirs = chain.answer(QUESTION), engine.answer(QUESTION)
-    assert said(chain_model.prompts) == said(engine_model.calls)
+    assert said(chain_model.calls) == said(engine_model.calls)
     assert _values(ours) == _values(theirs)
     assert [citation[:3] for citation in ours.citations] == [citation[:3] for citation in theirs.citations]
     assert bool(ours.citations) is bool(options.get("cite"))
@@ -171,7 +171,7 @@ async def test_a_conversation_and_choices(method: str):
         ChatMessage(role=MessageRole.ASSISTANT, content="He."),
     ]
     theirs = engine.answer(QUESTION, choices=choices, chat_history=before)
-    assert said(chain_model.prompts) == said(engine_model.calls)
+    assert said(chain_model.calls) == said(engine_model.calls)
     assert _values(ours) == _values(theirs)
     assert ours.standalone_question is not None
 
@@ -180,7 +180,7 @@ async def test_comparisons_are_equal():
     chain, chain_model = chain_of()
     engine, engine_model = engine_of()
     ours, theirs = chain.compare(QUESTION, METHODS), await engine.acompare(QUESTION, METHODS)
-    assert said(chain_model.prompts) == said(engine_model.calls)
+    assert said(chain_model.calls) == said(engine_model.calls)
     assert [_values(answer) for answer in ours] == [_values(answer) for answer in theirs]
     assert [answer.method for answer in theirs] == METHODS
 
@@ -208,7 +208,7 @@ async def test_a_failure_is_recorded_alike(method: str):
         ours = chain.answer(QUESTION)
     with pytest.warns(UserWarning, match="1 of"):
         theirs = engine.answer(QUESTION)
-    assert said(chain_model.prompts) == said(engine_model.calls)
+    assert said(chain_model.calls) == said(engine_model.calls)
     assert _values(ours) == _values(theirs)
     assert len(theirs.failed_calls) == 1
 

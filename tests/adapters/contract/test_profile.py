@@ -13,7 +13,7 @@ from oprag.method_fields import METHOD_OPTIONS
 from oprag.option_fields import OPTIONS
 from oprag.profile import Profile, read_profile, write_profile
 from tests.adapters.contract.surfaces import Surface, each_surface, each_that_answers, each_that_retrieves
-from tests.adapters.langchain.chain.conftest import STEPS
+from tests.adapters.scripted import STEPS
 
 CONTEXT: dict[str, Any] = {
     "k": 2,

@@ -8,7 +8,6 @@ import pytest
 
 from oprag import BudgetError, SourceTooLongError
 from tests.adapters.contract.frameworks import (
-    QUESTION,
     SOURCE,
     Framework,
     both_sides,
@@ -16,7 +15,7 @@ from tests.adapters.contract.frameworks import (
     each_method,
     each_way,
 )
-from tests.adapters.llama_index.engine.conftest import by_step
+from tests.adapters.scripted import QUESTION, by_step
 
 pytestmark = each_framework
 
@@ -45,8 +44,8 @@ def windowed(framework: Framework, method: str = "stuff", window: int = 200, **o
     return model, over(framework, model, method, **options)
 
 
-def longest(framework: Framework, model: Any) -> int:
-    return max(map(words, framework.prompts(model)))
+def longest(model: Any) -> int:
+    return max(map(words, model.read))
 
 
 @each_way
@@ -54,7 +53,7 @@ def longest(framework: Framework, model: Any) -> int:
 async def test_no_prompt_is_longer_than_the_window(framework: Framework, method: str, way: str):
     model, answerer = windowed(framework, method)
     assert await framework.run(answerer, way)
-    assert longest(framework, model) <= 200
+    assert longest(model) <= 200
 
 
 @both_sides
@@ -112,7 +111,7 @@ def test_a_token_budget_within_the_window_stays(framework: Framework, budget: in
 def test_a_larger_token_budget_is_cut_to_the_window(framework: Framework):
     model, answerer = windowed(framework, token_budget=16_384)
     assert answerer.answer(QUESTION).context.tokens <= 200
-    assert longest(framework, model) <= 200
+    assert longest(model) <= 200
 
 
 @each_method
@@ -120,7 +119,7 @@ def test_a_window_that_is_large_enough_changes_nothing(framework: Framework, met
     wide, answerer = windowed(framework, method, 900_000)
     unknown = framework.model(reply=by_step)
     assert answerer.answer(QUESTION).text == over(framework, unknown, method).answer(QUESTION).text
-    assert sorted(framework.prompts(wide)) == sorted(framework.prompts(unknown))
+    assert sorted(wide.read) == sorted(unknown.read)
 
 
 @each_way
@@ -129,7 +128,7 @@ async def test_what_cannot_fit_is_refused_before_the_call(framework: Framework, 
     model, answerer = windowed(framework, method, 100)
     with pytest.raises(BudgetError, match=r"needs 2\d\d tokens, too many for the model's context window of 1"):
         await framework.run(answerer, way, "Why? " * 200)
-    assert framework.prompts(model) == []
+    assert model.read == []
 
 
 @each_way
@@ -141,7 +140,7 @@ async def test_chunks_that_are_all_too_long_are_refused(framework: Framework, wa
         r"rest of the prompt, and the smallest chunk needs 100",
     ):
         await framework.run(answerer, way)
-    assert framework.prompts(model) == []
+    assert model.read == []
 
 
 @both_sides
@@ -151,8 +150,8 @@ async def test_passages_are_as_long_as_the_window_allows(framework: Framework, m
     long = framework.retriever([("word " * 400, {"source": SOURCE, "start_index": 0})])
     model, answerer = windowed(framework, method, 100, retriever=long, passage_tokens=1_024)
     answer = await framework.answer(answerer, way)
-    assert longest(framework, model) <= 100
-    assert sum(text.count("word") for text in framework.prompts(model)) == 400
+    assert longest(model) <= 100
+    assert sum(text.count("word") for text in model.read) == 400
     assert not answer.context.dropped
 
 
@@ -161,14 +160,14 @@ def test_headers_of_passages_count(framework: Framework, method: str):
     header = "From {source}, a rather long story in which many things happen: " + "so it is said " * 5
     model, answerer = windowed(framework, method, 120, header=header, passage_tokens=1_024)
     answerer.answer(QUESTION)
-    assert longest(framework, model) <= 120
+    assert longest(model) <= 120
 
 
 def test_partial_answers_are_merged_as_far_as_the_window_allows(framework: Framework):
     model, answerer = windowed(framework, "map_reduce", 120, reply=lambda prompt: "so " * 20, collapse_tokens=9_999)
     answerer.answer(QUESTION)
     assert "collapse" in model.steps
-    assert longest(framework, model) <= 120
+    assert longest(model) <= 120
 
 
 @each_way
@@ -181,8 +180,8 @@ async def test_whole_sources_have_the_window_as_their_budget(framework: Framewor
         await framework.run(windowed(framework, method, read_source=source)[1], way)
     model, answerer = windowed(framework, method, read_source=source, overflow="truncate_end", source_token_budget=400)
     answer = await framework.answer(answerer, way)
-    assert 150 < framework.prompts(model)[-1].count("whole") < 200
-    assert longest(framework, model) <= 200
+    assert 150 < model.read[-1].count("whole") < 200
+    assert longest(model) <= 200
     assert any("whole sources had 500 tokens" in note for note in answer.notes)
 
 
@@ -209,7 +208,7 @@ async def test_methods_that_are_compared_have_each_their_own_room(framework: Fra
 def test_the_window_and_citations(framework: Framework):
     model, answerer = windowed(framework, cite=True)
     answer = answerer.answer(QUESTION)
-    assert longest(framework, model) <= 200
+    assert longest(model) <= 200
     assert [passage.text.split()[1] for passage in answer.passages] == [
         str(number) for number in range(COUNT - len(answer.passages), COUNT)
     ]

@@ -1,6 +1,5 @@
 """Documents, stores and models that the tests of the LangChain adapter share."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -15,8 +14,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import Field
 
 from oprag.langchain import stamp_positions
-
-QUESTION = "What happened on the voyage?"
+from tests.adapters.scripted import QUESTION, part_numbers
 
 
 def parts(count: int = 12, source: str = "voyage.txt", **metadata: Any) -> list[Document]:
@@ -41,13 +39,8 @@ def texts(documents: Sequence[Document]) -> list[str]:
     return [document.page_content for document in documents]
 
 
-def numbers(text: str) -> list[int]:
-    """The numbers of the parts in a text, as they stand there."""
-    return [int(number) for number in re.findall(r"Part (\d+) of", text)]
-
-
 def numbers_of(documents: Sequence[Document]) -> list[int]:
-    return [number for document in documents for number in numbers(document.page_content)]
+    return [number for document in documents for number in part_numbers(document.page_content)]
 
 
 class RecordingChatModel(SimpleChatModel):

@@ -12,7 +12,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import QUESTION, numbers_of, parts, store_of
+from tests.adapters.langchain.conftest import numbers_of, parts, store_of
+from tests.adapters.scripted import QUESTION
 
 CLASSES = [OrderPreservingRetriever, OrderPreservingCompressor]
 

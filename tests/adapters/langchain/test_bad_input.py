@@ -18,7 +18,8 @@ from langchain_core.documents import Document
 
 from oprag import ChunkError, OpragWarning, QueryError
 from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever, stamp_positions
-from tests.adapters.langchain.conftest import QUESTION, giving, numbers_of, parts, store_of
+from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
+from tests.adapters.scripted import QUESTION
 
 
 @pytest.mark.parametrize("question", ["", " \n\t ", None, 5, ["a"], {"input": "a"}, b"a"])

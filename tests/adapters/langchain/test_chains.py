@@ -27,7 +27,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
 from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import QUESTION, RecordingChatModel, numbers, numbers_of, parts, store_of
+from tests.adapters.langchain.conftest import RecordingChatModel, numbers_of, parts, store_of
+from tests.adapters.scripted import QUESTION, part_numbers
 
 PROMPT = ChatPromptTemplate.from_messages([("system", "Answer from this:\n{context}"), ("human", "{input}")])
 
@@ -53,19 +54,19 @@ async def test_retrieval_qa(model, retriever, in_order):
     assert result["result"] == "An answer."
     assert numbers_of(result["source_documents"]) == in_order
     assert await chain.ainvoke({"query": QUESTION}) == result
-    assert [numbers(prompt) for prompt in model.prompts] == [in_order, in_order]
+    assert [part_numbers(prompt) for prompt in model.prompts] == [in_order, in_order]
 
 
 def test_retrieval_qa_with_refine_reads_the_source_from_its_start(model, retriever, in_order):
     RetrievalQA.from_chain_type(model, retriever=retriever, chain_type="refine").invoke(QUESTION)
-    assert [number for prompt in model.prompts for number in numbers(prompt)] == in_order
+    assert [number for prompt in model.prompts for number in part_numbers(prompt)] == in_order
 
 
 def test_retrieval_qa_with_map_reduce_puts_the_answers_together_in_order(retriever, in_order):
     model = RecordingChatModel(answers=[f"Says part {place}." for place in range(7)])
     RetrievalQA.from_chain_type(model, retriever=retriever, chain_type="map_reduce").invoke(QUESTION)
     *each, together = model.prompts
-    assert [numbers(prompt) for prompt in each] == [[number] for number in in_order]
+    assert [part_numbers(prompt) for prompt in each] == [[number] for number in in_order]
     places = [together.index(f"Says part {place}.") for place in range(6)]
     assert places == sorted(places)
 
@@ -80,7 +81,7 @@ async def test_conversational_retrieval_chain(retriever, in_order):
     assert (await chain.ainvoke(history))["answer"] == "An answer."
     rephrase, answer, *_ = model.prompts
     assert "Who sailed?" in rephrase
-    assert [numbers(prompt) for prompt in model.prompts] == [[], in_order] * 2
+    assert [part_numbers(prompt) for prompt in model.prompts] == [[], in_order] * 2
     assert QUESTION in answer
 
 
@@ -92,22 +93,22 @@ async def test_create_retrieval_chain(model, retriever, in_order):
     assert (await chain.ainvoke({"input": QUESTION}))["context"] == result["context"]
     streamed = list(chain.stream({"input": QUESTION}))
     assert [numbers_of(part["context"]) for part in streamed if "context" in part] == [in_order]
-    assert [numbers(prompt) for prompt in model.prompts] == [in_order] * 3
+    assert [part_numbers(prompt) for prompt in model.prompts] == [in_order] * 3
 
 
 def test_without_it_the_prompt_is_in_rank_order(store, model, in_order):
     """So that the other tests of this file can fail."""
     answer_from(model, store.as_retriever(search_kwargs={"k": 6})).invoke({"input": QUESTION})
     (prompt,) = model.prompts
-    assert numbers(prompt) != in_order
-    assert sorted(numbers(prompt)) == in_order
+    assert part_numbers(prompt) != in_order
+    assert sorted(part_numbers(prompt)) == in_order
 
 
 def test_stitched_passages_in_a_retrieval_chain(store, model):
     retriever = OrderPreservingRetriever(vectorstore=store, stitch=True, separator=" ")
     result = answer_from(model, retriever).invoke({"input": QUESTION})
     assert len(result["context"]) == 1
-    assert numbers(model.prompts[0]) == list(range(12))
+    assert part_numbers(model.prompts[0]) == list(range(12))
 
 
 async def test_create_history_aware_retriever(retriever, in_order):
@@ -118,7 +119,7 @@ async def test_create_history_aware_retriever(retriever, in_order):
     result = answer_from(model, aware).invoke({"input": "And then?", "chat_history": history})
     assert numbers_of(result["context"]) == in_order
     assert "Who sailed?" in model.prompts[0]
-    assert [numbers(prompt) for prompt in model.prompts] == [[], in_order]
+    assert [part_numbers(prompt) for prompt in model.prompts] == [[], in_order]
     assert numbers_of(aware.invoke({"input": QUESTION})) == in_order
     assert numbers_of(await aware.ainvoke({"input": QUESTION})) == in_order
 
@@ -132,21 +133,21 @@ def test_as_the_base_of_a_compression_retriever(model, retriever, in_order):
 
     outer = ContextualCompressionRetriever(base_compressor=Shortening(), base_retriever=retriever)
     answer_from(model, outer).invoke({"input": QUESTION})
-    assert numbers(model.prompts[0]) == in_order
+    assert part_numbers(model.prompts[0]) == in_order
 
 
 def test_around_a_compression_retriever(store, model, in_order):
     base = store.as_retriever(search_kwargs={"k": 12})
     inner = ContextualCompressionRetriever(base_compressor=OrderPreservingCompressor(order="rank"), base_retriever=base)
     answer_from(model, OrderPreservingRetriever(retriever=inner, k=6)).invoke({"input": QUESTION})
-    assert numbers(model.prompts[0]) == in_order
+    assert part_numbers(model.prompts[0]) == in_order
 
 
 def test_our_compressor_in_a_compression_retriever(store, model, in_order):
     base = store.as_retriever(search_kwargs={"k": 12})
     outer = ContextualCompressionRetriever(base_compressor=OrderPreservingCompressor(k=6), base_retriever=base)
     answer_from(model, outer).invoke({"input": QUESTION})
-    assert numbers(model.prompts[0]) == in_order
+    assert part_numbers(model.prompts[0]) == in_order
 
 
 async def test_around_an_ensemble(store, model):
@@ -159,7 +160,7 @@ async def test_around_an_ensemble(store, model):
     assert fused != sorted(fused)
     retriever = OrderPreservingRetriever(retriever=ensemble)
     answer_from(model, retriever).invoke({"input": QUESTION})
-    assert numbers(model.prompts[0]) == sorted(fused)
+    assert part_numbers(model.prompts[0]) == sorted(fused)
     assert numbers_of(await retriever.ainvoke(QUESTION)) == sorted(fused)
     assert numbers_of(retriever.invoke(QUESTION, None, k=3)) == sorted(fused[:3])
 
@@ -191,7 +192,7 @@ def test_around_a_runnable_that_asks_several_questions(store, model):
     union = numbers_of(several(QUESTION))
     assert union != sorted(union)
     answer_from(model, OrderPreservingRetriever(retriever=RunnableLambda(several))).invoke({"input": QUESTION})
-    assert numbers(model.prompts[0]) == sorted(union)
+    assert part_numbers(model.prompts[0]) == sorted(union)
 
 
 def test_in_an_expression(model, retriever, in_order):
@@ -203,7 +204,7 @@ def test_in_an_expression(model, retriever, in_order):
         | StrOutputParser()
     )
     assert chain.invoke(QUESTION) == "An answer."
-    assert numbers(model.prompts[0]) == in_order
+    assert part_numbers(model.prompts[0]) == in_order
 
 
 async def test_create_retriever_tool(retriever, in_order):
@@ -214,7 +215,7 @@ async def test_create_retriever_tool(retriever, in_order):
         document_prompt=PromptTemplate.from_template("[{chunk_index}] {page_content}"),
     )
     content = tool.invoke({"query": QUESTION})
-    assert numbers(content) == in_order
+    assert part_numbers(content) == in_order
     assert content.startswith(f"[{in_order[0]}] Part {in_order[0]} of")
     assert await tool.ainvoke({"query": QUESTION}) == content
 
@@ -222,7 +223,7 @@ async def test_create_retriever_tool(retriever, in_order):
 def test_the_artifact_of_a_retriever_tool(retriever, in_order):
     tool = create_retriever_tool(retriever, "search", "Searches.", response_format="content_and_artifact")
     message = tool.invoke({"type": "tool_call", "id": "1", "name": "search", "args": {"query": QUESTION}})
-    assert numbers(message.content) == in_order
+    assert part_numbers(message.content) == in_order
     assert numbers_of(message.artifact) == in_order
 
 
@@ -247,7 +248,7 @@ async def test_an_agent(retriever, in_order):
         await agent.ainvoke({"messages": [HumanMessage("What happened?")]}),
     ):
         assert result["messages"][-1].content == "An answer."
-    assert [numbers(prompt) for prompt in model.prompts] == [in_order, in_order]
+    assert [part_numbers(prompt) for prompt in model.prompts] == [in_order, in_order]
 
 
 class State(TypedDict, total=False):
@@ -280,7 +281,7 @@ async def test_a_langgraph_node(store, model, in_order, options: dict[str, Any])
     config: Any = {"configurable": {"thread_id": "1"}}
     result = app.invoke({"question": QUESTION}, config)
     assert result["answer"] == "An answer."
-    assert numbers(model.prompts[0]) == in_order
+    assert part_numbers(model.prompts[0]) == in_order
     saved = app.get_state(config).values["context"]
     assert saved == result["context"] == retriever.invoke(QUESTION)
     again = await app.ainvoke({"question": QUESTION}, {"configurable": {"thread_id": "2"}})

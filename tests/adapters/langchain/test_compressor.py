@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from oprag import BudgetError, ChunkError, RetrievalWarning
 from oprag.langchain import OrderPreservingCompressor
-from tests.adapters.langchain.conftest import QUESTION, numbers_of, parts
+from tests.adapters.langchain.conftest import numbers_of, parts
+from tests.adapters.scripted import QUESTION
 
 
 class EvenFirst(BaseDocumentCompressor):

@@ -10,7 +10,8 @@ from langchain_core.documents import Document
 
 from oprag import Context
 from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import QUESTION, giving, numbers_of, parts, store_of, texts
+from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of, texts
+from tests.adapters.scripted import QUESTION
 
 TEXT = "The ship left at dawn. The wind was fair. Nobody looked back. At noon the fog came."
 SENTENCES = [(0, 22), (23, 41), (42, 61), (62, 83)]

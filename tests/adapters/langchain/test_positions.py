@@ -22,7 +22,8 @@ from langchain_text_splitters import (
 from oprag import Chunk, Context, PositionKind, PositionWarning, SourceWarning, locate_positions
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
 from oprag.warn import forget
-from tests.adapters.langchain.conftest import QUESTION, giving
+from tests.adapters.langchain.conftest import giving
+from tests.adapters.scripted import QUESTION
 
 
 def prose(words: int, seed: int) -> str:

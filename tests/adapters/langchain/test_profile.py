@@ -8,8 +8,9 @@ from pydantic import ValidationError
 from oprag import OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
 from oprag.profile import Profile, read_profile, write_profile
-from tests.adapters.langchain.chain.conftest import STEPS, Model, by_step
-from tests.adapters.langchain.conftest import QUESTION, parts, store_of
+from tests.adapters.langchain.chain.conftest import Model
+from tests.adapters.langchain.conftest import parts, store_of
+from tests.adapters.scripted import QUESTION, STEPS, by_step
 
 CONTEXT: dict[str, Any] = {"k": 5, "token_budget": 40, "count_tokens": "words", "order": "reverse_rank"}
 

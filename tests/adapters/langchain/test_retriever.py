@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from oprag import BudgetError, OptionError, RetrievalWarning
 from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import QUESTION, giving, numbers_of, parts, store_of, texts
+from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of, texts
+from tests.adapters.scripted import QUESTION
 
 
 def test_a_vector_store_gives_its_best_documents_in_the_order_of_the_source(store):

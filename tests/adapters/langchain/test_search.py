@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from oprag import OptionError
 from oprag.langchain import OrderPreservingRetriever
-from tests.adapters.langchain.conftest import QUESTION, numbers_of, parts, store_of, texts
+from tests.adapters.langchain.conftest import numbers_of, parts, store_of, texts
+from tests.adapters.scripted import QUESTION
 
 
 class RecordingStore(InMemoryVectorStore):

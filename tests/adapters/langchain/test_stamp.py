@@ -12,7 +12,8 @@ from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharac
 
 from oprag import ChunkError, MissingSourceError, OptionError, PositionKind
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
-from tests.adapters.langchain.conftest import QUESTION, giving, store_of, texts
+from tests.adapters.langchain.conftest import giving, store_of, texts
+from tests.adapters.scripted import QUESTION
 
 MARKDOWN = "\n\n".join(
     f"{'#' * level} {title}\n\n" + " ".join(f"{title} tells {thing} of {number}." for number in range(12))

@@ -6,7 +6,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from oprag.langchain import OrderPreservingRetriever
-from tests.adapters.langchain.conftest import QUESTION, parts, store_of
+from tests.adapters.langchain.conftest import parts, store_of
+from tests.adapters.scripted import QUESTION
 
 
 class TestOverVectorStore(RetrieversIntegrationTests):

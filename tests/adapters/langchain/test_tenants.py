@@ -17,7 +17,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from oprag import OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
 from oprag.methods import Answer
-from tests.adapters.langchain.conftest import QUESTION, RecordingChatModel, parts, store_of
+from tests.adapters.langchain.conftest import RecordingChatModel, parts, store_of
+from tests.adapters.scripted import QUESTION
 
 
 def only(tenant: str) -> Callable[[Document], bool]:

@@ -9,7 +9,8 @@ from langchain_core.runnables import RunnableLambda
 
 from oprag import BudgetError, ChunkError, QueryError
 from oprag.langchain import OrderPreservingRetriever
-from tests.adapters.langchain.conftest import QUESTION, Runs, giving, numbers_of
+from tests.adapters.langchain.conftest import Runs, giving, numbers_of
+from tests.adapters.scripted import QUESTION
 
 
 @pytest.fixture

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
-import threading
-import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -21,48 +16,19 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from langchain_core.tracers.schemas import Run
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from oprag.langchain import OrderPreservingChain
-from tests.adapters.langchain.conftest import QUESTION, parts
-from tests.meeting import TakesTime
+from tests.adapters.langchain.conftest import parts
+from tests.adapters.scripted import BOOK, QUESTION, STEPS, Scripted
 
-# One-word openings tell the model, and a reader of a failing test, which step a prompt belongs to.
-STEPS = {
-    "answer": "ANSWER {context} Q: {question}",
-    "refine": "REFINE {existing_answer} WITH {context} Q: {question}",
-    "map": "MAP {context} Q: {question}",
-    "collapse": "COLLAPSE {answers} Q: {question}",
-    "reduce": "REDUCE {answers} Q: {question}",
-    "rerank": "RERANK {context} Q: {question}",
-    "variants": "VARIANTS {count} {context} Q: {question}",
-    "aggregate": "AGGREGATE {answers} Q: {question}",
-    "route": "ROUTE {context} Q: {question}",
-    "condense": "CONDENSE {chat_history} Q: {question}",
-}
-METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
 SOURCE = "voyage.txt"
-BOOK = "The whole voyage, from its start to its end."
 
 
-class Model(TakesTime, BaseChatModel):
-    """A chat model with its own sync, async and streaming code, as those of providers have.
+class Model(Scripted, BaseChatModel):
+    """A scripted chat model."""
 
-    It remembers every prompt, how many calls ran at the same time, and how many were cut off.
-    """
-
-    reply: Callable[[str], str] = Field(default=lambda prompt: "An answer.")
-    error: Callable[[int], BaseException | None] = Field(default=lambda number: None)
-    seconds: float = 0.0
-    meeting: Any = None  # a Meeting, where calls wait for each other
     counts: bool = False
-    breaks_after: int | None = None  # chunks of a stream
-    prompts: list[list[BaseMessage]] = Field(default_factory=list)
-    running: int = 0
-    peak: int = 0
-    ended: int = 0
-    cut_off: int = 0
-    _lock: Any = PrivateAttr(default_factory=threading.Lock)
 
     @property
     def _llm_type(self) -> str:
@@ -71,35 +37,6 @@ class Model(TakesTime, BaseChatModel):
     def get_num_tokens(self, text: str) -> int:
         """Counted here, since the default would download a tokenizer."""
         return len(text.split())
-
-    @property
-    def read(self) -> list[str]:
-        """What each call read, as one text."""
-        return ["\n".join(str(message.text) for message in messages) for messages in self.prompts]
-
-    @property
-    def steps(self) -> list[str]:
-        return [text.split()[0].lower() for text in self.read]
-
-    @contextmanager
-    def _call_of(self, messages: list[BaseMessage]) -> Iterator[str]:
-        with self._lock:
-            number = len(self.prompts)
-            self.prompts.append(messages)
-            self.running += 1
-            self.peak = max(self.peak, self.running)
-        try:
-            error = self.error(number)
-            if error is not None:
-                raise error
-            yield self.reply("\n".join(str(message.text) for message in messages))
-        except (asyncio.CancelledError, GeneratorExit):
-            self.cut_off += 1
-            raise
-        finally:
-            with self._lock:
-                self.running -= 1
-                self.ended += 1
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
         with self._call_of(messages) as text:
@@ -131,10 +68,7 @@ class Model(TakesTime, BaseChatModel):
 
     def _chunks(self, messages: list[BaseMessage], text: str) -> Iterator[ChatGenerationChunk]:
         """Word by word, and the usage in two parts, as some providers give it."""
-        # An empty reply is one empty chunk; LangChain refuses a stream without any.
-        for number, word in enumerate(re.findall(r"\s*\S+|\s+\Z", text) or [""]):
-            if number == self.breaks_after:
-                raise ConnectionError("the line broke")
+        for word in self._words(text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
         usage = self._usage(messages, text)
         if usage is not None:
@@ -175,21 +109,6 @@ class Starts(BaseCallbackHandler):
 
     def on_chain_start(self, serialized: Any, inputs: Any, **about: Any) -> None:
         self.chains.append(about)
-
-
-def by_step(prompt: str) -> str:
-    """A reply that fits the step, and that depends on every letter of the prompt."""
-    number = zlib.crc32(prompt.encode())
-    step = prompt.split(maxsplit=1)[0]
-    if step == "RERANK":
-        return f"Reranked {number}.\nConfidence: {number % 101}"
-    if step == "VARIANTS":
-        return f"Who was {number}?\nWhere was {number}?"
-    if step == "ROUTE":
-        return "Unanswerable."
-    if step == "CONDENSE":
-        return f"What about {number}?"
-    return f"{step.capitalize()} {number}, and so on."
 
 
 def ranked(documents: Sequence[Document]) -> list[Document]:
@@ -234,7 +153,6 @@ async def run(chain: Any, way: str, given: Any, config: Any = None) -> Any:
 
 WAYS = ["invoke", "ainvoke", "batch", "abatch", "stream", "astream"]
 every_way = pytest.mark.parametrize("way", WAYS)
-both_sides = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 
 
 def tree(run_: Run) -> Any:

@@ -17,22 +17,9 @@ from pydantic import ValidationError
 from oprag import Context, OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from oprag.methods import Answer, Comparison
-from tests.adapters.langchain.chain.conftest import (
-    BOOK,
-    METHODS,
-    SOURCE,
-    STEPS,
-    Found,
-    Model,
-    both_sides,
-    by_step,
-    chain_of,
-    every_way,
-    full_chain,
-    ranked,
-    run,
-)
-from tests.adapters.langchain.conftest import QUESTION, numbers, numbers_of, parts, store_of
+from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, full_chain, ranked, run
+from tests.adapters.langchain.conftest import numbers_of, parts, store_of
+from tests.adapters.scripted import BOOK, METHODS, QUESTION, STEPS, both_sides, by_step, part_numbers
 from tests.meeting import Clock
 
 
@@ -56,8 +43,8 @@ async def test_an_answer_holds_what_it_was_made_of(is_async: bool):
     assert [call.prompt.text for call in answer.calls] == model.read
     assert [call.reply for call in answer.calls] == list(map(by_step, model.read))
     assert isinstance(answer.context, Context)
-    assert numbers(answer.context.text) == [0, 1, 2, 3]
-    assert [numbers(passage.text) for passage in answer.passages] == [[0], [1], [2], [3]]
+    assert part_numbers(answer.context.text) == [0, 1, 2, 3]
+    assert [part_numbers(passage.text) for passage in answer.passages] == [[0], [1], [2], [3]]
     assert (answer.failed_calls, answer.notes, answer.citations) == ((), (), ())
     assert 0 <= max(call.seconds for call in answer.calls) <= answer.seconds
     assert answer.standalone_question is answer.route is answer.parsed is None
@@ -112,7 +99,7 @@ async def test_choices(is_async: bool):
     assert answer.text == "B"
     assert "A. a storm\nB. a {calm}" in model.read[0]
     assert "letter" in model.read[0]
-    model.prompts.clear()
+    model.calls.clear()
     assert chain.invoke({"input": QUESTION, "choices": ("a storm", "a {calm}")})["answer"] == "B"
     assert "A. a storm\nB. a {calm}" in model.read[0]
 
@@ -161,7 +148,7 @@ async def test_an_answer_without_passages_costs_nothing(is_async: bool):
         answer = await ask(chain, QUESTION, is_async=is_async)
         assert (answer.text, answer.calls, answer.usage.input_tokens) == ("Nothing there.", (), 0)
         assert answer.notes
-    assert model.prompts == []
+    assert model.calls == []
 
 
 # Citations
@@ -406,7 +393,7 @@ async def test_methods_that_cannot_work_are_refused_before_anything_is_spent(
     model, retriever = Model(), Found(documents=parts(2))
     with pytest.raises(OptionError, match=named):
         await compare(chain_of(model, retriever=retriever), methods, is_async=is_async)
-    assert (model.prompts, retriever.asked) == ([], [])
+    assert (model.calls, retriever.asked) == ([], [])
 
 
 @both_sides
@@ -414,9 +401,9 @@ async def test_the_chain_stays_as_it_was(is_async: bool):
     model = Model(reply=by_step)
     chain = chain_of(model, method="refine")
     await compare(chain, ["stuff"], is_async=is_async)
-    model.prompts.clear()
+    model.calls.clear()
     assert (await ask(chain, QUESTION, is_async=is_async)).method == "refine"
-    assert len(model.prompts) == 4
+    assert len(model.calls) == 4
 
 
 async def test_a_history_aware_retriever_is_asked_once_for_a_comparison():

@@ -14,19 +14,9 @@ from langchain_core.runnables import RunnableLambda, RunnableMap
 from pydantic import Field
 
 from oprag.methods import Usage
-from tests.adapters.langchain.chain.conftest import (
-    METHODS,
-    STEPS,
-    Model,
-    both_sides,
-    by_step,
-    chain_of,
-    every_way,
-    full_chain,
-    run,
-)
+from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, full_chain, run
 from tests.adapters.langchain.chain.test_usage import answered, streamed_or_not
-from tests.adapters.langchain.conftest import QUESTION
+from tests.adapters.scripted import METHODS, QUESTION, STEPS, both_sides, by_step
 
 
 @every_way
@@ -37,9 +27,9 @@ async def test_an_equal_question_is_answered_out_of_the_cache(method: str, count
     model = Model(reply=by_step, counts=counts, cache=InMemoryCache(), disable_streaming=True)
     chain = full_chain(model, method)
     first = await run(chain, way, {"input": QUESTION})
-    made = len(model.prompts)
+    made = len(model.calls)
     assert (await run(chain, way, {"input": QUESTION}))["answer"] == first["answer"]
-    assert len(model.prompts) == made
+    assert len(model.calls) == made
 
 
 @both_sides

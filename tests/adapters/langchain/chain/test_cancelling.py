@@ -11,20 +11,20 @@ import pytest
 
 from oprag import ModelError
 from tests.adapters.langchain.chain.conftest import Model, chain_of
-from tests.adapters.langchain.conftest import QUESTION
+from tests.adapters.scripted import QUESTION
 from tests.meeting import Meeting, until
 
 
 async def started(model: Model, calls: int) -> None:
     """Wait until so many calls have begun."""
-    await until(lambda: len(model.prompts) >= calls, lambda: f"{len(model.prompts)} calls have begun, and not {calls}")
+    await until(lambda: len(model.calls) >= calls, lambda: f"{len(model.calls)} calls have begun, and not {calls}")
 
 
 async def settled(model: Model) -> int:
     """How many calls have begun, and do not become more."""
-    begun = len(model.prompts)
+    begun = len(model.calls)
     await asyncio.sleep(0.1)
-    assert len(model.prompts) == begun
+    assert len(model.calls) == begun
     return begun
 
 
@@ -114,7 +114,7 @@ async def test_a_stream_that_is_closed_before_the_model_was_asked_asks_nothing()
     async with aclosing(chain_of(model).astream(QUESTION)) as pieces:  # type: ignore[type-var]
         await anext(pieces)
         await anext(pieces)
-    assert model.prompts == []
+    assert model.calls == []
 
 
 async def test_a_failed_call_cancels_the_others_of_its_question():
@@ -138,7 +138,7 @@ async def test_a_failing_question_of_a_batch_cancels_the_others(most: int | None
         await asyncio.wait_for(chain.abatch([f"{number}?" for number in range(8)], {"max_concurrency": most}), 60)
     assert model.running == 0
     assert asyncio.all_tasks() == before
-    begun = len(model.prompts)
+    begun = len(model.calls)
     assert await settled(model) == begun
 
 
@@ -235,9 +235,9 @@ def test_a_failing_sync_batch_leaves_nothing_running():
     with pytest.raises(ModelError):
         chain.batch([f"{number}?" for number in range(4)], {"max_concurrency": 2})
     assert model.running == 0
-    begun = len(model.prompts)
+    begun = len(model.calls)
     time.sleep(0.15)
-    assert len(model.prompts) == begun
+    assert len(model.calls) == begun
 
 
 async def test_cancelling_ends_the_runs_of_a_trace(collector):

@@ -25,18 +25,9 @@ from pydantic import ValidationError
 
 from oprag import ModelError, OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
-from tests.adapters.langchain.chain.conftest import (
-    Found,
-    Model,
-    both_sides,
-    by_step,
-    chain_of,
-    every_way,
-    full_chain,
-    ranked,
-    run,
-)
-from tests.adapters.langchain.conftest import QUESTION, RecordingChatModel, numbers_of, parts, store_of
+from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, full_chain, ranked, run
+from tests.adapters.langchain.conftest import RecordingChatModel, numbers_of, parts, store_of
+from tests.adapters.scripted import QUESTION, both_sides, by_step
 
 
 def failing_once() -> Model:
@@ -48,7 +39,7 @@ async def test_with_retry(way: str):
     model = failing_once()
     chain = chain_of(model).with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
     assert (await run(chain, way, QUESTION))["answer"] == "An answer."
-    assert len(model.prompts) == 2
+    assert len(model.calls) == 2
     assert chain.get_name() == "OrderPreservingChain"
 
 
@@ -85,10 +76,10 @@ async def test_configurable_fields(way: str):
     )
     await run(chain, way, QUESTION)
     assert model.steps == ["answer"]
-    model.prompts.clear()
+    model.calls.clear()
     await run(chain, way, QUESTION, {"configurable": {"method": "refine"}})
     assert model.steps == ["answer", "refine", "refine", "refine"]
-    model.prompts.clear()
+    model.calls.clear()
     await run(chain, way, QUESTION, {"configurable": {"method": "refine", "passage_tokens": 1_024}})
     assert model.steps == ["answer"]
 
@@ -106,7 +97,7 @@ async def test_configurable_alternatives(way: str):
         ConfigurableField("which"), default_key="stuff", refine=chain_of(second, method="refine")
     )
     await run(chain, way, QUESTION, {"configurable": {"which": "refine"}})
-    assert (len(first.prompts), len(second.prompts)) == (0, 4)
+    assert (len(first.calls), len(second.calls)) == (0, 4)
 
 
 @every_way
@@ -143,7 +134,7 @@ async def test_parallel(way: str):
     result = await run(parallel, way, {"input": QUESTION})
     assert sorted(result) == ["long", "short"]
     assert result["short"]["answer"] == result["long"]["answer"] == "An answer."
-    assert len(model.prompts) == 5
+    assert len(model.calls) == 5
 
 
 @both_sides

@@ -17,8 +17,9 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from oprag import ModelError
 from oprag.langchain import OrderPreservingChain
-from tests.adapters.langchain.chain.conftest import Model, both_sides, by_step, chain_of, every_way, full_chain, run
-from tests.adapters.langchain.conftest import QUESTION, parts
+from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, full_chain, run
+from tests.adapters.langchain.conftest import parts
+from tests.adapters.scripted import QUESTION, both_sides, by_step
 from tests.meeting import Meeting, until
 
 seen_by: ContextVar[str] = ContextVar("seen_by", default="nobody")
@@ -43,7 +44,7 @@ async def test_the_most_calls_of_a_question(way: str, own: dict[str, Any], confi
     model = Model(meeting=Meeting(most))
     await run(chain_of(model, count=14, method="map_reduce", **own), way, QUESTION, config)
     assert model.peak == most
-    assert len(model.prompts) == 15
+    assert len(model.calls) == 15
 
 
 @both_sides
@@ -57,7 +58,7 @@ async def test_a_batch_has_one_limit_for_all_questions(is_async: bool, most: int
     results = await chain.abatch(inputs, config) if is_async else chain.batch(inputs, config)
     assert [result["input"] for result in results] == inputs
     assert min(most, 4) <= model.peak <= most
-    assert len(model.prompts) == 25
+    assert len(model.calls) == 25
 
 
 @both_sides
@@ -80,7 +81,7 @@ async def test_the_limit_of_a_chain_counts_the_calls_of_a_whole_batch(
     chain = chain_of(model, count=1, max_concurrency=own)
     await all_of(chain, [f"{number}?" for number in range(6)], config, is_async=is_async, as_completed=as_completed)
     assert model.peak == most
-    assert len(model.prompts) == 6
+    assert len(model.calls) == 6
 
 
 async def all_of(
@@ -149,7 +150,7 @@ async def test_a_batch_of_a_chain_around_it_has_one_limit(is_async: bool, kind: 
     else:
         _ = await around.abatch(inputs, config) if is_async else around.batch(inputs, config)
     assert model.peak == 3
-    assert len(model.prompts) == 20
+    assert len(model.calls) == 20
 
 
 @both_sides
@@ -243,7 +244,7 @@ async def test_the_event_loop_is_not_blocked():
     beside = asyncio.create_task(let_them_go_on())
     await chain_of(model, count=16, method="map_reduce").ainvoke(QUESTION)
     await beside
-    assert len(model.prompts) == 17
+    assert len(model.calls) == 17
 
 
 async def test_a_chain_is_used_from_many_threads_and_loops_at_once():
@@ -330,7 +331,7 @@ def test_a_failed_call_stops_those_that_wait(way: str):
     with pytest.raises(ModelError):
         asyncio.run(run(chain, way, QUESTION))
     # Seven at most on a machine that is free; a thread that has to wait for it learns of the failure later.
-    assert len(model.prompts) < 30
+    assert len(model.calls) < 30
     assert model.running == 0
 
 
@@ -339,9 +340,9 @@ def test_an_interrupt_ends_the_question(method: str):
     model = Model(error=lambda number: KeyboardInterrupt() if number == 1 or method == "stuff" else None, seconds=0.2)
     with pytest.raises(KeyboardInterrupt):
         chain_of(model, count=20, method=method, max_concurrency=3).invoke(QUESTION)
-    begun = len(model.prompts)
+    begun = len(model.calls)
     time.sleep(0.2)
-    assert len(model.prompts) == begun < 20
+    assert len(model.calls) == begun < 20
     assert model.running == 0
 
 

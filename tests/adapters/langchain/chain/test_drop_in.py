@@ -18,7 +18,8 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, Prom
 
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from tests.adapters.langchain.chain.conftest import WAYS, Found, Model, every_way, ranked, run
-from tests.adapters.langchain.conftest import QUESTION, giving, numbers, numbers_of, parts
+from tests.adapters.langchain.conftest import giving, numbers_of, parts
+from tests.adapters.scripted import QUESTION, part_numbers
 
 PROMPT = ChatPromptTemplate.from_messages([("system", "Read this:\n\n{context}"), ("human", "{input}")])
 
@@ -87,8 +88,8 @@ async def test_the_prompt_is_that_of_create_retrieval_chain_in_the_order_of_the_
     in_order = Found(documents=parts(4))
     official(theirs, in_order).invoke({"input": QUESTION})
     ours(mine).invoke({"input": QUESTION})
-    assert mine.prompts == theirs.prompts
-    assert numbers(mine.read[0]) == [0, 1, 2, 3]
+    assert mine.calls == theirs.calls
+    assert part_numbers(mine.read[0]) == [0, 1, 2, 3]
 
 
 async def test_several_inputs_give_several_outputs_in_their_sequence():
@@ -202,8 +203,8 @@ async def test_prompts_of_retrieval_qa_are_read_as_there(chain_type: str, prompt
         mine, chain_type, retriever=found(3), chain_type_kwargs=prompts, passage_tokens=6, max_concurrency=1
     )
     chain.invoke(QUESTION)
-    assert [message for prompt in mine.prompts for message in prompt] == [
-        message for prompt in theirs.prompts for message in prompt
+    assert [message for prompt in mine.calls for message in prompt] == [
+        message for prompt in theirs.calls for message in prompt
     ]
 
 
@@ -269,10 +270,10 @@ def test_collapsing_takes_token_max():
         model, retriever=found(6), chain_type_kwargs={"token_max": 25, "verbose": False}, **options
     )
     chain.invoke(QUESTION)
-    often = len(model.prompts)
-    model.prompts.clear()
+    often = len(model.calls)
+    model.calls.clear()
     OrderPreservingChain.from_chain_type(model, retriever=found(6), **options).invoke(QUESTION)
-    assert often > len(model.prompts) == 7
+    assert often > len(model.calls) == 7
 
 
 @pytest.mark.parametrize(
@@ -327,7 +328,7 @@ async def test_the_output_is_that_of_conversational_retrieval_chain(history: Any
     result = await run(chain, way, {"question": QUESTION, "chat_history": history})
     assert sorted(described(result)) == sorted(described(expected))
     assert result["chat_history"] is history
-    assert len(mine.prompts) == len(theirs.prompts) == (2 if history else 1)
+    assert len(mine.calls) == len(theirs.calls) == (2 if history else 1)
     assert mine_searched.asked == searched.asked
 
 
@@ -345,9 +346,9 @@ async def test_a_history_aware_retriever_gets_what_it_gets_from_create_retrieval
     expected = await run(official(theirs, create_history_aware_retriever(theirs, searched, CONDENSE)), way, given)
     result = await run(ours(mine, create_history_aware_retriever(mine, mine_searched, CONDENSE)), way, given)
     assert sorted(described(result)) == sorted(described(expected))
-    assert mine.prompts[0] == theirs.prompts[0]
+    assert mine.calls[0] == theirs.calls[0]
     assert mine_searched.asked == searched.asked == ["An answer."]
-    assert len(mine.prompts) == len(theirs.prompts) == 2
+    assert len(mine.calls) == len(theirs.calls) == 2
 
 
 async def test_a_history_aware_retriever_without_a_history_searches_for_the_question():
@@ -356,7 +357,7 @@ async def test_a_history_aware_retriever_without_a_history_searches_for_the_ques
     chain.invoke({"input": QUESTION})
     await chain.ainvoke({"input": QUESTION, "chat_history": []})
     assert searched.asked == [QUESTION, QUESTION]
-    assert len(model.prompts) == 2
+    assert len(model.calls) == 2
 
 
 def test_a_runnable_that_is_no_retriever_gets_all_inputs_as_from_create_retrieval_chain():
@@ -449,4 +450,4 @@ def test_nothing_found_is_answered_without_a_call():
         {"context": []},
         {"answer": "No passages were found for this question."},
     ]
-    assert model.prompts == []
+    assert model.calls == []

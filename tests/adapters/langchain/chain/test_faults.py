@@ -8,17 +8,8 @@ from typing import Any
 import pytest
 
 from oprag import ModelError
-from tests.adapters.langchain.chain.conftest import (
-    Found,
-    Model,
-    both_sides,
-    by_step,
-    chain_of,
-    every_way,
-    full_chain,
-    run,
-)
-from tests.adapters.langchain.conftest import QUESTION
+from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, full_chain, run
+from tests.adapters.scripted import QUESTION, both_sides, by_step
 
 
 class RateLimited(Exception):  # noqa: N818 - as clients name it

@@ -21,8 +21,9 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 from oprag import QueryError
 from oprag.langchain import OrderPreservingChain
 from oprag.methods import Message
-from tests.adapters.langchain.chain.conftest import Found, Model, by_step, chain_of, every_way, run
-from tests.adapters.langchain.conftest import QUESTION, parts
+from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, run
+from tests.adapters.langchain.conftest import parts
+from tests.adapters.scripted import QUESTION, by_step
 
 SAID = "Human: Who sailed?\nAssistant: Ada."
 FORMS: list[Any] = [
@@ -94,7 +95,7 @@ async def test_what_is_no_conversation_is_refused(history: Any, way: str):
     model = Model()
     with pytest.raises(QueryError, match="chat_history"):
         await run(chain_of(model), way, {"input": QUESTION, "chat_history": history})
-    assert model.prompts == []
+    assert model.calls == []
 
 
 @every_way
@@ -117,7 +118,7 @@ async def test_condensing_can_be_left_out_and_the_prompt_still_has_the_conversat
     history = [SystemMessage("Be kind."), HumanMessage("Who sailed?"), AIMessage("Ada.")]
     await chain.ainvoke({"input": "And then?", "chat_history": history})
     assert retriever.asked == ["And then?"]
-    assert model.prompts == [[SystemMessage(parts(1)[0].page_content), *history, HumanMessage("And then?")]]
+    assert model.calls == [[SystemMessage(parts(1)[0].page_content), *history, HumanMessage("And then?")]]
 
 
 async def test_an_empty_standalone_question_is_not_searched_for():

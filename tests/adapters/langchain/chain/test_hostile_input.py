@@ -9,7 +9,8 @@ from langchain_core.messages import HumanMessage
 
 from oprag import QueryError
 from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, full_chain, run
-from tests.adapters.langchain.conftest import QUESTION, parts
+from tests.adapters.langchain.conftest import parts
+from tests.adapters.scripted import QUESTION
 
 NO_INPUT: list[Any] = [
     None,
@@ -47,7 +48,7 @@ async def test_what_is_no_question_is_refused(way: str, given: Any):
     with pytest.raises(QueryError) as caught:
         await run(chain_of(model, retriever=retriever), way, given)
     assert str(caught.value)
-    assert model.prompts == []
+    assert model.calls == []
     assert retriever.asked == []
 
 
@@ -61,7 +62,7 @@ async def test_what_is_no_question_is_refused_by_answer_and_compare(given: Any):
     for aask in (lambda: chain.aanswer(given), lambda: chain.acompare(given, ["stuff"])):
         with pytest.raises(QueryError):
             await aask()
-    assert model.prompts == []
+    assert model.calls == []
 
 
 @every_way
@@ -70,7 +71,7 @@ async def test_what_are_no_choices_are_refused(way: str, choices: Any):
     model = Model()
     with pytest.raises(QueryError, match="choices"):
         await run(chain_of(model), way, {"input": QUESTION, "choices": choices})
-    assert model.prompts == []
+    assert model.calls == []
 
 
 @every_way

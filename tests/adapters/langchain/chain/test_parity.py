@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from oprag.methods import Generate, Result, Retrieve, method_names, register, registry
-from tests.adapters.langchain.chain.conftest import METHODS, WAYS, Model, both_sides, by_step, full_chain, run
-from tests.adapters.langchain.conftest import QUESTION, numbers_of
+from tests.adapters.langchain.chain.conftest import WAYS, Model, full_chain, run
+from tests.adapters.langchain.conftest import numbers_of
+from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step
 
 
 def check_twice(task: Any) -> Any:
@@ -51,7 +52,7 @@ async def test_prompts_answers_and_documents_are_the_same_every_way(method: str,
         model = Model(reply=by_step)
         chain = full_chain(model, method, variants=3, cite=True, max_concurrency=1)
         result = await run(chain, way, INPUTS[given])
-        seen[way] = (model.prompts, result["answer"], [document.page_content for document in result["context"]])
+        seen[way] = (model.calls, result["answer"], [document.page_content for document in result["context"]])
     assert seen["invoke"][0]
     for way in WAYS[1:]:
         assert seen[way] == seen["invoke"], way
@@ -66,10 +67,10 @@ async def test_inner_methods_too(is_async: bool, method: str, inner: str):
         model = Model(reply=by_step)
         chain = full_chain(model, method, inner_method=inner, variants=2, max_concurrency=1)
         result = await run(chain, way, QUESTION)
-        seen.append((model.prompts, result["answer"]))
+        seen.append((model.calls, result["answer"]))
     reference = Model(reply=by_step)
     expected = full_chain(reference, method, inner_method=inner, variants=2, max_concurrency=1).invoke(QUESTION)
-    assert seen == [(reference.prompts, expected["answer"])] * 2
+    assert seen == [(reference.calls, expected["answer"])] * 2
 
 
 @pytest.mark.parametrize("method", [*METHODS, "check_twice"])

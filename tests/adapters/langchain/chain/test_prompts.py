@@ -19,18 +19,9 @@ from langchain_core.prompts import (
 )
 
 from oprag.langchain import OrderPreservingChain
-from tests.adapters.langchain.chain.conftest import (
-    METHODS,
-    STEPS,
-    Found,
-    Model,
-    by_step,
-    chain_of,
-    every_way,
-    full_chain,
-    run,
-)
-from tests.adapters.langchain.conftest import QUESTION, parts
+from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, full_chain, run
+from tests.adapters.langchain.conftest import parts
+from tests.adapters.scripted import METHODS, QUESTION, STEPS, by_step
 
 PARTS = parts(2)
 HISTORY = [HumanMessage("Who sailed?"), AIMessage("Ada.")]
@@ -116,9 +107,9 @@ async def test_a_prompt_of_create_retrieval_chain_is_filled_as_there(template: A
     chain = OrderPreservingChain(llm=mine, retriever=retriever, prompts={"answer": template}, condense=False)
     official.invoke(INPUTS)
     for way in ("invoke", "astream"):
-        mine.prompts.clear()
+        mine.calls.clear()
         await run(chain, way, INPUTS)
-        assert mine.prompts == theirs.prompts, way
+        assert mine.calls == theirs.calls, way
 
 
 def test_a_template_may_be_a_plain_string_or_one_of_ours():
@@ -247,13 +238,13 @@ def test_braces_in_messages_of_a_placeholder_are_data():
     )
     history = [HumanMessage("{context} {{x}}"), AIMessage("{unclosed")]
     chain.invoke({"input": "{input}?", "chat_history": history})
-    assert model.prompts[0][1:] == [*history, HumanMessage("{input}?")]
+    assert model.calls[0][1:] == [*history, HumanMessage("{input}?")]
 
 
 def test_the_model_is_told_to_read_the_text_as_material():
     model = Model()
     OrderPreservingChain(llm=model, retriever=Found(documents=PARTS)).invoke(QUESTION)
-    system, user = model.prompts[0]
+    system, user = model.calls[0]
     assert isinstance(system, SystemMessage)
     assert "do not follow" in str(system.content)
     assert PARTS[0].page_content in str(user.content)

@@ -10,19 +10,17 @@ from langchain_core.tracers.schemas import Run
 
 from oprag import ModelError, QueryError
 from tests.adapters.langchain.chain.conftest import (
-    METHODS,
     Found,
     Model,
     Starts,
-    both_sides,
-    by_step,
     chain_of,
     descendants,
     every_way,
     full_chain,
     run,
 )
-from tests.adapters.langchain.conftest import QUESTION, parts
+from tests.adapters.langchain.conftest import parts
+from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step
 from tests.meeting import Meeting
 
 CHAIN = "OrderPreservingChain"
@@ -125,7 +123,7 @@ async def test_configurable_values_reach_the_model_and_the_retriever(is_async: b
     config = {"configurable": {"model": "other"}}
     result = await run(chain, "ainvoke" if is_async else "invoke", QUESTION, config)
     assert result["answer"] == "The other answer."
-    assert plain.prompts == []
+    assert plain.calls == []
 
 
 async def test_the_calls_know_their_parent_from_every_thread():

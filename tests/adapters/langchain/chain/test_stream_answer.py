@@ -9,9 +9,10 @@ import pytest
 
 from oprag import ModelError, QueryError
 from oprag.methods import Answer
-from tests.adapters.langchain.chain.conftest import STEPS, Found, Model, both_sides, by_step, chain_of
+from tests.adapters.langchain.chain.conftest import Found, Model, chain_of
 from tests.adapters.langchain.chain.test_structured_output import FOUND, Structured, Verdict
-from tests.adapters.langchain.conftest import QUESTION, parts
+from tests.adapters.langchain.conftest import parts
+from tests.adapters.scripted import QUESTION, STEPS, both_sides, by_step
 
 
 async def consume(into: list[Any], chain: Any, *given: Any, is_async: bool, **more: Any) -> None:
@@ -55,7 +56,7 @@ async def test_a_question_that_cannot_be_asked_costs_nothing(is_async: bool, que
     model, retriever = Model(), Found(documents=parts(2))
     with pytest.raises(QueryError):
         await streamed(chain_of(model, retriever=retriever), question, is_async=is_async)
-    assert (model.prompts, retriever.asked) == ([], [])
+    assert (model.calls, retriever.asked) == ([], [])
 
 
 async def test_nobody_who_reads_nothing_asks_anything():
@@ -63,7 +64,7 @@ async def test_nobody_who_reads_nothing_asks_anything():
     chain = chain_of(model, retriever=retriever)
     chain.stream_answer(QUESTION).close()  # type: ignore[attr-defined]
     await chain.astream_answer(QUESTION).aclose()  # type: ignore[attr-defined]
-    assert (model.prompts, retriever.asked) == ([], [])
+    assert (model.calls, retriever.asked) == ([], [])
 
 
 @both_sides
@@ -83,7 +84,7 @@ async def test_choices_have_letters_wherever_a_prompt_wants_them(is_async: bool)
     chain = chain_of(model, prompts=prompts)
     await streamed(chain, QUESTION, is_async=is_async, choices=["a storm", "a calm"])
     assert model.read[0].endswith("CHOICES:A. a storm\nB. a calm")
-    model.prompts.clear()
+    model.calls.clear()
     # The questions in between are others, and have no choices.
     chain = chain_of(model, prompts=prompts, method="step_down", variants=2)
     await streamed(chain, QUESTION, is_async=is_async, choices=["a storm", "a calm"])

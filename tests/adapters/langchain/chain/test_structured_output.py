@@ -14,8 +14,9 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
 from oprag import OptionError
-from tests.adapters.langchain.chain.conftest import Model, both_sides, chain_of, every_way, run
-from tests.adapters.langchain.conftest import QUESTION, numbers_of
+from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, run
+from tests.adapters.langchain.conftest import numbers_of
+from tests.adapters.scripted import QUESTION, both_sides
 
 
 class Verdict(BaseModel):
@@ -69,11 +70,11 @@ class Structured(Model):
             yield ChatGenerationChunk(message=chunk)
 
     def _stream(self, messages: Any, *rest: Any, **kwargs: Any) -> Iterator[Any]:
-        self.prompts.append(messages)
+        self.calls.append(messages)
         yield from self._pieces(messages)
 
     async def _astream(self, messages: Any, *rest: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        self.prompts.append(messages)
+        self.calls.append(messages)
         for piece in self._pieces(messages):
             yield piece
 

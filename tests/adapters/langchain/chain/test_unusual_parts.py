@@ -18,20 +18,9 @@ from pydantic import ValidationError
 from oprag import EmbeddingError, ModelError, OptionError
 from oprag.langchain import OrderPreservingChain
 from oprag.methods import Prompts
-from tests.adapters.langchain.chain.conftest import (
-    BOOK,
-    SOURCE,
-    STEPS,
-    Found,
-    Model,
-    both_sides,
-    by_step,
-    chain_of,
-    every_way,
-    full_chain,
-    run,
-)
-from tests.adapters.langchain.conftest import QUESTION, parts
+from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, full_chain, run
+from tests.adapters.langchain.conftest import parts
+from tests.adapters.scripted import BOOK, QUESTION, STEPS, both_sides, by_step
 from tests.meeting import Clock
 
 OURS = Prompts()
@@ -111,7 +100,7 @@ def test_without_condensing_the_model_sees_the_conversation(method: str):
     model = Model(reply=lambda prompt: "An answer.")
     chain = chain_of(model, method=method, prompts={}, condense=False)
     chain.invoke({"input": "And his ship?", "chat_history": [("Who is the captain?", "Ahab.")]})
-    for messages in model.prompts:
+    for messages in model.calls:
         assert [message.type for message in messages] == ["system", "human", "ai", "human"]
         assert [message.text for message in messages[1:3]] == ["Who is the captain?", "Ahab."]
 
@@ -120,14 +109,14 @@ def test_a_prompt_of_the_user_is_sent_as_it_is():
     model = Model()
     chain = chain_of(model, condense=False)
     chain.invoke({"input": "And his ship?", "chat_history": [("Who is the captain?", "Ahab.")]})
-    (messages,) = model.prompts
+    (messages,) = model.calls
     assert len(messages) == 1
 
 
 def test_a_condensed_question_needs_no_conversation():
     model = Model(reply=lambda prompt: "Whose ship?")
     chain_of(model, prompts={}).invoke({"input": "And his ship?", "chat_history": [("Who is it?", "Ahab.")]})
-    assert [len(messages) for messages in model.prompts] == [1, 2]
+    assert [len(messages) for messages in model.calls] == [1, 2]
     assert "Whose ship?" in model.read[1]
 
 
@@ -139,7 +128,7 @@ def test_a_conversation_that_was_set_before_stands_where_none_is_given():
     chain.invoke(QUESTION)
     assert model.read[-1].startswith("Before.\n")
     chain.invoke({"input": "And?", "chat_history": [("Who?", "Ada.")]})
-    assert model.read[-1].startswith("Who?\nAda.\n")
+    assert model.read[-1].startswith("Who?\n\nAda.\n\n")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +175,7 @@ def test_documents_without_text_are_no_reason_for_a_call(method: str):
     answer = full_chain(model, method, retriever=Found(documents=[Document(" ", metadata={"source": SOURCE})])).answer(
         QUESTION
     )
-    assert model.prompts == []
+    assert model.calls == []
     assert answer.notes == ("what was retrieved has no text",)
 
 

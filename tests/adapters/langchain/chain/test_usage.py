@@ -12,8 +12,8 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 
 from oprag import ModelWarning
 from oprag.methods import Answer, Usage
-from tests.adapters.langchain.chain.conftest import Model, both_sides, by_step, chain_of
-from tests.adapters.langchain.conftest import QUESTION
+from tests.adapters.langchain.chain.conftest import Model, chain_of
+from tests.adapters.scripted import QUESTION, both_sides, by_step
 
 
 async def answered(chain: Any, *, is_async: bool, streaming: bool = False) -> Answer:
@@ -60,7 +60,7 @@ async def test_an_estimate_is_marked(is_async: bool, streaming: bool):
 async def test_one_estimate_marks_the_sum(is_async: bool):
     class Forgetful(Model):
         def _usage(self, messages: Any, text: str) -> UsageMetadata | None:
-            return None if len(self.prompts) == 2 else super()._usage(messages, text)
+            return None if len(self.calls) == 2 else super()._usage(messages, text)
 
     chain = chain_of(Forgetful(counts=True), method="refine")
     answer = await answered(chain, is_async=is_async)

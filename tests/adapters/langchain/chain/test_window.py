@@ -12,19 +12,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
 from oprag import BudgetError
-from tests.adapters.langchain.chain.conftest import (
-    METHODS,
-    SOURCE,
-    Found,
-    Model,
-    both_sides,
-    by_step,
-    chain_of,
-    every_way,
-    ranked,
-    run,
-)
-from tests.adapters.langchain.conftest import QUESTION
+from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, ranked, run
+from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step
 
 COUNT = 40
 
@@ -141,7 +130,7 @@ async def test_a_conversation_that_is_too_long_is_refused(is_async: bool):
         await chain.aanswer(QUESTION, chat_history=history) if is_async else chain.answer(
             QUESTION, chat_history=history
         )
-    assert model.prompts == []
+    assert model.calls == []
 
 
 def test_more_chunks_than_one_prompt_takes():

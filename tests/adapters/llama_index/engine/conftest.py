@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
 import threading
-import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -23,81 +19,26 @@ from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from oprag.llama_index import OrderPreservingQueryEngine
 from tests.adapters.llama_index.conftest import ListRetriever, ranked, stamped_node
+from tests.adapters.scripted import BOOK, METHODS, QUESTION, STEPS, Scripted
 from tests.helpers import WordEmbedder
-from tests.meeting import TakesTime
 
-METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
-QUESTION = "What happened on the voyage?"
 SOURCE = "voyage"
-BOOK = "The whole voyage, from its start to its end."
-
-# The first word tells the model, and a reader of a failing test, which step a prompt belongs to.
-STEPS = {
-    "answer": "ANSWER {context} Q: {question}",
-    "refine": "REFINE {existing_answer} WITH {context} Q: {question}",
-    "map": "MAP {context} Q: {question}",
-    "collapse": "COLLAPSE {answers} Q: {question}",
-    "reduce": "REDUCE {answers} Q: {question}",
-    "rerank": "RERANK {context} Q: {question}",
-    "variants": "VARIANTS {count} {context} Q: {question}",
-    "aggregate": "AGGREGATE {answers} Q: {question}",
-    "route": "ROUTE {context} Q: {question}",
-    "condense": "CONDENSE {chat_history} Q: {question}",
-}
 
 
-def by_step(prompt: str) -> str:
-    """A reply that fits the step, and that depends on every letter of the prompt."""
-    number = zlib.crc32(prompt.encode())
-    step = prompt.split(maxsplit=1)[0]
-    if step == "RERANK":
-        return f"Reranked {number}.\nConfidence: {number % 101}"
-    if step == "VARIANTS":
-        return f"Who was {number}?\nWhere was {number}?"
-    if step == "ROUTE":
-        return "Unanswerable."
-    if step == "CONDENSE":
-        return f"What about {number}?"
-    return f"{step.capitalize()} {number}, and so on."
-
-
-class Model(TakesTime, CustomLLM):
-    """A model with its own sync, async and streaming code, as those of providers have.
-
-    It remembers every prompt, how many calls ran at the same time, and how many were cut off.
-    """
+class Model(Scripted, CustomLLM):
+    """A scripted model that chats, or completes texts."""
 
     chats: bool = True
-    reply: Callable[[str], str] = Field(default=lambda prompt: "An answer.")
-    error: Callable[[int], BaseException | None] = Field(default=lambda number: None)
     raw: Any = None  # what the client of a provider would have given
     about: dict[str, Any] = Field(default_factory=dict)
-    seconds: float = 0.0
-    meeting: Any = None  # a Meeting, where calls wait for each other
-    breaks_after: int | None = None  # chunks of a stream
-    calls: list[list[ChatMessage]] = Field(default_factory=list)
-    running: int = 0
-    peak: int = 0
-    ended: int = 0
-    cut_off: int = 0
-    _lock: Any = PrivateAttr(default_factory=threading.Lock)
 
     @property
     def metadata(self) -> LLMMetadata:
         return LLMMetadata(is_chat_model=self.chats, context_window=1_000_000, num_output=16)
-
-    @property
-    def prompts(self) -> list[str]:
-        """What each call read, as one text."""
-        return ["\n\n".join(str(message.content) for message in call) for call in self.calls]
-
-    @property
-    def steps(self) -> list[str]:
-        return [text.split()[0].lower() for text in self.prompts]
 
     @llm_completion_callback()
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
@@ -147,26 +88,6 @@ class Model(TakesTime, CustomLLM):
 
         return chunks()
 
-    @contextmanager
-    def _call_of(self, messages: Sequence[ChatMessage]) -> Iterator[str]:
-        with self._lock:
-            number = len(self.calls)
-            self.calls.append(list(messages))
-            self.running += 1
-            self.peak = max(self.peak, self.running)
-        try:
-            error = self.error(number)
-            if error is not None:
-                raise error
-            yield self.reply("\n\n".join(str(message.content) for message in messages))
-        except (asyncio.CancelledError, GeneratorExit):
-            self.cut_off += 1
-            raise
-        finally:
-            with self._lock:
-                self.running -= 1
-                self.ended += 1
-
     def _called(self, messages: Sequence[ChatMessage]) -> str:
         with self._call_of(messages) as text:
             self._take_time()
@@ -192,9 +113,7 @@ class Model(TakesTime, CustomLLM):
     def _pieces(self, text: str) -> Iterator[tuple[str, str]]:
         """Word by word, each with the text so far."""
         so_far = ""
-        for number, word in enumerate(re.findall(r"\s*\S+|\s+\Z", text) or [""]):
-            if number == self.breaks_after:
-                raise ConnectionError("the line broke")
+        for word in self._words(text):
             so_far += word
             yield so_far, word
 
@@ -252,11 +171,6 @@ def parts(count: int = 4, source: str = SOURCE) -> list[NodeWithScore]:
     )
 
 
-def part_numbers(text: str) -> list[int]:
-    """The numbers of the parts in a text, as they stand there."""
-    return [int(number) for number in re.findall(r"Part (\d+) of", text)]
-
-
 def engine_of(model: Any, count: int = 4, **options: Any) -> OrderPreservingQueryEngine:
     """An engine over so many parts of one source."""
     given = {"retriever": ListRetriever(parts(count)), "prompts": STEPS, "passage_tokens": 8} | options
@@ -276,7 +190,6 @@ def full_engine(model: Any, method: str, **options: Any) -> OrderPreservingQuery
 WAYS = ["query", "aquery", "stream", "astream"]
 every_way = pytest.mark.parametrize("way", WAYS)
 every_method = pytest.mark.parametrize("method", METHODS)
-both_sides = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 both_models = pytest.mark.parametrize("chats", [True, False], ids=["chat", "completion"])
 
 

@@ -16,20 +16,16 @@ from oprag import OptionError, QueryError
 from oprag.methods import Message, Usage
 from tests.adapters.llama_index.conftest import ListRetriever, ranked
 from tests.adapters.llama_index.engine.conftest import (
-    METHODS,
-    QUESTION,
     WAYS,
     Model,
     answered,
     both_models,
-    both_sides,
-    by_step,
     engine_of,
     every_method,
     full_engine,
-    part_numbers,
     run,
 )
+from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step, part_numbers
 
 BOTH = [
     ChatMessage(role=MessageRole.USER, content="Who sailed?"),
@@ -160,7 +156,7 @@ async def test_citations_lead_to_the_source(is_async: bool):
     ]
     model = Model(reply=lambda prompt: "First [1], then [2], never [3].")
     answer = await answered(engine_of(model, retriever=ListRetriever(ranked(nodes)), cite=True), is_async)
-    assert "[1]\none two" in model.prompts[0].replace("[1] ", "[1]\n")
+    assert "[1]\none two" in model.read[0].replace("[1] ", "[1]\n")
     first, second = answer.citations
     assert (first.number, first.source, str(first.page), first.span[:2]) == (1, "a", "3", (0, 7))
     assert (second.number, second.span[:2]) == (2, (24, 39))
@@ -175,7 +171,7 @@ async def test_choices_reach_the_call_that_answers(method: str, is_async: bool):
     model = Model(reply=by_step)
     choices = ["a ship", "a {boat}"]
     answer = await answered(full_engine(model, method), is_async, choices=choices)
-    assert "A. a ship\nB. a {boat}" in model.prompts[-1]
+    assert "A. a ship\nB. a {boat}" in model.read[-1]
     assert answer.question == QUESTION
     assert choices == ["a ship", "a {boat}"]
 
@@ -184,7 +180,7 @@ def test_choices_change_the_instruction():
     model = Model()
     engine = engine_of(model, prompts={"answer": "{instruction} {context} {question}"})
     engine.answer(QUESTION, choices=("x", "y"))
-    assert model.prompts[0].startswith("Answer with the letter")
+    assert model.read[0].startswith("Answer with the letter")
 
 
 @pytest.mark.parametrize(
@@ -223,8 +219,8 @@ async def test_a_follow_up_is_made_to_stand_by_itself(method: str, is_async: boo
     model = Model(reply=by_step)
     engine: Any = full_engine(model, method, max_concurrency=1)
     answer = await answered(engine, is_async, "And then?", chat_history=BOTH)
-    assert model.prompts[0] == "CONDENSE Human: Who sailed?\nAssistant: Ada {sailed}. Q: And then?"
-    assert answer.standalone_question == by_step(model.prompts[0])
+    assert model.read[0] == "CONDENSE Human: Who sailed?\nAssistant: Ada {sailed}. Q: And then?"
+    assert answer.standalone_question == by_step(model.read[0])
     assert engine.retriever.questions[0].query_str == answer.standalone_question
     assert answer.question == "And then?"
     assert answer.calls[0].step == "condense"
@@ -236,7 +232,7 @@ async def test_without_condensing_the_question_is_searched_for_as_it_is(is_async
     engine: Any = engine_of(model, condense=False, prompts={"answer": "{chat_history} {context} {question}"})
     answer = await answered(engine, is_async, "And then?", chat_history=BOTH)
     assert [bundle.query_str for bundle in engine.retriever.questions] == ["And then?"]
-    assert model.prompts[0].startswith("Human: Who sailed?\nAssistant: Ada {sailed}.")
+    assert model.read[0].startswith("Human: Who sailed?\nAssistant: Ada {sailed}.")
     assert answer.standalone_question is None
 
 
@@ -251,7 +247,7 @@ def test_what_was_never_said_is_no_part_of_a_conversation():
         ChatMessage(role=MessageRole.ASSISTANT, content="Ada."),
     ]
     engine_of(model).answer("And then?", chat_history=history)
-    said = model.prompts[0]
+    said = model.read[0]
     assert "Who is\nthis?" in said
     assert "Ada." in said
     assert "A result." not in said
@@ -262,7 +258,7 @@ def test_our_own_messages_can_be_a_conversation():
     """A conversation that was kept as it stands in an `Answer`."""
     model = Model(reply=by_step)
     engine_of(model).answer("And then?", chat_history=[Message("user", "Who?"), Message("assistant", "Ada.")])
-    assert "Human: Who?\nAssistant: Ada." in model.prompts[0]
+    assert "Human: Who?\nAssistant: Ada." in model.read[0]
 
 
 @both_sides

@@ -31,7 +31,8 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import QueryEngineTool, ToolMetadata
 
 from tests.adapters.llama_index.conftest import ListRetriever, numbers
-from tests.adapters.llama_index.engine.conftest import QUESTION, Model, both_sides, engine_of, part_numbers, parts
+from tests.adapters.llama_index.engine.conftest import Model, engine_of, parts
+from tests.adapters.scripted import QUESTION, both_sides, part_numbers
 
 
 def tool_of(engine: Any, name: str = "voyages") -> QueryEngineTool:
@@ -54,7 +55,7 @@ async def test_as_a_tool(is_async: bool, streaming: bool):
     assert output.content == "An answer."
     assert output.tool_name == "voyages"
     assert numbers(output.raw_output.source_nodes) == [0, 1, 2, 3]
-    assert model.prompts[0].endswith(QUESTION)
+    assert model.read[0].endswith(QUESTION)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's workflows
@@ -70,8 +71,8 @@ async def test_as_the_tool_of_an_agent():
     agent = ReActAgent(tools=[tool_of(engine_of(inside))], llm=outside, streaming=False)
     response = await agent.run("What did he do?", memory=ChatMemoryBuffer.from_defaults(llm=outside))
     assert str(response) == "He sailed."
-    assert part_numbers(inside.prompts[0]) == [0, 1, 2, 3]
-    assert "He sailed from part 0 to part 3." in outside.prompts[1]
+    assert part_numbers(inside.read[0]) == [0, 1, 2, 3]
+    assert "He sailed from part 0 to part 3." in outside.read[1]
 
 
 class Second(BaseSelector):
@@ -113,9 +114,9 @@ async def test_sub_questions(is_async: bool):
     )
     response = await queried(engine, is_async)
     assert str(response) == "All in all."
-    assert [prompt.split(" Q: ")[1] for prompt in inside.prompts] == ["What of 1?", "What of 2?"]
-    assert "Response: It is 1." in outside.prompts[-1]
-    assert "Response: It is 2." in outside.prompts[-1]
+    assert [prompt.split(" Q: ")[1] for prompt in inside.read] == ["What of 1?", "What of 2?"]
+    assert "Response: It is 1." in outside.read[-1]
+    assert "Response: It is 2." in outside.read[-1]
 
 
 class Picky(BaseEvaluator):
@@ -158,7 +159,7 @@ async def test_in_several_steps(is_async: bool):
     )
     response = await queried(engine, is_async)
     assert len(inside.calls) == 2
-    assert {prompt.split(" Q: ")[1] for prompt in inside.prompts} == {"What next?"} or inside.prompts
+    assert {prompt.split(" Q: ")[1] for prompt in inside.read} == {"What next?"} or inside.read
     assert str(response) == "All in all."
 
 
@@ -181,7 +182,7 @@ async def test_in_a_chat(is_async: bool):
     response: Any = await engine.achat("And the second?") if is_async else engine.chat("And the second?")
     assert isinstance(response, AgentChatResponse)
     assert str(response) == "An answer."
-    assert model.prompts[0].endswith("Q: What about the second voyage?")
+    assert model.read[0].endswith("Q: What about the second voyage?")
     assert numbers(response.source_nodes) == [0, 1, 2, 3]
     assert [message.content for message in engine.chat_history[-2:]] == ["And the second?", "An answer."]
 
@@ -253,4 +254,4 @@ def test_engines_over_one_retriever_know_nothing_of_each_other():
     first, second = Model(reply=lambda prompt: "one"), Model(reply=lambda prompt: "two")
     engines = [engine_of(first, retriever=retriever), engine_of(second, retriever=retriever, k=1)]
     assert [str(engine.query(QUESTION)) for engine in engines] == ["one", "two"]
-    assert [len(part_numbers(model.prompts[0])) for model in (first, second)] == [4, 1]
+    assert [len(part_numbers(model.read[0])) for model in (first, second)] == [4, 1]

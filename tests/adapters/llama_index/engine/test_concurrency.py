@@ -12,18 +12,8 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from oprag import ModelError
-from tests.adapters.llama_index.engine.conftest import (
-    QUESTION,
-    Model,
-    both_models,
-    both_sides,
-    by_step,
-    engine_of,
-    every_way,
-    full_engine,
-    parts,
-    run,
-)
+from tests.adapters.llama_index.engine.conftest import Model, both_models, engine_of, every_way, full_engine, parts, run
+from tests.adapters.scripted import QUESTION, both_sides, by_step
 from tests.meeting import Meeting, timed_out_once, until
 
 

@@ -18,16 +18,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from oprag import SourceReadError, SourceTooLongError
 from oprag.methods import MethodOptions
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers, ranked, stamped_node
-from tests.adapters.llama_index.engine.conftest import (
-    QUESTION,
-    Model,
-    by_step,
-    engine_of,
-    every_way,
-    full_engine,
-    parts,
-    run,
-)
+from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, full_engine, parts, run
+from tests.adapters.scripted import QUESTION, by_step
 
 
 class Retrying(Model):
@@ -98,7 +90,7 @@ async def test_a_source_that_is_too_long_is_cut_and_a_note_says_so(way: str):
         count_tokens=len,
     )
     _, response = await run(engine, way)
-    assert "[...]" in model.prompts[0]
+    assert "[...]" in model.read[0]
     assert any("truncate_middle" in note for note in response.metadata["oprag"]["notes"])
 
 
@@ -113,7 +105,7 @@ def long_nodes() -> list[NodeWithScore]:
 
 def read_words(model: Model) -> list[list[int]]:
     """The words that each call read."""
-    return [[int(number) for number in re.findall(r"\bw(\d+)\b", prompt)] for prompt in model.prompts]
+    return [[int(number) for number in re.findall(r"\bw(\d+)\b", prompt)] for prompt in model.read]
 
 
 def test_a_long_answer_does_not_turn_the_parts_of_a_node_round():

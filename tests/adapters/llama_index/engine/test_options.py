@@ -16,18 +16,8 @@ from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQuery
 from oprag.method_fields import METHOD_OPTIONS
 from oprag.option_fields import OPTIONS
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers
-from tests.adapters.llama_index.engine.conftest import (
-    QUESTION,
-    Model,
-    both_sides,
-    by_step,
-    engine_of,
-    every_way,
-    full_engine,
-    part_numbers,
-    parts,
-    run,
-)
+from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, full_engine, parts, run
+from tests.adapters.scripted import QUESTION, both_sides, by_step, part_numbers
 from tests.helpers import WordEmbedder
 
 
@@ -108,7 +98,7 @@ def test_an_option_that_is_changed_afterwards_is_followed(name: str):
     setattr(engine, name, value)
     expected.query(QUESTION)
     engine.query(QUESTION)
-    assert changed.prompts == made.prompts
+    assert changed.read == made.read
     assert engine._options == expected._options
     assert getattr(engine, name) == value != getattr(engine_of(Model()), name)
 
@@ -135,8 +125,8 @@ async def test_options_of_the_assembly_apply(way: str):
     model = Model()
     engine = engine_of(model, 8, k=4, order="rank", header="<{source}>", separator="\n--\n", passage_tokens=1_024)
     _, response = await run(engine, way)
-    assert part_numbers(model.prompts[0]) == [7, 6, 5, 4]
-    assert model.prompts[0].count("<voyage>") == 4
+    assert part_numbers(model.read[0]) == [7, 6, 5, 4]
+    assert model.read[0].count("<voyage>") == 4
     assert numbers(response.source_nodes) == [7, 6, 5, 4]
 
 
@@ -217,8 +207,8 @@ async def test_an_order_preserving_retriever_has_options_of_its_own(way: str):
     ours = OrderPreservingRetriever(retriever=ListRetriever(parts(8)), k=3, header="<{source}>")
     model = Model()
     _, response = await run(engine_of(model, retriever=ours, passage_tokens=1_024), way)
-    assert part_numbers(model.prompts[0]) == [5, 6, 7]
-    assert "<voyage>" in model.prompts[0]
+    assert part_numbers(model.read[0]) == [5, 6, 7]
+    assert "<voyage>" in model.read[0]
     assert numbers(response.source_nodes) == [5, 6, 7]
 
 
@@ -252,7 +242,7 @@ async def test_citing_numbers_the_passages_of_an_order_preserving_retriever(is_a
     model = Model()
     engine = engine_of(model, retriever=ours, cite=True)
     await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
-    assert "[1] <voyage>" in model.prompts[0]
+    assert "[1] <voyage>" in model.read[0]
 
 
 class AsyncRetriever(BaseRetriever):
@@ -307,8 +297,8 @@ async def test_reciprocal_keeps_the_answers_that_are_near_the_question(way: str,
     engine = engine_of(model, method="reciprocal", variants=3, embed_model=embed_model)
     text, _ = await run(engine, way)
     assert text == "The last word."
-    assert "Question: Who cooked?\nAnswer: What happened on the voyage?" in model.prompts[-1]
-    assert "Who sailed?" not in model.prompts[-1]
+    assert "Question: Who cooked?\nAnswer: What happened on the voyage?" in model.read[-1]
+    assert "Who sailed?" not in model.read[-1]
 
 
 @every_way

@@ -12,17 +12,8 @@ from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEn
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers, ranked, stamped_node, texts
-from tests.adapters.llama_index.engine.conftest import (
-    QUESTION,
-    Model,
-    both_sides,
-    by_step,
-    engine_of,
-    every_method,
-    full_engine,
-    part_numbers,
-    parts,
-)
+from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_method, full_engine, parts
+from tests.adapters.scripted import QUESTION, both_sides, by_step, part_numbers
 
 BUNDLE = QueryBundle(QUESTION)
 
@@ -64,7 +55,7 @@ async def test_the_parts_make_what_query_makes(method: str, is_async: bool):
     engine = full_engine(apart, method, max_concurrency=1)
     response = await synthesized(engine, is_async, await retrieved(engine, is_async))
     assert str(response) == str(expected)
-    assert apart.prompts == whole.prompts
+    assert apart.read == whole.read
     assert texts(response.source_nodes) == texts(expected.source_nodes)
 
 
@@ -98,7 +89,7 @@ async def test_no_order_is_applied_twice(options: dict[str, Any], is_async: bool
     given = await retrieved(engine, is_async)
     response = await synthesized(engine, is_async, given)
     assert texts(response.source_nodes) == texts(given)
-    assert apart.prompts == whole.prompts
+    assert apart.read == whole.read
 
 
 @pytest.mark.parametrize("options", [{}, {"stitch": True}], ids=str)
@@ -128,7 +119,7 @@ async def test_nothing_is_cut_from_what_was_retrieved_elsewhere(is_async: bool):
     engine = engine_of(model, k=2, token_budget=20, count_tokens=len)
     response = await synthesized(engine, is_async, parts(6))
     assert numbers(response.source_nodes) == [0, 1, 2, 3, 4, 5]
-    assert part_numbers(model.prompts[0]) == [0, 1, 2, 3, 4, 5]
+    assert part_numbers(model.read[0]) == [0, 1, 2, 3, 4, 5]
 
 
 @both_sides
@@ -138,7 +129,7 @@ async def test_further_source_nodes_stand_behind(is_async: bool):
     response = await synthesized(engine_of(model), is_async, parts(2), more=further)
     assert [node.node_id for node in response.source_nodes] == ["voyage-0", "voyage-1", "z-0"]
     assert response.source_nodes[-1] is further[0]
-    assert "Elsewhere." not in model.prompts[0]
+    assert "Elsewhere." not in model.read[0]
 
 
 @both_sides
@@ -185,7 +176,7 @@ async def test_behind_a_query_transform(is_async: bool):
     engine = TransformQueryEngine(inner, Shouting())
     response = await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
     assert str(response) == "An answer."
-    assert model.prompts[0].endswith(f"Q: {QUESTION.upper()}")
+    assert model.read[0].endswith(f"Q: {QUESTION.upper()}")
     assert inner.retriever.questions[0].custom_embedding_strs == ["x"]
 
 
@@ -215,5 +206,5 @@ def test_over_a_vector_index():
     engine = engine_of(model, retriever=index.as_retriever(similarity_top_k=5), passage_tokens=1_024)
     found = numbers(engine.query("What of the number 6?").source_nodes)
     assert found == sorted(found)
-    assert part_numbers(model.prompts[0]) == found
+    assert part_numbers(model.read[0]) == found
     assert len(found) == 5

@@ -14,11 +14,9 @@ from pydantic import BaseModel
 from oprag import ModelError
 from tests.adapters.llama_index.conftest import ListRetriever
 from tests.adapters.llama_index.engine.conftest import (
-    QUESTION,
     Model,
     answered,
     both_models,
-    both_sides,
     engine_of,
     every_method,
     every_way,
@@ -26,6 +24,7 @@ from tests.adapters.llama_index.engine.conftest import (
     run,
 )
 from tests.adapters.llama_index.engine.test_prompts import ONE, TEMPLATES, as_the_built_in_engine
+from tests.adapters.scripted import QUESTION, both_sides
 
 
 class Shouting(BaseOutputParser):
@@ -95,7 +94,7 @@ async def test_every_call_of_every_method_is_that_of_predict(method: str, way: s
     model, expected = Model(reply=by_word, **settings), Model(reply=by_word, **settings)
     await run(full_engine(plain, method, max_concurrency=1), "query")
     await run(full_engine(model, method, max_concurrency=1), way)
-    for text in plain.prompts:
+    for text in plain.read:
         expected.predict(PromptTemplate("{text}"), text=text)
     assert len(model.calls) == len(plain.calls)
     assert calls_of(model) == calls_of(expected)
@@ -184,7 +183,7 @@ async def test_a_model_that_gives_objects_keeps_its_system_prompt(way: str, chat
     wanted = expected.as_structured_llm(Verdict)
     wanted.predict(template, context_str="Part 0 of voyage.", query_str=QUESTION)
     assert calls_of(model) == calls_of(expected)
-    assert not chats or "Be brief." in model.prompts[0]
+    assert not chats or "Be brief." in model.read[0]
 
 
 @both_models
@@ -192,5 +191,5 @@ async def test_a_model_that_gives_objects_keeps_its_system_prompt(way: str, chat
 async def test_a_follow_up_is_condensed_with_the_system_prompt(is_async: bool, chats: bool):
     model = Model(chats=chats, system_prompt="Be brief.")
     await answered(engine_of(model), is_async, chat_history=[ChatMessage("Who sank?"), ChatMessage("Ahab.")])
-    assert len(model.prompts) == 2
-    assert all(prompt.startswith("Be brief.\n\n") for prompt in model.prompts)
+    assert len(model.read) == 2
+    assert all(prompt.startswith("Be brief.\n\n") for prompt in model.read)

@@ -26,17 +26,15 @@ from oprag import OptionError, PromptError
 from oprag.methods.prompts import TextTemplate
 from tests.adapters.llama_index.conftest import ListRetriever, ranked, stamped_node
 from tests.adapters.llama_index.engine.conftest import (
-    QUESTION,
-    STEPS,
     Model,
     both_models,
-    both_sides,
     engine_of,
     every_method,
     full_engine,
     parts,
     run,
 )
+from tests.adapters.scripted import QUESTION, STEPS, both_sides
 
 ONE = parts(1)
 TEXT = "Part 0 of voyage."
@@ -152,7 +150,7 @@ def test_partial_answers_go_by_the_names_of_llama_index(step: str):
     )
     engine.query(QUESTION)
     answers = "one two\n\none two" if step == "collapse" else "one two"
-    assert f"MINE {answers} Q: {QUESTION}" in model.prompts
+    assert f"MINE {answers} Q: {QUESTION}" in model.read
 
 
 @pytest.mark.parametrize("name", ["instruction", "choices", "input", "text", "summaries"])
@@ -245,8 +243,8 @@ async def test_every_method_reads_hostile_texts_as_data(method: str):
     model = Model(reply=reply)
     text, _ = await run(full_engine(model, method, **given), "query", f"B {HOSTILE}")
     assert text == HOSTILE
-    assert all(HOSTILE in prompt for prompt in model.prompts)
-    assert model.prompts[-1].endswith(f"Q: B {HOSTILE}")
+    assert all(HOSTILE in prompt for prompt in model.read)
+    assert model.read[-1].endswith(f"Q: B {HOSTILE}")
 
 
 def test_get_prompts_shows_every_step():
@@ -289,7 +287,7 @@ async def test_prompts_put_back_as_they_were_shown_change_nothing(is_async: bool
     engine = engine_of(second, prompts=with_braces)
     engine.update_prompts(engine.get_prompts())
     await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
-    assert second.prompts == first.prompts
+    assert second.read == first.read
 
 
 LITERAL = 'Write {{context}} for {context}, {{{{question}}}} and {{"answer": {{}}}} for {question}.'
@@ -297,7 +295,7 @@ LITERAL = 'Write {{context}} for {context}, {{{{question}}}} and {{"answer": {{}
 
 async def sent_by(engine: Any, is_async: bool) -> list[str]:
     await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
-    prompts: list[str] = engine.llm.prompts
+    prompts: list[str] = engine.llm.read
     return prompts
 
 
@@ -344,7 +342,7 @@ def test_a_shown_prompt_can_be_changed_before_it_is_put_back():
     shown.message_templates[0] = ChatMessage(role="user", content="NEW {context} {{question}} {question}")
     engine.update_prompts({"answer": shown})
     engine.query(QUESTION)
-    assert model.prompts == [f"NEW Part 0 of voyage. {{question}} {QUESTION}"]
+    assert model.read == [f"NEW Part 0 of voyage. {{question}} {QUESTION}"]
 
 
 def test_update_prompts_replaces_one_and_leaves_the_others():
@@ -352,7 +350,7 @@ def test_update_prompts_replaces_one_and_leaves_the_others():
     engine = engine_of(model, 2, method="refine")
     engine.update_prompts({"refine": PromptTemplate("NEW {existing_answer} {context_msg} {query_str}")})
     engine.query(QUESTION)
-    assert model.prompts == [f"ANSWER Part 0 of voyage. Q: {QUESTION}", f"NEW An answer. Part 1 of voyage. {QUESTION}"]
+    assert model.read == [f"ANSWER Part 0 of voyage. Q: {QUESTION}", f"NEW An answer. Part 1 of voyage. {QUESTION}"]
     assert engine.get_prompts()["refine"].get_template().startswith("NEW")
 
 
@@ -362,7 +360,7 @@ def test_update_prompts_with_an_unusable_prompt_changes_nothing():
     with pytest.raises(PromptError, match="no \\{context\\}"):
         engine.update_prompts({"answer": PromptTemplate("{query_str}")})
     engine.query(QUESTION)
-    assert model.prompts[0].startswith("ANSWER")
+    assert model.read[0].startswith("ANSWER")
 
 
 def test_update_prompts_is_not_shared_between_engines():
@@ -427,6 +425,6 @@ def test_a_template_of_another_kind_works_though_it_cannot_be_shown():
     model = Model()
     engine = engine_of(model, retriever=ListRetriever(ONE), prompts={"answer": Upper()})
     engine.query(QUESTION)
-    assert model.prompts == [f"{TEXT} {QUESTION}".upper()]
+    assert model.read == [f"{TEXT} {QUESTION}".upper()]
     with pytest.raises(PromptError, match="Upper"):
         engine.get_prompts()

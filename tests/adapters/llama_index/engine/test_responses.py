@@ -22,20 +22,18 @@ from oprag.llama_index import OrderPreservingQueryEngine
 from oprag.methods import MethodOptions
 from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked, stamped_node
 from tests.adapters.llama_index.engine.conftest import (
-    QUESTION,
     WAYS,
     Model,
     both_models,
-    both_sides,
     engine_of,
     every_method,
     every_way,
     full_engine,
-    part_numbers,
     parts,
     respond,
     run,
 )
+from tests.adapters.scripted import QUESTION, both_sides, part_numbers
 
 EMPTY = MethodOptions().empty_answer
 
@@ -167,7 +165,7 @@ async def test_a_structured_model_gives_an_object(is_async: bool, chats: bool):
     assert response.response == Reply(verdict="yes", why="Part 2 says so.")
     assert response.verdict == "yes"
     assert numbers(response.source_nodes) == [0, 1, 2, 3]
-    assert part_numbers(inner.prompts[0]) == [0, 1, 2, 3]
+    assert part_numbers(inner.read[0]) == [0, 1, 2, 3]
 
 
 @both_sides
@@ -187,7 +185,7 @@ def test_a_method_that_reads_replies_refuses_objects_before_anything_is_spent(me
     engine: Any = full_engine(inner.as_structured_llm(Reply), "stuff")
     with pytest.raises(ValueError, match="gives objects"):
         engine.compare(QUESTION, ["stuff", method])
-    assert inner.prompts == []
+    assert inner.read == []
 
 
 def test_the_answer_has_the_object_and_its_text():
@@ -195,7 +193,7 @@ def test_the_answer_has_the_object_and_its_text():
     answer = engine_of(inner.as_structured_llm(Reply)).answer("Is {it} so?")
     assert answer.parsed == Reply(verdict="no", why="{braces}")
     assert Reply.model_validate_json(answer.text) == answer.parsed
-    assert "Is {it} so?" in inner.prompts[0]
+    assert "Is {it} so?" in inner.read[0]
 
 
 @both_sides
@@ -245,7 +243,7 @@ async def test_nodes_can_be_given_back_as_whole_passages(way: str):
     engine = engine_of(model, retriever=ListRetriever(ranked(nodes)), stitch=True, passage_tokens=1_024)
     _, response = await run(engine, way)
     assert [node.text for node in response.source_nodes] == [text]
-    assert text in model.prompts[0]
+    assert text in model.read[0]
 
 
 @every_way

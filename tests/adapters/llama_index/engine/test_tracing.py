@@ -24,14 +24,10 @@ from llama_index.core.schema import QueryBundle
 from oprag import ModelError
 from tests.adapters.llama_index.conftest import Events, ListRetriever, Spans
 from tests.adapters.llama_index.engine.conftest import (
-    METHODS,
-    QUESTION,
     Handler,
     Model,
     answered,
     both_models,
-    both_sides,
-    by_step,
     engine_of,
     every_way,
     full_engine,
@@ -39,6 +35,7 @@ from tests.adapters.llama_index.engine.conftest import (
     respond,
     run,
 )
+from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step
 from tests.meeting import Meeting
 
 ENGINE = "OrderPreservingQueryEngine"

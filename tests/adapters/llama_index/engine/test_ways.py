@@ -8,22 +8,17 @@ import pytest
 from llama_index.core.base.llms.types import MessageRole
 
 from tests.adapters.llama_index.engine.conftest import (
-    BOOK,
-    QUESTION,
-    STEPS,
     WAYS,
     Model,
     answered,
     both_models,
-    both_sides,
-    by_step,
     engine_of,
     every_method,
     every_way,
     full_engine,
-    part_numbers,
     run,
 )
+from tests.adapters.scripted import BOOK, QUESTION, STEPS, both_sides, by_step, part_numbers
 
 # The calls for four passages, by the formulas of the methods; two variants come back where they are asked for.
 CALLS = {
@@ -46,7 +41,7 @@ async def test_the_same_prompts_and_answer_every_way(method: str, chats: bool):
         model = Model(chats=chats, reply=by_step)
         text, response = await run(full_engine(model, method, max_concurrency=1), way)
         assert model.steps == CALLS[method], way
-        seen.append((text, model.prompts, [scored.node_id for scored in response.source_nodes]))
+        seen.append((text, model.read, [scored.node_id for scored in response.source_nodes]))
     assert seen[1:] == seen[:1] * 3
     assert seen[0][0]
     assert seen[0][2] == ["voyage-0", "voyage-1", "voyage-2", "voyage-3"]
@@ -58,9 +53,9 @@ async def test_answer_is_what_query_says(method: str, is_async: bool):
     first, second = Model(reply=by_step), Model(reply=by_step)
     answer = await answered(full_engine(first, method, max_concurrency=1), is_async)
     text, _ = await run(full_engine(second, method, max_concurrency=1), "query")
-    assert (answer.text, first.prompts) == (text, second.prompts)
+    assert (answer.text, first.read) == (text, second.read)
     assert [call.step for call in answer.calls] == CALLS[method]
-    assert [call.prompt.text for call in answer.calls] == first.prompts
+    assert [call.prompt.text for call in answer.calls] == first.read
 
 
 @every_method
@@ -69,7 +64,7 @@ async def test_the_answer_does_not_depend_on_how_many_run_at_once(method: str, w
     one, many = Model(reply=by_step), Model(reply=by_step)
     text, _ = await run(full_engine(one, method, max_concurrency=1), way)
     assert (await run(full_engine(many, method, max_concurrency=8), way))[0] == text
-    assert sorted(many.prompts) == sorted(one.prompts)
+    assert sorted(many.read) == sorted(one.read)
 
 
 @pytest.mark.parametrize("inner", ["refine", "map_reduce", "map_rerank", "long_context", "self_route"])
@@ -79,7 +74,7 @@ async def test_inner_methods_every_way(method: str, inner: str):
     for way in WAYS:
         model = Model(reply=by_step)
         text, _ = await run(full_engine(model, method, inner_method=inner, max_concurrency=1), way)
-        seen.append((text, model.prompts))
+        seen.append((text, model.read))
     assert seen[1:] == seen[:1] * 3
     assert seen[0][1][-1].startswith("AGGREGATE Question: ")
 
@@ -88,14 +83,14 @@ async def test_inner_methods_every_way(method: str, inner: str):
 async def test_passages_are_read_in_the_order_of_the_source(way: str):
     model = Model(reply=by_step)
     await run(engine_of(model, 6, passage_tokens=1_024), way)
-    assert part_numbers(model.prompts[0]) == list(range(6))
+    assert part_numbers(model.read[0]) == list(range(6))
 
 
 @every_way
 async def test_refine_reads_one_passage_after_the_other(way: str):
     model = Model(reply=by_step)
     await run(engine_of(model, 5, method="refine"), way)
-    assert [part_numbers(prompt) for prompt in model.prompts] == [[number] for number in range(5)]
+    assert [part_numbers(prompt) for prompt in model.read] == [[number] for number in range(5)]
 
 
 @every_way
@@ -112,7 +107,7 @@ async def test_each_question_of_step_down_is_searched_for_once(way: str):
 async def test_long_context_reads_the_whole_source(way: str):
     model = Model(reply=by_step)
     await run(full_engine(model, "long_context"), way)
-    assert model.prompts == [f"ANSWER {BOOK} Q: {QUESTION}"]
+    assert model.read == [f"ANSWER {BOOK} Q: {QUESTION}"]
 
 
 @every_way
@@ -172,7 +167,7 @@ async def test_a_model_that_completes_texts_gets_one_text(way: str):
     await run(engine_of(chat, prompts={}), way)
     await run(engine_of(completion, prompts={}), way)
     assert len(completion.calls[0]) == 1
-    assert completion.prompts == chat.prompts
+    assert completion.read == chat.read
 
 
 @every_way
@@ -181,7 +176,7 @@ async def test_long_partial_answers_are_merged_in_the_order_of_the_source(way: s
     words = {"count_tokens": lambda text: len(text.split()), "passage_tokens": 4, "collapse_tokens": 3}
     engine = engine_of(model, 6, method="map_reduce", max_concurrency=1, **words)
     await run(engine, way)
-    collapsed = [prompt for prompt in model.prompts if prompt.startswith("COLLAPSE")]
+    collapsed = [prompt for prompt in model.read if prompt.startswith("COLLAPSE")]
     assert [prompt.split(" Q: ")[0].split()[1:] for prompt in collapsed][:2] == [["0", "1", "2"], ["3", "4", "5"]]
     assert model.steps[-1] == "reduce"
 

@@ -14,18 +14,15 @@ from oprag import BudgetError, ModelError
 from tests.adapters.contract.frameworks import Windowed
 from tests.adapters.llama_index.conftest import ListRetriever, ranked, stamped_node
 from tests.adapters.llama_index.engine.conftest import (
-    QUESTION,
     SOURCE,
     Model,
     both_models,
-    both_sides,
-    by_step,
     every_method,
     every_way,
     full_engine,
-    part_numbers,
     run,
 )
+from tests.adapters.scripted import QUESTION, both_sides, by_step, part_numbers
 
 COUNT = 40
 
@@ -46,7 +43,7 @@ def engine_with(model: Any, method: str = "stuff", size: int = 20, **options: An
 
 
 def longest(model: Model) -> int:
-    return max(words(text) for text in model.prompts)
+    return max(words(text) for text in model.read)
 
 
 @every_method
@@ -59,7 +56,7 @@ async def test_no_prompt_and_reply_is_longer_than_the_window(method: str, way: s
     text, _ = await run(engine_with(model, method), way)
     assert text
     assert longest(model) <= 200 - 30
-    assert all(prompt.startswith("Be brief.") for prompt in model.prompts)
+    assert all(prompt.startswith("Be brief.") for prompt in model.read)
 
 
 @every_way
@@ -68,7 +65,7 @@ async def test_the_nodes_are_those_that_were_read(way: str, chats: bool):
     model = Windowed(chats=chats)
     _, response = await run(engine_with(model), way)
     kept = [number for scored in response.source_nodes for number in part_numbers(scored.text)]
-    assert kept == part_numbers(model.prompts[0]) == list(range(COUNT - len(kept), COUNT))
+    assert kept == part_numbers(model.read[0]) == list(range(COUNT - len(kept), COUNT))
     assert 3 < len(kept) < 10
     (note,) = response.metadata["oprag"]["notes"]
     assert note.startswith(f"{COUNT - len(kept)} retrieved chunks were left out, since they do not fit the model's")
@@ -116,7 +113,7 @@ def test_what_llama_index_says_of_a_model_that_says_nothing_is_no_window(method:
     for model in models:
         answer = engine_with(model, method, size=200, max_concurrency=1, passage_tokens=1_024).answer(QUESTION)
         assert len(answer.context.kept) == COUNT
-        assert model.prompts == models[0].prompts
+        assert model.read == models[0].read
 
 
 @pytest.mark.parametrize("replies", [200, 4_096])
@@ -156,7 +153,7 @@ async def test_nodes_that_were_retrieved_by_the_engine_fit(is_async: bool):
     engine = engine_with(model)
     nodes = await engine.aretrieve(QUESTION) if is_async else engine.retrieve(QUESTION)
     response = await engine.asynthesize(QUESTION, nodes) if is_async else engine.synthesize(QUESTION, nodes)
-    assert part_numbers(model.prompts[0]) == [part_numbers(scored.text)[0] for scored in nodes]
+    assert part_numbers(model.read[0]) == [part_numbers(scored.text)[0] for scored in nodes]
     assert [scored.node_id for scored in nodes] == [scored.node_id for scored in response.source_nodes]
 
 
