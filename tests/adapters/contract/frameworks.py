@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from llama_index.core.base.llms.types import LLMMetadata
+from langchain_core.messages import AIMessage, HumanMessage
+from llama_index.core.base.llms.types import ChatMessage, LLMMetadata, MessageRole
 from llama_index.core.schema import TextNode
 
 from oprag.langchain import OrderPreservingChain
 from oprag.llama_index import OrderPreservingQueryEngine
 from tests.adapters.langchain.chain import conftest as langchain
-from tests.adapters.langchain.conftest import giving
 from tests.adapters.llama_index.conftest import ListRetriever, ranked
 from tests.adapters.llama_index.engine import conftest as llama_index
-from tests.adapters.scripted import METHODS, QUESTION, STEPS
+from tests.adapters.scripted import BOOK, METHODS, QUESTION, STEPS
 from tests.helpers import WordEmbedder
 
 SOURCE = "voyage"
@@ -30,10 +30,16 @@ def parts(count: int) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+# The roles of both frameworks, by the names that the methods give them.
+_ROLES = {"human": "user", "ai": "assistant", "system": "system", "user": "user", "assistant": "assistant"}
+
+
 class Framework(ABC):
     """What the tests of both frameworks need to know of one of them."""
 
     name: str
+    embedder_option: str
+    chats = True
 
     @abstractmethod
     def model(self, **about: Any) -> Any:
@@ -55,13 +61,25 @@ class Framework(ABC):
     def pieces(self, answerer: Any, way: str, question: str) -> AsyncIterator[str]:
         """The pieces of an answer, or all of it where it is not streamed."""
 
+    @abstractmethod
+    async def result(self, answerer: Any, way: str) -> tuple[str, list[str]]:
+        """The text of an answer, and the texts of its documents."""
+
+    @abstractmethod
+    def asked(self, answerer: Any) -> list[str]:
+        """The questions that its retriever was asked."""
+
+    @abstractmethod
+    def conversation(self, *said: str) -> list[Any]:
+        """Messages of the user and the assistant, in turn."""
+
     def over(self, model: Any, method: str = "stuff", count: int = 4, **options: Any) -> Any:
         """One that has what any method needs, over so many parts of one source."""
         given: dict[str, Any] = {
             "retriever": self.retriever(parts(count)),
             "prompts": STEPS,
             "passage_tokens": 8,
-            "read_source": {SOURCE: "The whole voyage, from its start to its end."},
+            "read_source": {SOURCE: BOOK},
             "answer_threshold": -1.0,
         }
         return self.answerer(model, method=method, **given | options)
@@ -70,9 +88,24 @@ class Framework(ABC):
         """The text of an answer."""
         return "".join([piece async for piece in self.pieces(answerer, way, question)])
 
-    async def answer(self, answerer: Any, way: str, question: str = QUESTION, **more: Any) -> Any:
+    async def answer(self, answerer: Any, way: str, question: Any = QUESTION, **more: Any) -> Any:
         """The rich answer; ways with an a are those of async code."""
         return await answerer.aanswer(question, **more) if way[0] == "a" else answerer.answer(question, **more)
+
+    async def compare(
+        self, answerer: Any, way: str, methods: Sequence[str] = METHODS, question: Any = QUESTION, **more: Any
+    ) -> Any:
+        """The comparison of several methods."""
+        if way[0] == "a":
+            return await answerer.acompare(question, methods, **more)
+        return answerer.compare(question, methods, **more)
+
+    def said(self, model: Any) -> list[list[tuple[str, str]]]:
+        """The messages of each call, with the roles of their writers."""
+        return [
+            [(_ROLES[getattr(one, "type", None) or one.role.value], str(one.content)) for one in messages]
+            for messages in model.calls
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -80,6 +113,7 @@ class Framework(ABC):
 
 class LangChain(Framework):
     name = "langchain"
+    embedder_option = "embeddings"
 
     def model(self, **about: Any) -> Any:
         return langchain.Model(**about)
@@ -88,7 +122,7 @@ class LangChain(Framework):
         return langchain.Model(profile={"max_input_tokens": window}, **about)
 
     def retriever(self, found: Sequence[tuple[str, dict[str, Any]]]) -> Any:
-        return giving([Document(text, metadata=metadata) for text, metadata in found])
+        return langchain.Found(documents=[Document(text, metadata=metadata) for text, metadata in found])
 
     def answerer(self, model: Any, **options: Any) -> OrderPreservingChain:
         return OrderPreservingChain(llm=model, **{"embeddings": WordEmbedder(), **options})
@@ -105,6 +139,17 @@ class LangChain(Framework):
             async for piece in answerer.astream(question):
                 yield piece.get("answer", "")
 
+    async def result(self, answerer: Any, way: str) -> tuple[str, list[str]]:
+        called = {"once": "invoke", "async_once": "ainvoke"}.get(way, way)
+        output = await langchain.run(answerer, called, QUESTION)
+        return output["answer"], [document.page_content for document in output["context"]]
+
+    def asked(self, answerer: Any) -> list[str]:
+        return answerer.retriever.retriever.asked  # type: ignore[no-any-return]
+
+    def conversation(self, *said: str) -> list[Any]:
+        return [(AIMessage if number % 2 else HumanMessage)(text) for number, text in enumerate(said)]
+
 
 class Windowed(llama_index.Model):
     """Says how much it can read and write, of which LlamaIndex keeps a part for the reply."""
@@ -120,15 +165,17 @@ class Windowed(llama_index.Model):
 class LlamaIndex(Framework):
     """Its models chat, or complete texts."""
 
+    embedder_option = "embed_model"
+
     def __init__(self, *, chats: bool) -> None:
         self.name = "llama_index" if chats else "llama_index-completion"
-        self._chats = chats
+        self.chats = chats
 
     def model(self, **about: Any) -> Any:
-        return llama_index.Model(chats=self._chats, **about)
+        return llama_index.Model(chats=self.chats, **about)
 
     def windowed(self, window: int, **about: Any) -> Any:
-        return Windowed(chats=self._chats, window=window + Windowed.model_fields["replies"].default, **about)
+        return Windowed(chats=self.chats, window=window + Windowed.model_fields["replies"].default, **about)
 
     def retriever(self, found: Sequence[tuple[str, dict[str, Any]]]) -> Any:
         return ListRetriever(ranked(TextNode(text=text, metadata=metadata) for text, metadata in found))
@@ -148,12 +195,26 @@ class LlamaIndex(Framework):
         else:
             yield str(response.response)
 
+    async def result(self, answerer: Any, way: str) -> tuple[str, list[str]]:
+        called = {"once": "query", "async_once": "aquery"}.get(way, way)
+        text, response = await llama_index.run(answerer, called)
+        return text, [scored.text for scored in response.source_nodes]
+
+    def asked(self, answerer: Any) -> list[str]:
+        return [bundle.query_str for bundle in answerer.retriever.questions]
+
+    def conversation(self, *said: str) -> list[Any]:
+        roles = (MessageRole.USER, MessageRole.ASSISTANT)
+        return [ChatMessage(role=roles[number % 2], content=text) for number, text in enumerate(said)]
+
 
 FRAMEWORKS: list[Framework] = [LangChain(), LlamaIndex(chats=True)]
+KINDS_OF_MODEL: list[Framework] = [*FRAMEWORKS, LlamaIndex(chats=False)]
 
 each_framework = pytest.mark.parametrize("framework", FRAMEWORKS, ids=str)
-each_kind_of_model = pytest.mark.parametrize("framework", [*FRAMEWORKS, LlamaIndex(chats=False)], ids=str)
-each_way = pytest.mark.parametrize("way", ["once", "async_once", "stream", "astream"])
+each_kind_of_model = pytest.mark.parametrize("framework", KINDS_OF_MODEL, ids=str)
+WAYS = ["once", "async_once", "stream", "astream"]
+each_way = pytest.mark.parametrize("way", WAYS)
 both_sides = pytest.mark.parametrize("way", ["once", "async_once"])
 both_streams = pytest.mark.parametrize("way", ["stream", "astream"])
 each_method = pytest.mark.parametrize("method", METHODS)

@@ -292,3 +292,10 @@ async def test_the_metadata_of_a_response_say_what_is_cited(way: str, chats: boo
 async def test_without_numbers_nothing_is_cited(way: str):
     _, response = await run(engine_of(Model(reply=lambda prompt: "He sailed [3].")), way)
     assert "citations" not in response.metadata["oprag"]
+
+
+@every_way
+@pytest.mark.parametrize(("reply", "route"), [("Unanswerable.", "long_context"), ("He left.", "rag")])
+async def test_the_metadata_of_a_response_say_which_route_was_taken(way: str, reply: str, route: str):
+    _, response = await run(full_engine(Model(reply=lambda prompt: reply), "self_route"), way)
+    assert response.metadata["oprag"]["route"] == route
