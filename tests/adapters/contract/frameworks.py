@@ -145,7 +145,7 @@ class LangChain(Framework):
         return output["answer"], [document.page_content for document in output["context"]]
 
     def asked(self, answerer: Any) -> list[str]:
-        return answerer.retriever.retriever.asked  # type: ignore[no-any-return]
+        return answerer.retriever.asked  # type: ignore[no-any-return]
 
     def conversation(self, *said: str) -> list[Any]:
         return [(AIMessage if number % 2 else HumanMessage)(text) for number, text in enumerate(said)]

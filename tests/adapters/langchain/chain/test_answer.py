@@ -1,25 +1,22 @@
-"""`answer` and `compare`: all that is known about an answer, and several methods over one search."""
+"""`answer`, `compare` and `stream_answer` with inputs, retrievers and citations as LangChain has them."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables.utils import AddableDict
 from pydantic import ValidationError
 
-from oprag import Context, OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from oprag.methods import Answer, Comparison
 from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, full_chain, ranked, run
 from tests.adapters.langchain.conftest import numbers_of, parts, store_of
-from tests.adapters.scripted import BOOK, METHODS, QUESTION, STEPS, both_sides, by_step, part_numbers
+from tests.adapters.scripted import METHODS, QUESTION, STEPS, both_sides, by_step
 from tests.meeting import Clock
 
 
@@ -33,103 +30,14 @@ async def compare(chain: Any, methods: Sequence[str], *, is_async: bool) -> Comp
     return compared
 
 
-@both_sides
-async def test_an_answer_holds_what_it_was_made_of(is_async: bool):
-    model = Model(reply=by_step)
-    answer = await ask(chain_of(model, method="map_reduce", max_concurrency=1), QUESTION, is_async=is_async)
-    assert (answer.question, answer.method) == (QUESTION, "map_reduce")
-    assert answer.text == str(answer) == by_step(model.read[-1])
-    assert [call.step for call in answer.calls] == ["map"] * 4 + ["reduce"]
-    assert [call.prompt.text for call in answer.calls] == model.read
-    assert [call.reply for call in answer.calls] == list(map(by_step, model.read))
-    assert isinstance(answer.context, Context)
-    assert part_numbers(answer.context.text) == [0, 1, 2, 3]
-    assert [part_numbers(passage.text) for passage in answer.passages] == [[0], [1], [2], [3]]
-    assert (answer.failed_calls, answer.notes, answer.citations) == ((), (), ())
-    assert 0 <= max(call.seconds for call in answer.calls) <= answer.seconds
-    assert answer.standalone_question is answer.route is answer.parsed is None
-
-
-@both_sides
-@pytest.mark.parametrize("method", METHODS)
-async def test_every_answer_can_be_explained_and_saved(is_async: bool, method: str):
-    chain = full_chain(Model(reply=by_step), method, cite=True)
-    answer = await ask(chain, QUESTION, is_async=is_async, chat_history=[("Who sailed?", "Ada.")])
-    report = answer.explain()
-    assert QUESTION in report
-    assert method in report
-    assert str(len(answer.calls)) in report
-    saved = json.loads(json.dumps(answer.to_dict()))
-    assert saved["text"] == answer.text
-    assert [call["step"] for call in saved["calls"]] == [call.step for call in answer.calls]
-    assert answer.standalone_question == by_step(answer.calls[0].prompt.text)
-
-
-@both_sides
-async def test_the_answer_is_that_of_invoke(is_async: bool):
-    for method in METHODS:
-        chain = full_chain(Model(reply=by_step), method)
-        assert (await ask(chain, QUESTION, is_async=is_async)).text == chain.invoke(QUESTION)["answer"]
-
-
-@both_sides
-async def test_route_answers_and_confidences(is_async: bool):
-    routed = await ask(full_chain(Model(reply=by_step), "self_route"), QUESTION, is_async=is_async)
-    assert routed.route == "long_context"
-    assert routed.passages[0].text == BOOK
-    direct = await ask(full_chain(Model(), "self_route"), QUESTION, is_async=is_async)
-    assert (direct.route, len(direct.calls)) == ("rag", 1)
-    model = Model(reply=by_step)
-    reranked = await ask(chain_of(model, method="map_rerank", max_concurrency=1), QUESTION, is_async=is_async)
-    told = [float(re.findall(r"\d+$", by_step(prompt))[0]) for prompt in model.read]
-    assert [one.confidence for one in reranked.answers] == told
-    best = told.index(max(told))
-    assert [one.chosen for one in reranked.answers] == [number == best for number in range(4)]
-    assert reranked.text == by_step(model.read[best]).split("\n")[0]
-    other = await ask(full_chain(Model(reply=by_step), "reciprocal", variants=2), QUESTION, is_async=is_async)
-    assert [one.question for one in other.answers] == by_step(other.calls[0].prompt.text).splitlines()
-    assert all(one.cosine is not None for one in other.answers)
-
-
-@both_sides
-async def test_choices(is_async: bool):
+@every_way
+async def test_choices_are_an_input(way: str):
     model = Model(reply=lambda prompt: "B")
     chain = chain_of(model, prompts={"answer": "ANSWER {context} Q: {question} {instruction} {choices}"})
-    answer = await ask(chain, QUESTION, is_async=is_async, choices=["a storm", "a {calm}"])
-    assert answer.text == "B"
+    result = await run(chain, way, {"input": QUESTION, "choices": ("a storm", "a {calm}")})
+    assert result["answer"] == "B"
     assert "A. a storm\nB. a {calm}" in model.read[0]
     assert "letter" in model.read[0]
-    model.calls.clear()
-    assert chain.invoke({"input": QUESTION, "choices": ("a storm", "a {calm}")})["answer"] == "B"
-    assert "A. a storm\nB. a {calm}" in model.read[0]
-
-
-@both_sides
-async def test_choices_belong_to_the_question_that_was_asked_first(is_async: bool):
-    model = Model(reply=by_step)
-    chain = full_chain(model, "step_down", variants=2)
-    await ask(chain, QUESTION, is_async=is_async, choices=["a storm", "a calm"])
-    shown = {step: "A. a storm" in prompt for step, prompt in zip(model.steps, model.read, strict=True)}
-    assert shown == {"variants": True, "answer": False, "aggregate": True}
-
-
-@pytest.mark.parametrize(
-    "history",
-    [
-        [HumanMessage("Who sailed?"), AIMessage("Ada.")],
-        [("Who sailed?", "Ada.")],
-        [("human", "Who sailed?"), ("ai", "Ada.")],
-        ({"role": "user", "content": "Who sailed?"}, {"role": "assistant", "content": "Ada."}),
-    ],
-    ids=["messages", "pairs", "roles", "mappings"],
-)
-@both_sides
-async def test_chat_history(history: Any, is_async: bool):
-    model = Model(reply=by_step)
-    answer = await ask(chain_of(model), "And then?", is_async=is_async, chat_history=history)
-    assert model.read[0] == "CONDENSE Human: Who sailed?\nAssistant: Ada. Q: And then?"
-    assert answer.standalone_question == by_step(model.read[0])
-    assert (answer.question, answer.calls[0].step) == ("And then?", "condense")
 
 
 @both_sides
@@ -138,17 +46,6 @@ async def test_further_inputs_fill_prompts(is_async: bool):
     chain = chain_of(model, input_key="ask", prompts={"answer": "{context} {question} {language}"})
     await ask(chain, QUESTION, is_async=is_async, language="German")
     assert model.read[0].endswith(f"{QUESTION} German")
-
-
-@both_sides
-async def test_an_answer_without_passages_costs_nothing(is_async: bool):
-    model = Model()
-    for method in METHODS:
-        chain = full_chain(model, method, retriever=Found(documents=[]), empty_answer="Nothing there.")
-        answer = await ask(chain, QUESTION, is_async=is_async)
-        assert (answer.text, answer.calls, answer.usage.input_tokens) == ("Nothing there.", (), 0)
-        assert answer.notes
-    assert model.calls == []
 
 
 # Citations
@@ -257,29 +154,6 @@ def test_citations_need_a_header_that_can_hold_a_number():
 
 
 @both_sides
-async def test_methods_share_one_search(is_async: bool):
-    model, retriever = Model(reply=by_step), Found(documents=ranked(parts(4)))
-    methods = ["stuff", "refine", "map_reduce", "map_rerank", "long_context", "self_route"]
-    compared = await compare(full_chain(model, "stuff", retriever=retriever), methods, is_async=is_async)
-    assert retriever.asked == [QUESTION]
-    assert [answer.method for answer in compared] == methods
-    assert len(compared) == 6
-    contexts = {id(answer.context) for answer in compared}
-    assert len(contexts) == 1
-    for answer in compared:
-        alone = await ask(full_chain(Model(reply=by_step), answer.method), QUESTION, is_async=is_async)
-        assert (answer.text, len(answer.calls)) == (alone.text, len(alone.calls))
-
-
-@both_sides
-async def test_questions_of_the_model_are_searched_for_once(is_async: bool):
-    retriever = Found(documents=ranked(parts(2)))
-    chain = full_chain(Model(reply=by_step), "stuff", retriever=retriever, variants=2)
-    await compare(chain, ["step_down", "reciprocal"], is_async=is_async)
-    assert len(retriever.asked) == len(set(retriever.asked)) == 3
-
-
-@both_sides
 async def test_what_belongs_to_a_question_belongs_to_its_comparison(is_async: bool):
     model, retriever = Model(reply=by_step), Found(documents=ranked(parts(2)))
     prompts = {"answer": "ANSWER {context} In {language}: {question}", "map": "MAP {context} In {language}: {question}"}
@@ -295,19 +169,6 @@ async def test_what_belongs_to_a_question_belongs_to_its_comparison(is_async: bo
 
 
 @both_sides
-async def test_a_follow_up_is_searched_for_only_as_it_stands_by_itself(is_async: bool):
-    retriever = Found(documents=ranked(parts(2)))
-    chain: Any = chain_of(Model(reply=by_step), retriever=retriever)
-    said = {"chat_history": [("Who sailed?", "Ada.")]}
-    methods = ["stuff", "refine"]
-    compared = (
-        await chain.acompare("And then?", methods, **said) if is_async else chain.compare("And then?", methods, **said)
-    )
-    assert {answer.standalone_question for answer in compared} == set(retriever.asked)
-    assert len(retriever.asked) == 1
-
-
-@both_sides
 async def test_the_seconds_of_a_comparison_leave_out_the_search(is_async: bool, monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch)
 
@@ -320,90 +181,6 @@ async def test_the_seconds_of_a_comparison_leave_out_the_search(is_async: bool, 
         chain_of(Model(), retriever=Slow(documents=parts(2))), ["stuff", "refine"], is_async=is_async
     )
     assert all(answer.seconds < 1_000 for answer in compared)
-
-
-@both_sides
-async def test_a_comparison_is_a_table(is_async: bool):
-    compared = await compare(chain_of(Model(reply=by_step)), ["stuff", "map_reduce"], is_async=is_async)
-    lines = str(compared).splitlines()
-    assert QUESTION in lines[0]
-    head, *rows = [line for line in lines[1:] if line.strip() and not set(line.strip()) <= set("-─ ")]
-    assert [head.index(word) for word in ("method", "calls", "seconds", "passages", "answer")] == sorted(
-        head.index(word) for word in ("method", "calls", "seconds", "passages", "answer")
-    )
-    assert rows[0].split()[:2] == ["stuff", "1"]
-    assert rows[1].split()[:2] == ["map_reduce", "5"]
-    assert repr(compared) == str(compared)
-    assert [row["calls"] for row in compared.rows()] == [1, 5]
-    assert [row["answer"] for row in compared.rows()] == [answer.text for answer in compared]
-
-
-class Cells(HTMLParser):
-    """The texts of the cells, and whether every tag that is opened is closed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: set[str] = set()
-        self.texts: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.open.append(tag)
-        self.tags.add(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-
-@both_sides
-async def test_a_comparison_in_a_notebook_shows_text_and_no_markup_of_others(is_async: bool):
-    chain = chain_of(Model(reply=lambda prompt: "<script>alert('x')</script> & <b>bold</b>"))
-    compared = await compare(chain, ["stuff"], is_async=is_async)
-    cells = Cells()
-    cells.feed(compared._repr_html_())
-    assert cells.open == []
-    assert cells.tags <= {"table", "caption", "thead", "tbody", "tr", "th", "td"}
-    assert "<script>alert('x')</script> & <b>bold</b>" in cells.texts
-    assert QUESTION in cells.texts
-
-
-async def test_a_table_stays_a_table_whatever_is_in_it():
-    text = "A\nreply\r\nof \x1b[31m several\tlines. " * 200
-    chain = chain_of(Model(reply=lambda prompt: text))
-    compared = chain.compare("A question\nof two lines?", ["stuff", "refine"])
-    lines = str(compared).splitlines()
-    assert len([line for line in lines if line.split()[:1] in (["stuff"], ["refine"])]) == 2
-    assert "\x1b" not in str(compared)
-    # A long answer must not make a line that a terminal breaks dozens of times.
-    assert max(map(len, lines)) <= 240
-    assert compared[0].text == text
-
-
-@both_sides
-@pytest.mark.parametrize(
-    ("methods", "named"),
-    [(["stuff", "nonsense"], "nonsense"), (["reciprocal"], "embeddings"), (["self_route"], "read_source")],
-)
-async def test_methods_that_cannot_work_are_refused_before_anything_is_spent(
-    is_async: bool, methods: list[str], named: str
-):
-    model, retriever = Model(), Found(documents=parts(2))
-    with pytest.raises(OptionError, match=named):
-        await compare(chain_of(model, retriever=retriever), methods, is_async=is_async)
-    assert (model.calls, retriever.asked) == ([], [])
-
-
-@both_sides
-async def test_the_chain_stays_as_it_was(is_async: bool):
-    model = Model(reply=by_step)
-    chain = chain_of(model, method="refine")
-    await compare(chain, ["stuff"], is_async=is_async)
-    model.calls.clear()
-    assert (await ask(chain, QUESTION, is_async=is_async)).method == "refine"
-    assert len(model.calls) == 4
 
 
 async def test_a_history_aware_retriever_is_asked_once_for_a_comparison():

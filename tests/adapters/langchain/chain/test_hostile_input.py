@@ -52,19 +52,6 @@ async def test_what_is_no_question_is_refused(way: str, given: Any):
     assert retriever.asked == []
 
 
-@pytest.mark.parametrize("given", [None, "", " ", b"bytes", 5, [QUESTION], {"input": QUESTION}], ids=repr)
-async def test_what_is_no_question_is_refused_by_answer_and_compare(given: Any):
-    model = Model()
-    chain = chain_of(model)
-    for ask in (lambda: chain.answer(given), lambda: chain.compare(given, ["stuff"])):
-        with pytest.raises(QueryError):
-            ask()
-    for aask in (lambda: chain.aanswer(given), lambda: chain.acompare(given, ["stuff"])):
-        with pytest.raises(QueryError):
-            await aask()
-    assert model.calls == []
-
-
 @every_way
 @pytest.mark.parametrize("choices", ["ABC", 5, [1, 2], [None], [b"a"], {"a": 1, 2: 3}, ["x"] * 27, 3.5], ids=repr)
 async def test_what_are_no_choices_are_refused(way: str, choices: Any):

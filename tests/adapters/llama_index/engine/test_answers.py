@@ -1,9 +1,8 @@
-"""The rich answer: calls, usage, citations, choices, conversations and comparisons."""
+"""The rich answer: what LlamaIndex says of usage, citations of nodes, and its conversations."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
 from llama_index.core.schema import TextNode
 
-from oprag import OptionError, QueryError
+from oprag import QueryError
 from oprag.methods import Message, Usage
 from tests.adapters.llama_index.conftest import ListRetriever, ranked
 from tests.adapters.llama_index.engine.conftest import (
@@ -21,16 +20,9 @@ from tests.adapters.llama_index.engine.conftest import (
     answered,
     both_models,
     engine_of,
-    every_method,
-    full_engine,
     run,
 )
-from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step, part_numbers
-
-BOTH = [
-    ChatMessage(role=MessageRole.USER, content="Who sailed?"),
-    ChatMessage(role=MessageRole.ASSISTANT, content="Ada {sailed}."),
-]
+from tests.adapters.scripted import QUESTION, both_sides, by_step
 
 
 async def usage(engine: Any, way: str) -> Usage:
@@ -133,19 +125,6 @@ async def test_a_reply_that_was_cut_short_is_noted(way: str, chats: bool):
 
 
 @both_sides
-@every_method
-async def test_everything_about_an_answer_is_json(method: str, is_async: bool):
-    answer = await answered(full_engine(Model(reply=by_step), method), is_async)
-    values = json.loads(json.dumps(answer.to_dict()))
-    assert values["method"] == method
-    assert [call["step"] for call in values["calls"]] == [call.step for call in answer.calls]
-    assert str(answer) == answer.text
-    assert f"method {method}" in answer.explain()
-    assert answer.context is not None
-    assert part_numbers(answer.context.text) == [0, 1, 2, 3]
-
-
-@both_sides
 async def test_citations_lead_to_the_source(is_async: bool):
     text = "one two three four five six seven eight"
     nodes = [
@@ -165,30 +144,9 @@ async def test_citations_lead_to_the_source(is_async: bool):
     assert plain.citations == ()
 
 
-@every_method
-@both_sides
-async def test_choices_reach_the_call_that_answers(method: str, is_async: bool):
-    model = Model(reply=by_step)
-    choices = ["a ship", "a {boat}"]
-    answer = await answered(full_engine(model, method), is_async, choices=choices)
-    assert "A. a ship\nB. a {boat}" in model.read[-1]
-    assert answer.question == QUESTION
-    assert choices == ["a ship", "a {boat}"]
-
-
-def test_choices_change_the_instruction():
-    model = Model()
-    engine = engine_of(model, prompts={"answer": "{instruction} {context} {question}"})
-    engine.answer(QUESTION, choices=("x", "y"))
-    assert model.read[0].startswith("Answer with the letter")
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"choices": [1]}, "choices must be strings"),
-        ({"choices": ["x"] * 27}, "at most 26"),
-        ({"choices": "yes"}, "choices must be"),
         ({"chat_history": ["hello"]}, "chat messages, got str"),
         ({"chat_history": "hello"}, "chat messages, got str"),
         ({"chat_history": [("user", "hello")]}, "chat messages, got tuple"),
@@ -196,44 +154,12 @@ def test_choices_change_the_instruction():
     ids=str,
 )
 @both_sides
-async def test_what_belongs_to_a_question_is_checked(is_async: bool, given: dict[str, Any], message: str):
+async def test_what_is_no_conversation_is_refused(is_async: bool, given: dict[str, Any], message: str):
     model = Model()
     engine: Any = engine_of(model)
     with pytest.raises(QueryError, match=message):
         await answered(engine, is_async, **given)
     assert (model.calls, engine.retriever.questions) == ([], [])
-
-
-@pytest.mark.parametrize("question", ["", " ", None, 3, b"x"])
-@both_sides
-async def test_a_question_is_a_text_with_words(is_async: bool, question: Any):
-    engine: Any = engine_of(Model())
-    with pytest.raises(QueryError):
-        await answered(engine, is_async, question)
-    assert engine.retriever.questions == []
-
-
-@every_method
-@both_sides
-async def test_a_follow_up_is_made_to_stand_by_itself(method: str, is_async: bool):
-    model = Model(reply=by_step)
-    engine: Any = full_engine(model, method, max_concurrency=1)
-    answer = await answered(engine, is_async, "And then?", chat_history=BOTH)
-    assert model.read[0] == "CONDENSE Human: Who sailed?\nAssistant: Ada {sailed}. Q: And then?"
-    assert answer.standalone_question == by_step(model.read[0])
-    assert engine.retriever.questions[0].query_str == answer.standalone_question
-    assert answer.question == "And then?"
-    assert answer.calls[0].step == "condense"
-
-
-@both_sides
-async def test_without_condensing_the_question_is_searched_for_as_it_is(is_async: bool):
-    model = Model()
-    engine: Any = engine_of(model, condense=False, prompts={"answer": "{chat_history} {context} {question}"})
-    answer = await answered(engine, is_async, "And then?", chat_history=BOTH)
-    assert [bundle.query_str for bundle in engine.retriever.questions] == ["And then?"]
-    assert model.read[0].startswith("Human: Who sailed?\nAssistant: Ada {sailed}.")
-    assert answer.standalone_question is None
 
 
 def test_what_was_never_said_is_no_part_of_a_conversation():
@@ -259,68 +185,6 @@ def test_our_own_messages_can_be_a_conversation():
     model = Model(reply=by_step)
     engine_of(model).answer("And then?", chat_history=[Message("user", "Who?"), Message("assistant", "Ada.")])
     assert "Human: Who?\nAssistant: Ada." in model.read[0]
-
-
-@both_sides
-async def test_a_comparison_retrieves_once(is_async: bool):
-    model = Model(reply=by_step)
-    engine: Any = full_engine(model, "stuff")
-    methods = ["stuff", "refine", "map_reduce", "map_rerank", "long_context", "self_route"]
-    compared = await engine.acompare(QUESTION, methods) if is_async else engine.compare(QUESTION, methods)
-    assert [answer.method for answer in compared] == methods
-    assert [bundle.query_str for bundle in engine.retriever.questions] == [QUESTION]
-    assert [row["calls"] for row in compared.rows()] == [1, 4, 5, 4, 1, 2]
-    assert all(answer.context is compared[0].context for answer in compared)
-    assert "map_rerank" in str(compared)
-    assert "<table>" in compared._repr_html_()
-
-
-@both_sides
-async def test_what_belongs_to_a_question_belongs_to_its_comparison(is_async: bool):
-    model = Model(reply=by_step)
-    engine: Any = engine_of(model)
-    given: dict[str, Any] = {"choices": ["a storm", "a calm"], "chat_history": BOTH}
-    methods = ["stuff", "map_rerank"]
-    compared = await engine.acompare("And?", methods, **given) if is_async else engine.compare("And?", methods, **given)
-    standalone = {answer.standalone_question for answer in compared}
-    assert {bundle.query_str for bundle in engine.retriever.questions} == standalone
-    assert len(engine.retriever.questions) == 1
-    asked = [call.prompt.text for answer in compared for call in answer.calls if call.step != "condense"]
-    assert all(text.endswith("A. a storm\nB. a calm") for text in asked)
-
-
-@both_sides
-async def test_a_comparison_gives_what_each_method_gives(is_async: bool):
-    engine = full_engine(Model(reply=by_step), "stuff", max_concurrency=1)
-    compared = await engine.acompare(QUESTION, METHODS) if is_async else engine.compare(QUESTION, METHODS)
-    alone = [full_engine(Model(reply=by_step), method, max_concurrency=1).answer(QUESTION) for method in METHODS]
-    assert [answer.text for answer in compared] == [answer.text for answer in alone]
-
-
-@both_sides
-@pytest.mark.parametrize(
-    ("methods", "message"),
-    [
-        (["stuff", "guess"], "unknown method 'guess'"),
-        (["stuff", "long_context"], "read_source"),
-        ([3], "method must be"),
-    ],
-    ids=str,
-)
-async def test_a_comparison_is_checked_before_anything_is_spent(is_async: bool, methods: Any, message: str):
-    model = Model()
-    engine: Any = engine_of(model)
-    with pytest.raises(OptionError, match=message):
-        await engine.acompare(QUESTION, methods) if is_async else engine.compare(QUESTION, methods)
-    assert (model.calls, engine.retriever.questions) == ([], [])
-
-
-@both_sides
-async def test_a_comparison_of_an_empty_question(is_async: bool):
-    engine: Any = engine_of(Model())
-    with pytest.raises(QueryError):
-        await engine.acompare("", ["stuff"]) if is_async else engine.compare("", ["stuff"])
-    assert engine.retriever.questions == []
 
 
 @both_sides

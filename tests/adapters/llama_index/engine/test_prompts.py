@@ -29,10 +29,7 @@ from tests.adapters.llama_index.engine.conftest import (
     Model,
     both_models,
     engine_of,
-    every_method,
-    full_engine,
     parts,
-    run,
 )
 from tests.adapters.scripted import QUESTION, STEPS, both_sides
 
@@ -231,22 +228,6 @@ def test_a_line_of_a_node_never_becomes_a_message(template: Any, line: str):
     assert message == ("user", f"{text} | {QUESTION}")
 
 
-@every_method
-async def test_every_method_reads_hostile_texts_as_data(method: str):
-    def reply(prompt: str) -> str:
-        if prompt.startswith("VARIANTS"):
-            return f"Who is {HOSTILE}?"
-        return "unanswerable" if prompt.startswith("ROUTE") else HOSTILE
-
-    nodes = ranked([stamped_node(f"A {HOSTILE}", number, source="voyage") for number in (4, 0)])
-    given = {"retriever": ListRetriever(nodes), "read_source": {"voyage": HOSTILE}}
-    model = Model(reply=reply)
-    text, _ = await run(full_engine(model, method, **given), "query", f"B {HOSTILE}")
-    assert text == HOSTILE
-    assert all(HOSTILE in prompt for prompt in model.read)
-    assert model.read[-1].endswith(f"Q: B {HOSTILE}")
-
-
 def test_get_prompts_shows_every_step():
     template = PromptTemplate("{context_str} {query_str}")
     prompts = engine_of(Model(), prompts={"answer": template}).get_prompts()
@@ -394,13 +375,8 @@ def test_a_prompt_without_what_its_step_needs_is_refused(template: Any, message:
         engine_of(Model(), prompts={"answer": template})
 
 
-@pytest.mark.parametrize(
-    "template",
-    ["{tone} {context} {question}", PromptTemplate("{tone} {context_str} {query_str}")],
-    ids=["string", "template"],
-)
-def test_a_field_without_a_value_is_named(template: Any):
-    model = Model()
+def test_a_field_without_a_value_is_named():
+    model, template = Model(), PromptTemplate("{tone} {context_str} {query_str}")
     with pytest.raises(PromptError, match=r"\{tone\}"):
         engine_of(model, prompts={"answer": template}).query(QUESTION)
     assert model.calls == []

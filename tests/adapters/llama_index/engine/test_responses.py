@@ -138,16 +138,6 @@ def test_formatted_sources():
 
 
 @every_way
-@every_method
-async def test_nothing_retrieved_costs_no_call(method: str, way: str):
-    model = Model()
-    text, response = await run(full_engine(model, method, retriever=ListRetriever([])), way)
-    assert (text, response.source_nodes, model.calls) == (EMPTY, [], [])
-    text, _ = await run(full_engine(model, method, retriever=ListRetriever([]), empty_answer="Nope."), way)
-    assert (text, model.calls) == ("Nope.", [])
-
-
-@every_way
 async def test_nodes_of_white_space_are_nothing_to_read(way: str):
     model = Model()
     blank = ListRetriever(ranked([TextNode(text=" \n", metadata={"file_name": "a"})]))

@@ -1,0 +1,244 @@
+"""`answer` and `compare`: all that is known about an answer, and several methods over one search."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from oprag import OptionError, QueryError
+from oprag.methods import MethodOptions
+from tests.adapters.contract.frameworks import (
+    Framework,
+    both_sides,
+    each_framework,
+    each_method,
+    each_way,
+)
+from tests.adapters.scripted import BOOK, METHODS, QUESTION, by_step, part_numbers
+
+pytestmark = each_framework
+
+
+@both_sides
+async def test_an_answer_has_what_it_was_made_of(framework: Framework, way: str):
+    model = framework.model(reply=by_step)
+    answer = await framework.answer(framework.over(model, "map_reduce", max_concurrency=1), way)
+    assert (answer.question, answer.method) == (QUESTION, "map_reduce")
+    assert answer.text == str(answer) == by_step(model.read[-1])
+    assert [call.step for call in answer.calls] == ["map"] * 4 + ["reduce"]
+    assert [call.prompt.text for call in answer.calls] == model.read
+    assert [call.reply for call in answer.calls] == list(map(by_step, model.read))
+    assert part_numbers(answer.context.text) == [0, 1, 2, 3]
+    assert [part_numbers(passage.text) for passage in answer.passages] == [[0], [1], [2], [3]]
+    assert (answer.failed_calls, answer.notes, answer.citations) == ((), (), ())
+    assert 0 <= max(call.seconds for call in answer.calls) <= answer.seconds
+    assert answer.standalone_question is answer.route is answer.parsed is None
+
+
+@both_sides
+@each_method
+async def test_every_answer_can_be_explained_and_saved(framework: Framework, way: str, method: str):
+    answerer = framework.over(framework.model(reply=by_step), method, cite=True)
+    said = framework.conversation("Who sailed?", "Ada.")
+    answer = await framework.answer(answerer, way, chat_history=said)
+    report = answer.explain()
+    assert QUESTION in report
+    assert f"method {method}" in report
+    assert str(len(answer.calls)) in report
+    saved = json.loads(json.dumps(answer.to_dict()))
+    assert (saved["method"], saved["text"]) == (method, answer.text)
+    assert [call["step"] for call in saved["calls"]] == [call.step for call in answer.calls]
+    assert part_numbers(answer.context.text) == [0, 1, 2, 3]
+
+
+@both_sides
+async def test_answers_and_confidences(framework: Framework, way: str):
+    model = framework.model(reply=by_step)
+    reranked = await framework.answer(framework.over(model, "map_rerank", max_concurrency=1), way)
+    told = [float(re.findall(r"\d+$", by_step(prompt))[0]) for prompt in model.read]
+    assert [one.confidence for one in reranked.answers] == told
+    best = told.index(max(told))
+    assert [one.chosen for one in reranked.answers] == [number == best for number in range(4)]
+    assert reranked.text == by_step(model.read[best]).split("\n")[0]
+    other = await framework.answer(framework.over(framework.model(reply=by_step), "reciprocal", variants=2), way)
+    assert [one.question for one in other.answers] == by_step(other.calls[0].prompt.text).splitlines()
+    assert all(one.cosine is not None for one in other.answers)
+    routed = await framework.answer(framework.over(framework.model(reply=by_step), "self_route"), way)
+    assert routed.passages[0].text == BOOK
+
+
+@each_way
+@each_method
+async def test_nothing_retrieved_costs_no_call(framework: Framework, method: str, way: str):
+    model = framework.model()
+    nothing = framework.retriever([])
+    answerer = framework.over(model, method, retriever=nothing)
+    assert await framework.result(answerer, way) == (MethodOptions().empty_answer, [])
+    answer = await framework.answer(framework.over(model, method, retriever=nothing, empty_answer="Nope."), way)
+    assert (answer.text, answer.calls, answer.usage.input_tokens) == ("Nope.", (), 0)
+    assert answer.notes
+    assert model.calls == []
+
+
+@both_sides
+@pytest.mark.parametrize("question", ["", " ", None, 3, b"x", [QUESTION], {"input": QUESTION}], ids=repr)
+async def test_a_question_is_a_text_with_words(framework: Framework, way: str, question: Any):
+    model = framework.model()
+    answerer = framework.over(model)
+    with pytest.raises(QueryError):
+        await framework.answer(answerer, way, question)
+    with pytest.raises(QueryError):
+        await framework.compare(answerer, way, ["stuff"], question)
+    assert (model.calls, framework.asked(answerer)) == ([], [])
+
+
+# Choices
+
+
+@both_sides
+@each_method
+async def test_choices_reach_the_call_that_answers(framework: Framework, method: str, way: str):
+    model = framework.model(reply=by_step)
+    choices = ["a ship", "a {boat}"]
+    answer = await framework.answer(framework.over(model, method), way, choices=choices)
+    assert "A. a ship\nB. a {boat}" in model.read[-1]
+    assert answer.question == QUESTION
+    assert choices == ["a ship", "a {boat}"]
+
+
+@both_sides
+async def test_choices_change_the_instruction(framework: Framework, way: str):
+    model = framework.model()
+    answerer = framework.over(model, prompts={"answer": "{instruction} {context} {question}"})
+    await framework.answer(answerer, way, choices=("x", "y"))
+    assert model.read[0].startswith("Answer with the letter")
+
+
+@both_sides
+async def test_choices_belong_to_the_question_that_was_asked_first(framework: Framework, way: str):
+    model = framework.model(reply=by_step)
+    await framework.answer(framework.over(model, "step_down", variants=2), way, choices=["a storm", "a calm"])
+    shown = {step: "A. a storm" in prompt for step, prompt in zip(model.steps, model.read, strict=True)}
+    assert shown == {"variants": True, "answer": False, "aggregate": True}
+
+
+@both_sides
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [([1], "choices must be strings"), (["x"] * 27, "at most 26"), ("yes", "choices must be")],
+    ids=str,
+)
+async def test_what_are_no_choices_is_refused(framework: Framework, way: str, choices: Any, message: str):
+    model = framework.model()
+    answerer = framework.over(model)
+    with pytest.raises(QueryError, match=message):
+        await framework.answer(answerer, way, choices=choices)
+    assert (model.calls, framework.asked(answerer)) == ([], [])
+
+
+# Conversations
+
+
+@both_sides
+@each_method
+async def test_a_follow_up_is_made_to_stand_by_itself(framework: Framework, method: str, way: str):
+    model = framework.model(reply=by_step)
+    answerer = framework.over(model, method, max_concurrency=1)
+    said = framework.conversation("Who sailed?", "Ada {sailed}.")
+    answer = await framework.answer(answerer, way, "And then?", chat_history=said)
+    assert model.read[0] == "CONDENSE Human: Who sailed?\nAssistant: Ada {sailed}. Q: And then?"
+    assert answer.standalone_question == by_step(model.read[0])
+    assert framework.asked(answerer)[0] == answer.standalone_question
+    assert (answer.question, answer.calls[0].step) == ("And then?", "condense")
+
+
+@both_sides
+async def test_without_condensing_the_question_is_searched_for_as_it_is(framework: Framework, way: str):
+    model = framework.model()
+    prompts = {"answer": "{chat_history} {context} {question}"}
+    answerer = framework.over(model, condense=False, prompts=prompts)
+    said = framework.conversation("Who sailed?", "Ada {sailed}.")
+    answer = await framework.answer(answerer, way, "And then?", chat_history=said)
+    assert framework.asked(answerer) == ["And then?"]
+    assert model.read[0].startswith("Human: Who sailed?\nAssistant: Ada {sailed}.")
+    assert answer.standalone_question is None
+
+
+# Comparisons
+
+
+@both_sides
+async def test_methods_share_one_search(framework: Framework, way: str):
+    answerer = framework.over(framework.model(reply=by_step))
+    methods = ["stuff", "refine", "map_reduce", "map_rerank", "long_context", "self_route"]
+    compared = await framework.compare(answerer, way, methods)
+    assert [answer.method for answer in compared] == methods
+    assert framework.asked(answerer) == [QUESTION]
+    assert [row["calls"] for row in compared.rows()] == [1, 4, 5, 4, 1, 2]
+    assert all(answer.context is compared[0].context for answer in compared)
+
+
+@both_sides
+async def test_questions_of_the_model_are_searched_for_once(framework: Framework, way: str):
+    answerer = framework.over(framework.model(reply=by_step), variants=2)
+    await framework.compare(answerer, way, ["step_down", "reciprocal"])
+    asked = framework.asked(answerer)
+    assert asked[0] == QUESTION
+    assert len(asked) == len(set(asked)) == 3
+
+
+@both_sides
+async def test_a_comparison_gives_what_each_method_gives(framework: Framework, way: str):
+    compared = await framework.compare(framework.over(framework.model(reply=by_step), max_concurrency=1), way)
+    for answer in compared:
+        alone = framework.over(framework.model(reply=by_step), answer.method, max_concurrency=1).answer(QUESTION)
+        assert (answer.text, len(answer.calls)) == (alone.text, len(alone.calls))
+    assert [answer.method for answer in compared] == METHODS
+
+
+@both_sides
+async def test_what_belongs_to_a_question_belongs_to_its_comparison(framework: Framework, way: str):
+    answerer = framework.over(framework.model(reply=by_step))
+    given = {"choices": ["a storm", "a calm"], "chat_history": framework.conversation("Who sailed?", "Ada.")}
+    compared = await framework.compare(answerer, way, ["stuff", "map_rerank"], "And?", **given)
+    assert {answer.standalone_question for answer in compared} == set(framework.asked(answerer))
+    assert len(framework.asked(answerer)) == 1
+    asked = [call.prompt.text for answer in compared for call in answer.calls if call.step != "condense"]
+    assert len(asked) == 5
+    assert all(text.endswith("A. a storm\nB. a calm") for text in asked)
+
+
+@both_sides
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        (["stuff", "guess"], "unknown method 'guess'"),
+        (["stuff", "long_context"], "read_source"),
+        (["self_route"], "read_source"),
+        (["reciprocal"], "embed"),
+        ([3], "method must be"),
+    ],
+    ids=str,
+)
+async def test_a_comparison_is_checked_before_anything_is_spent(
+    framework: Framework, way: str, methods: Any, message: str
+):
+    model = framework.model()
+    lacks: dict[str, Any] = {"read_source": None, framework.embedder_option: None}
+    answerer = framework.over(model, **lacks)
+    with pytest.raises(OptionError, match=message):
+        await framework.compare(answerer, way, methods)
+    assert (model.calls, framework.asked(answerer)) == ([], [])
+
+
+@both_sides
+async def test_a_comparison_leaves_the_method_as_it_was(framework: Framework, way: str):
+    model = framework.model(reply=by_step)
+    answerer = framework.over(model, "refine")
+    await framework.compare(answerer, way, ["stuff"])
+    model.calls.clear()
+    assert (await framework.answer(answerer, way)).method == "refine"
+    assert model.steps == ["answer", "refine", "refine", "refine"]
