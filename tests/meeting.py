@@ -67,6 +67,13 @@ async def until(happened: Callable[[], object], told: Callable[[], str] = lambda
     raise AssertionError(told())
 
 
+async def others() -> set[asyncio.Task[Any]]:
+    """The tasks that run beside this one, once those had a moment that are about to end."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+    return asyncio.all_tasks() - {asyncio.current_task()}
+
+
 async def timed_out_once(happened: Callable[[], object], work: Awaitable[Any]) -> None:
     """Await something under a time limit that passes when something has happened."""
     async with asyncio.timeout(None) as limit:

@@ -1,4 +1,4 @@
-"""Whatever ends a question early leaves nothing of it running."""
+"""A batch or a stream of a chain that ends early leaves nothing running."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from oprag import ModelError
 from tests.adapters.langchain.chain.conftest import Model, chain_of
 from tests.adapters.scripted import QUESTION
-from tests.meeting import Meeting, until
+from tests.meeting import until
 
 
 async def started(model: Model, calls: int) -> None:
@@ -28,27 +28,12 @@ async def settled(model: Model) -> int:
     return begun
 
 
-async def consume(chain: Any) -> None:
-    async for _ in chain.astream(QUESTION):
-        pass
-
-
-ASKING: dict[str, Any] = {
-    "ainvoke": lambda chain: chain.ainvoke(QUESTION),
-    "aanswer": lambda chain: chain.aanswer(QUESTION),
-    "astream": consume,
-    "abatch": lambda chain: chain.abatch([QUESTION, "Another?"], {"max_concurrency": 5}),
-    "acompare": lambda chain: chain.acompare(QUESTION, ["map_reduce", "stuff"]),
-}
-
-
-@pytest.mark.parametrize("asking", ASKING)
 @pytest.mark.parametrize("by", ["cancel", "timeout"])
-async def test_cancelling_cancels_the_calls(asking: str, by: str):
+async def test_cancelling_a_batch_cancels_the_calls(by: str):
     model = Model(seconds=600)
     chain = chain_of(model, count=12, method="map_reduce", max_concurrency=5)
     before = asyncio.all_tasks()
-    task = asyncio.ensure_future(ASKING[asking](chain))
+    task = asyncio.ensure_future(chain.abatch([QUESTION, "Another?"], {"max_concurrency": 5}))
     await started(model, 5)
     if by == "cancel":
         task.cancel()
@@ -63,20 +48,6 @@ async def test_cancelling_cancels_the_calls(asking: str, by: str):
     assert await settled(model) == 5
 
 
-@pytest.mark.parametrize("asking", ["ainvoke", "aanswer", "astream"])
-async def test_cancelling_during_the_last_call(asking: str):
-    model = Model(seconds=600)
-    chain = chain_of(model, count=1)
-    before = asyncio.all_tasks()
-    task = asyncio.ensure_future(ASKING[asking](chain))
-    await started(model, 1)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert (model.running, model.cut_off) == (0, 1)
-    assert asyncio.all_tasks() == before
-
-
 async def test_a_stream_that_is_closed_ends_the_models_stream():
     model = Model(reply=lambda prompt: "One two three four five.")
     before = asyncio.all_tasks()
@@ -88,15 +59,6 @@ async def test_a_stream_that_is_closed_ends_the_models_stream():
     # Once it is closed, and not when somebody collects the garbage.
     assert (model.running, model.cut_off) == (0, 1)
     assert asyncio.all_tasks() == before
-
-
-async def test_a_stream_that_is_left_ends_the_models_stream_soon():
-    model = Model(reply=lambda prompt: "One two three four five.")
-    async for piece in chain_of(model).astream(QUESTION):
-        if "answer" in piece:
-            break
-    await until(lambda: model.running == 0)
-    assert (model.running, model.cut_off) == (0, 1)
 
 
 def test_a_sync_stream_that_is_closed_ends_the_models_stream():
@@ -115,17 +77,6 @@ async def test_a_stream_that_is_closed_before_the_model_was_asked_asks_nothing()
         await anext(pieces)
         await anext(pieces)
     assert model.calls == []
-
-
-async def test_a_failed_call_cancels_the_others_of_its_question():
-    model = Model(seconds=600, error=lambda number: ConnectionError("away") if number == 4 else None)
-    chain = chain_of(model, count=12, method="map_reduce", max_concurrency=5)
-    before = asyncio.all_tasks()
-    with pytest.raises(ModelError, match=r"'map' \(5 of 12\)"):
-        await asyncio.wait_for(chain.ainvoke(QUESTION), 60)
-    assert (model.running, model.cut_off) == (0, 4)
-    assert asyncio.all_tasks() == before
-    assert await settled(model) == 5
 
 
 @pytest.mark.parametrize("most", [None, 1, 2, 5, 50])
@@ -213,20 +164,6 @@ async def test_a_batch_that_returns_its_errors_lets_the_others_finish():
     results: Any = await chain_of(model, count=1).abatch(["a?", "b?", "c?"], return_exceptions=True)
     assert [type(result).__name__ for result in results] == ["ModelError", "dict", "dict"]
     assert model.cut_off == 0
-
-
-async def test_a_cancelled_question_leaves_others_of_the_same_chain_alone():
-    model = Model(meeting=Meeting())
-    chain = chain_of(model, count=3, method="map_reduce")
-    cancelled, kept = (asyncio.ensure_future(chain.ainvoke(question)) for question in ("One?", "Two?"))
-    await started(model, 6)
-    cancelled.cancel()
-    await until(lambda: model.cut_off == 3)
-    model.meeting.open()
-    assert (await kept)["answer"] == "An answer."
-    with pytest.raises(asyncio.CancelledError):
-        await cancelled
-    assert model.cut_off == 3
 
 
 def test_a_failing_sync_batch_leaves_nothing_running():

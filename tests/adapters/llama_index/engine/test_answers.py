@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -192,20 +190,3 @@ async def test_answers_do_not_stream_though_responses_do(is_async: bool):
     model = Model()
     answer = await answered(engine_of(model, streaming=True), is_async)
     assert answer.text == "An answer."
-
-
-async def test_a_sync_question_can_be_asked_inside_of_a_loop():
-    model = Model(seconds=0.001)
-    engine = engine_of(model, method="map_reduce")
-    assert str(engine.query(QUESTION)) == str(await engine.aquery(QUESTION))
-    assert str(await asyncio.to_thread(engine.query, QUESTION)) == "An answer."
-    assert threading.current_thread() is threading.main_thread()
-
-
-async def test_one_engine_serves_one_loop_after_the_other():
-    engine = engine_of(Model(seconds=0.001), method="map_reduce")
-
-    def in_a_loop() -> str:
-        return str(asyncio.run(engine.aquery(QUESTION)))
-
-    assert await asyncio.to_thread(in_a_loop) == await asyncio.to_thread(in_a_loop) == "An answer."
