@@ -120,6 +120,9 @@ class Profile:
     def as_context_options(self, **changes: Any) -> ContextOptions:
         """The options as `ContextOptions`, some of them changed.
 
+        Args:
+            **changes: Options of `ContextOptions`; they win over those of the profile.
+
         Raises:
             OptionError: The token counter cannot be loaded, or a change is unknown or cannot be.
             MissingExtraError: What counts tokens is not installed.
@@ -128,6 +131,9 @@ class Profile:
 
     def as_method_options(self, **changes: Any) -> MethodOptions:
         """The options as `MethodOptions`, some of them changed.
+
+        Args:
+            **changes: Options of `MethodOptions`; they win over those of the profile.
 
         Raises:
             OptionError: A change is unknown or cannot be.
@@ -382,7 +388,11 @@ def read_profile(path: str | os.PathLike[str] = FILE_NAME) -> Profile:
 
 
 def is_profile(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a profile, even one of another format or with keys that cannot be: nothing else is in it."""
+    """Whether a file is a profile, even one of another format or with keys that cannot be: nothing else is in it.
+
+    Args:
+        path: The file.
+    """
     try:
         tables = read_toml(Path(path), "profile")
     except InputFileError:

@@ -21,6 +21,9 @@ def approximate_tokens(text: str) -> int:
 
     No model counts like this. It is near enough for English prose and needs nothing installed; pass your model's own
     counter as `count_tokens` where a budget must hold exactly.
+
+    Args:
+        text: The text.
     """
     # Most texts that are counted are long and plain, and Python knows without a look at them that they are.
     length = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

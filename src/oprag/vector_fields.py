@@ -91,7 +91,12 @@ class VectorFields(OptionFields):
         return not isinstance(self.vector_cache, _OwnCache)
 
     def cache_for(self, embedder: Any, cache: VectorCache | None = None) -> VectorCache:
-        """A cache, its own by default; refused where it is a file and the embedder does not say which model it is."""
+        """A cache, its own by default; refused where it is a file and the embedder does not say which model it is.
+
+        Args:
+            embedder: The embedder whose vectors are kept; None without one.
+            cache: The cache to use in place of its own.
+        """
         cache = self.vector_cache if cache is None else cache
         if cache.path is not None and embedder is not None and not getattr(embedder, "lasting", True):
             option = self._embedder_option

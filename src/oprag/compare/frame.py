@@ -84,6 +84,14 @@ class Comparison(SettingTable):
     seconds, processor and memory. None says that there is no such value (tokens of a model that was not asked), that an
     axis has no effect, or that the value is none.
 
+    Args:
+        table: What each setting scored and took.
+        measured: What was measured of each setting.
+        seconds: How long answers took.
+        confidence: How often an interval holds the truth.
+        resamples: How many samples intervals are drawn from.
+        axis_names: The axes that are columns in any case.
+
     Attributes:
         results: What is in the file.
         settings: What each setting scored and took.

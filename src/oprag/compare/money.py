@@ -44,7 +44,11 @@ class Price:
                 )
 
     def of(self, usage: Usage) -> float:
-        """What these tokens cost."""
+        """What these tokens cost.
+
+        Args:
+            usage: The tokens of one call, or of several together.
+        """
         # Some count what they had read before apart from what they read.
         fresh = max(0, usage.input_tokens - usage.cached_tokens)
         cached = self.input if self.cached is None else self.cached

@@ -113,7 +113,11 @@ class ResultsFile:
             self._run = answer_tables.begin_run(connection, number, versions, work_tables.now())
 
     def end(self, outcome: str) -> None:
-        """Write down how the run ended."""
+        """Write down how the run ended.
+
+        Args:
+            outcome: How it ended, in words.
+        """
         with self._database.writing() as connection:
             connection.execute(
                 "UPDATE runs SET ended = ?, outcome = ? WHERE id = ?",
@@ -121,14 +125,22 @@ class ResultsFile:
             )
 
     def spent(self, experiment: str) -> answer_tables.Spent:
-        """What all runs of an experiment have spent on models."""
+        """What all runs of an experiment have spent on models.
+
+        Args:
+            experiment: The name of the experiment.
+        """
         if not self.path.exists():
             return answer_tables.Spent()
         with self._database.reading() as connection:
             return answer_tables.spent(connection, experiment)
 
     def found(self, experiment: str) -> Found:
-        """The answers of an experiment that are there, each held against the replies that it was made of."""
+        """The answers of an experiment that are there, each held against the replies that it was made of.
+
+        Args:
+            experiment: The name of the experiment.
+        """
         if not self.path.exists():
             return Found(set(), {}, 0)
         with self._database.reading() as connection:
@@ -144,6 +156,9 @@ class ResultsFile:
 
     def keep_answers(self, answers: Sequence[AnswerRecord]) -> None:
         """Write answers; one that is there, such as a failed one, is replaced.
+
+        Args:
+            answers: The answers.
 
         Raises:
             ResultsFileError: The file is not the one that the run began with, or cannot be written.
@@ -166,6 +181,12 @@ class ResultsFile:
         """Write what answers of a cell took, what measuring them has spent on models, and the replies.
 
         A reply that is there stays, so that answers that were made of it hold.
+
+        Args:
+            cell: The key of the cell.
+            measurements: One for each phase of an attempt.
+            spent: The calls, tokens and money of all models.
+            replies: The replies to keep.
         """
         with self._database.writing() as connection:
             self._check_run(connection)
@@ -175,13 +196,21 @@ class ResultsFile:
             measurement_tables.write_measured_calls(connection, cell, spent, new, self._run)
 
     def keep_failed_measurements(self, failures: Sequence[FailedMeasurement]) -> None:
-        """Write what could not be measured, and why."""
+        """Write what could not be measured, and why.
+
+        Args:
+            failures: The questions and errors.
+        """
         with self._database.writing() as connection:
             self._check_run(connection)
             measurement_tables.write_failed_measurements(connection, failures, self._run)
 
     def reply(self, key: str) -> Completion | None:
-        """The reply with this address, if it is there and is what was written."""
+        """The reply with this address, if it is there and is what was written.
+
+        Args:
+            key: The address.
+        """
         # Most replies that are asked for are not there, and a look into the file takes much longer.
         if key not in self._known_keys():
             return None
@@ -189,7 +218,11 @@ class ResultsFile:
             return work_tables.read_reply(connection, key)
 
     def keep_replies(self, replies: Sequence[Reply]) -> list[Completion]:
-        """Write replies, but for those where another process was faster; give those that are there."""
+        """Write replies, but for those where another process was faster; give those that are there.
+
+        Args:
+            replies: The replies, with their addresses.
+        """
         if not replies:
             return []
         with self._database.writing() as connection:
@@ -198,24 +231,40 @@ class ResultsFile:
         return kept
 
     def keep_failed_call(self, call: FailedCall) -> None:
-        """Write why a call failed."""
+        """Write why a call failed.
+
+        Args:
+            call: The call and its error.
+        """
         with self._database.writing() as connection:
             work_tables.write_failed_call(connection, call, self._run)
 
     def index(self, key: str) -> Sequence[Piece] | None:
-        """The chunks of an index, if it is there."""
+        """The chunks of an index, if it is there.
+
+        Args:
+            key: The address of the index.
+        """
         if not self.path.exists():
             return None
         with self._database.reading() as connection:
             return work_tables.read_index(connection, key)
 
     def keep_index(self, index: IndexRecord) -> None:
-        """Write how documents were split."""
+        """Write how documents were split.
+
+        Args:
+            index: The chunks, with the address of the index.
+        """
         with self._database.writing() as connection:
             work_tables.write_index(connection, index)
 
     def hits(self, key: str) -> Sequence[Hit] | None:
-        """What was found for a question, if it is there."""
+        """What was found for a question, if it is there.
+
+        Args:
+            key: The address of the question and its search.
+        """
         if not self.path.exists():
             return None
         with self._database.reading() as connection:
@@ -225,12 +274,21 @@ class ResultsFile:
                 raise self._database.damaged(str(error)) from error
 
     def keep_hits(self, found: Sequence[Hits]) -> None:
-        """Write what was found for questions."""
+        """Write what was found for questions.
+
+        Args:
+            found: The hits of each question, with their address.
+        """
         with self._database.writing() as connection:
             work_tables.write_hits(connection, found)
 
     def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
-        """The vector of each hash, None where there is none that can be used."""
+        """The vector of each hash, None where there is none that can be used.
+
+        Args:
+            embedder: The name of the embedder.
+            hashes: The hashes of the texts.
+        """
         if not self.path.exists():
             return [None] * len(hashes)
         with self._database.reading() as connection:
@@ -238,6 +296,11 @@ class ResultsFile:
 
     def keep_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Write vectors, of shape (number of hashes, dimension).
+
+        Args:
+            embedder: The name of the embedder.
+            hashes: The hashes of the texts.
+            vectors: The vectors, one for each hash.
 
         Raises:
             ResultsFileError: There are vectors of this embedder with another dimension, or the file cannot be written.

@@ -82,7 +82,11 @@ class CellSummary:
         return max(self.cut_short, self.empty) > MANY * self.answered
 
     def lacks(self, metric: str) -> bool:
-        """Whether a metric has a score of fewer questions than have an answer."""
+        """Whether a metric has a score of fewer questions than have an answer.
+
+        Args:
+            metric: The name of the metric.
+        """
         summary = self.scores.get(metric)
         return summary is not None and summary.n * self.cells < self.answered
 

@@ -32,11 +32,19 @@ class Embedder(Protocol):
         ...
 
     def embed_questions(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Vectors of shape (number of texts, dimension)."""
+        """Vectors of shape (number of texts, dimension).
+
+        Args:
+            texts: The questions.
+        """
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Vectors of shape (number of texts, dimension)."""
+        """Vectors of shape (number of texts, dimension).
+
+        Args:
+            texts: The texts of the documents.
+        """
         ...
 
 
@@ -66,11 +74,19 @@ class DualEncoder:
     document: Encoder | None = None
 
     def embed_questions(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Vectors of shape (number of texts, dimension)."""
+        """Vectors of shape (number of texts, dimension).
+
+        Args:
+            texts: The questions.
+        """
         return _as_array(self.question(texts))
 
     def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Vectors of shape (number of texts, dimension)."""
+        """Vectors of shape (number of texts, dimension).
+
+        Args:
+            texts: The texts of the documents.
+        """
         return _as_array((self.document or self.question)(texts))
 
 

@@ -44,15 +44,27 @@ class LocalEmbedder:
         return copy
 
     def count_tokens(self, text: str) -> int:
-        """The tokens of a text, to be used as `count_tokens`."""
+        """The tokens of a text, to be used as `count_tokens`.
+
+        Args:
+            text: The text.
+        """
         return len(self.tokenizer.encode(_whole_characters(text), add_special_tokens=False).ids)
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of shape (number of texts, 256)."""
+        """Vectors of shape (number of texts, 256).
+
+        Args:
+            texts: The questions.
+        """
         return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of shape (number of texts, 256)."""
+        """Vectors of shape (number of texts, 256).
+
+        Args:
+            texts: The texts of the documents.
+        """
         vectors: NDArray[np.float32] = self._model.embed([_whole_characters(text) for text in texts])
         return vectors
 

@@ -163,6 +163,9 @@ class DocumentIndex:
     def question_vector(self, question: str) -> NDArray[np.float32]:
         """The unit vector of a question, of shape (dimension,); the last few are remembered.
 
+        Args:
+            question: The question.
+
         Raises:
             QueryError: The question is empty or not a string.
             EmbeddingError: The index has no embedder, or it gave a vector of another dimension.

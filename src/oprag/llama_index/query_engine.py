@@ -85,6 +85,9 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         callback_manager: LlamaIndex's callbacks.
         method: The method: stuff, map_reduce, refine, map_rerank, step_down, reciprocal, long_context, self_route, or
             a registered one.
+        annotate: See `OrderPreservingPostprocessor`.
+        index: For thresholds and neighbours: the index that the nodes come from, as in `OrderPreservingRetriever`.
+        read_neighbors: For `neighbors`: a docstore, or a function of a node and a number, as there.
         **options: The options of `oprag.methods.MethodOptions` and of `oprag.ContextOptions`.
 
     Raises:

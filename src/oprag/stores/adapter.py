@@ -78,7 +78,11 @@ class StoreAdapter(ABC):
         return True
 
     def key(self, chunk: Chunk) -> str | None:
-        """The key of a chunk that was found, its id by default; None where it has none."""
+        """The key of a chunk that was found, its id by default; None where it has none.
+
+        Args:
+            chunk: The chunk.
+        """
         return chunk.id
 
     @abstractmethod
@@ -102,7 +106,11 @@ class StoreAdapter(ABC):
         return await to_thread(self.vectors, keys)
 
     def docstore_texts(self, ids: Sequence[str]) -> dict[str, str]:
-        """LlamaIndex: the text of each node that is in the docstore."""
+        """LlamaIndex: the text of each node that is in the docstore.
+
+        Args:
+            ids: The ids of the nodes.
+        """
         from llama_index.core.schema import MetadataMode
 
         nodes = self.docstore.get_nodes(list(ids), raise_error=False)
