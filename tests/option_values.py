@@ -68,4 +68,15 @@ def cases(table: dict[str, list[Any]]) -> list[ParameterSet]:
 
 each_bad_value = pytest.mark.parametrize(("name", "value"), cases(BAD))
 each_good_value = pytest.mark.parametrize(("name", "value"), cases(GOOD))
+
+
+def of_its_type(name: str) -> list[Any]:
+    """The bad values of an option that are of a type that it takes, as files and command lines give them."""
+    types = {type(value) for value in GOOD[name] if isinstance(value, str | int | float)}
+    return [value for value in BAD[name] if type(value) in types and value == value]
+
+
 a_bad_value_of_each = pytest.mark.parametrize(("name", "value"), [(name, values[0]) for name, values in BAD.items()])
+a_bad_value_of_each_type = pytest.mark.parametrize(
+    ("name", "value"), [(name, values[0]) for name in BAD if (values := of_its_type(name))]
+)

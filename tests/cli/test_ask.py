@@ -391,10 +391,8 @@ def test_a_model_that_cannot_be_used(book, monkeypatch, llm, words):
         ("--source-token-budget", "0", ["source_token_budget must be"]),
         ("--max-concurrency", "0", ["max_concurrency must be"]),
         ("--k", "0", ["k must be"]),
-        ("--order", "best", ["order must be one of"]),
         ("--chunk-size", "0", ["size must be"]),
         ("--count-tokens", "no.such:thing", ["count_tokens must be"]),
-        ("--header", "{page.__class__}", ["header may hold"]),
     ],
 )
 def test_an_option_with_a_wrong_value(book, model, option, value, words):

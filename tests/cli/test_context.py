@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from oprag import ContextOptions, OptionError
 from oprag.cli.app import app
+from tests.option_values import a_bad_value_of_each_type
 
 PARTS = {
     "harbour": "The harbour of Aldmere has nine cranes. Ships wait outside when the wind blows from the west. ",
@@ -155,13 +157,7 @@ def test_an_empty_question_is_refused(runner, book, question):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--k", "0", "k must be"),
         ("--max-candidates", "5", "max_candidates must be at least k"),
-        ("--token-budget", "-1", "token_budget must be"),
-        ("--order", "best", "order must be one of"),
-        ("--source-ranking", "worst", "source_ranking must be one of"),
-        ("--on-missing-position", "ignore", "on_missing_position must be one of"),
-        ("--header", "{page.__class__}", "header may hold"),
         ("--count-tokens", "no.such:thing", "count_tokens must be"),
         ("--count-tokens", "math", "count_tokens must be"),
         ("--source-key", "a,,b", "source_key must be"),
@@ -173,6 +169,15 @@ def test_a_wrong_option_is_refused_by_its_name(runner, book, option, value, mess
     result = runner.invoke(app, ["context", str(book), "crane", option, value])
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+@a_bad_value_of_each_type
+def test_a_bad_value_is_refused_in_the_words_of_the_dataclass(runner, book, name, value):
+    with pytest.raises(OptionError) as expected:
+        ContextOptions(**{name: value})
+    result = runner.invoke(app, ["context", str(book), "crane", f"--{name.replace('_', '-')}", str(value)])
+    assert result.exit_code == 2
+    assert str(expected.value).split(", got")[0] in " ".join(result.stderr.split())
 
 
 def test_a_budget_that_nothing_fits_is_an_error(runner, book):
