@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from oprag import ModelError, ModelWarning
+from oprag import ModelError, ModelWarning, SourceReadError, SourceTooLongError
 from oprag.methods import Call
 from tests.adapters.contract.frameworks import (
+    SOURCE,
     Framework,
     both_sides,
     both_streams,
@@ -19,6 +20,7 @@ from tests.adapters.contract.frameworks import (
     each_way,
 )
 from tests.adapters.scripted import by_step
+from tests.helpers import WordEmbedder
 
 
 class RateLimited(Exception):  # noqa: N818 - as clients name it
@@ -283,3 +285,33 @@ async def test_it_goes_on_working_after_a_failure(framework: Framework, way: str
         with pytest.raises(ModelError):
             await framework.run(answerer, way)
     assert await framework.run(answerer, way) == "An answer."
+
+
+# What is not the model's
+
+
+class NoVectors(WordEmbedder):
+    def embed_documents(self, texts: Any) -> Any:
+        raise LookupError("no vectors")
+
+    embed_questions = embed_documents
+
+
+@each_framework
+@each_way
+async def test_errors_of_an_embedding_model_are_its_own(framework: Framework, way: str):
+    given: dict[str, Any] = {framework.embedder_option: NoVectors()}
+    answerer = framework.over(framework.model(reply=by_step), "reciprocal", **given)
+    with pytest.raises(LookupError, match="no vectors"):
+        await framework.run(answerer, way)
+
+
+@each_framework
+@each_way
+@pytest.mark.parametrize("method", ["long_context", "self_route"])
+async def test_a_source_that_cannot_be_read(framework: Framework, method: str, way: str):
+    model = framework.model(reply=by_step)
+    with pytest.raises(SourceReadError, match=f"'{SOURCE}'"):
+        await framework.run(framework.over(model, method, read_source={"other": "x"}), way)
+    with pytest.raises(SourceTooLongError, match="source_token_budget"):
+        await framework.run(framework.over(model, method, source_token_budget=2), way)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -72,6 +73,23 @@ async def test_what_fits_is_what_a_token_budget_would_keep(framework: Framework,
     # The best-ranked are kept, in the order of the source.
     assert len(context.kept) + len(context.dropped) == COUNT
     assert [chunk.rank for chunk in context.kept] == list(reversed(range(len(context.kept))))
+
+
+@each_way
+async def test_the_documents_are_those_that_were_read(framework: Framework, way: str):
+    model, answerer = windowed(framework)
+    _, documents = await framework.result(answerer, way)
+    kept = [int(text.split()[1]) for text in documents]
+    assert kept == list(range(COUNT - len(kept), COUNT))
+    assert [int(number) for number in re.findall(r"Part (\d+)", model.read[0])] == kept
+    assert 3 < len(kept) < 10
+
+
+@both_sides
+async def test_methods_that_are_compared_share_one_search(framework: Framework, way: str):
+    _, answerer = windowed(framework)
+    await framework.compare(answerer, way, ["stuff", "map_reduce"])
+    assert framework.asked(answerer) == [QUESTION]
 
 
 def test_the_answer_says_what_was_left_out(framework: Framework):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
 from oprag import BudgetError
-from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, ranked, run
+from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, ranked
 from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step
 
 COUNT = 40
@@ -48,23 +47,6 @@ def windowed(method: str, window: int | None, model: Any = None, **options: Any)
         "answer_threshold": -1.0,
     }
     return model, chain_of(model, method=method, **(given | options))
-
-
-@every_way
-async def test_the_documents_are_those_that_were_read(way: str):
-    model, chain = windowed("stuff", 200)
-    documents = (await run(chain, way, {"input": QUESTION}))["context"]
-    starts = [document.metadata["start_index"] for document in documents]
-    assert starts == [1_000 * number for number in range(COUNT - len(starts), COUNT)]
-    assert [int(number) for number in re.findall(r"Part (\d+)", model.read[0])] == [start // 1_000 for start in starts]
-
-
-@both_sides
-async def test_methods_that_are_compared_share_one_search(is_async: bool):
-    _, chain = windowed("stuff", 200)
-    methods = ["stuff", "map_reduce"]
-    await chain.acompare(QUESTION, methods) if is_async else chain.compare(QUESTION, methods)
-    assert chain.retriever.asked == [QUESTION]
 
 
 @pytest.mark.parametrize("profile", [None, {}, {"max_input_tokens": None}, {"max_output_tokens": 100}])

@@ -15,9 +15,8 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.response_synthesizers import Refine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from oprag import SourceReadError, SourceTooLongError
 from oprag.methods import MethodOptions
-from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers, ranked, stamped_node
+from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked, stamped_node
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, full_engine, parts, run
 from tests.adapters.scripted import QUESTION, by_step
 
@@ -55,27 +54,6 @@ async def test_errors_of_a_retriever_are_its_own(way: str, on_error: str):
     with pytest.raises(LookupError, match="the index is gone"):
         await run(engine_of(model, retriever=Failing(), on_error=on_error), way)
     assert model.calls == []
-
-
-class NoVectors(HashedWords):
-    def _get_text_embedding(self, text: str) -> list[float]:
-        raise LookupError("no vectors")
-
-
-@every_way
-async def test_errors_of_an_embedding_model_are_its_own(way: str):
-    engine = full_engine(Model(reply=by_step), "reciprocal", embed_model=NoVectors())
-    with pytest.raises(LookupError, match="no vectors"):
-        await run(engine, way)
-
-
-@every_way
-@pytest.mark.parametrize("method", ["long_context", "self_route"])
-async def test_a_source_that_cannot_be_read(method: str, way: str):
-    with pytest.raises(SourceReadError, match="'voyage'"):
-        await run(full_engine(Model(reply=by_step), method, read_source={"other": "x"}), way)
-    with pytest.raises(SourceTooLongError, match="source_token_budget"):
-        await run(full_engine(Model(reply=by_step), method, source_token_budget=2), way)
 
 
 @every_way
