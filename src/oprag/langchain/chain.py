@@ -85,6 +85,8 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
             a stream; None leaves them out.
         method: The method: stuff, map_reduce, refine, map_rerank, step_down, reciprocal, long_context, self_route, or
             a registered one.
+        annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
+        read_neighbors: For `neighbors`: as in `OrderPreservingRetriever`.
         **options: The options of `oprag.methods.MethodOptions` and of `oprag.ContextOptions`.
 
     Raises:

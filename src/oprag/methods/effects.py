@@ -55,6 +55,9 @@ class Retrieve:
     def fitted(self, contexts: Iterable[Context]) -> list[Context]:
         """The contexts of the questions, none longer than its room.
 
+        Args:
+            contexts: One context for each question.
+
         Raises:
             BudgetError: Not one chunk of a context fits.
         """

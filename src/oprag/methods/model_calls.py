@@ -79,7 +79,11 @@ class Usage(NamedTuple):
     estimated: bool = False
 
     def plus(self, other: Usage) -> Usage:
-        """The sum of both."""
+        """The sum of both.
+
+        Args:
+            other: The other usage.
+        """
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,

@@ -104,6 +104,9 @@ class MethodOptions:
         The number is a part of the header, so that a token budget includes it. Each chunk is a passage of its own, so
         that a marker cites a chunk and not a chapter.
 
+        Args:
+            context_options: The options of the context.
+
         Raises:
             OptionError: The header is a function, which cannot be numbered.
         """

@@ -29,6 +29,9 @@ class Template(Protocol):
     def messages(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
         """The messages, with these values in the fields.
 
+        Args:
+            values: The values of the fields by their names.
+
         Raises:
             PromptError: A needed value is missing.
         """
@@ -60,6 +63,9 @@ class TextTemplate:
 
     def messages(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
         """The system message, if there is one, and the user message.
+
+        Args:
+            values: The values of the fields by their names.
 
         Raises:
             PromptError: A needed value is missing.

@@ -72,7 +72,11 @@ class Task:
         object.__setattr__(self, "context_options", self.options.numbered(self.context_options))
 
     def asking(self, question: str) -> Task:
-        """A task for another question of the same user, without the choices and the conversation of this one."""
+        """A task for another question of the same user, without the choices and the conversation of this one.
+
+        Args:
+            question: The other question.
+        """
         return replace(self, question=question, choices=(), chat_history=())
 
     @property
@@ -166,15 +170,28 @@ class Task:
         return "\n".join(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, self.choices, strict=False))
 
     def count(self, text: str) -> int:
-        """Number of tokens of a text, by the token counter of the context."""
+        """Number of tokens of a text, by the token counter of the context.
+
+        Args:
+            text: The text.
+        """
         return count(text, self.context_options.count_tokens)
 
     def shown(self, passage: Passage, number: int) -> str:
-        """A passage as it is read by itself, with its header."""
+        """A passage as it is read by itself, with its header.
+
+        Args:
+            passage: The passage.
+            number: Its number among the passages.
+        """
         return with_header(passage, self.context_options.header, number)
 
     def room(self, step: str, **values: Any) -> Room | None:
         """What the model's context window leaves beside a prompt with these values; None if the window is unknown.
+
+        Args:
+            step: The step of the prompt.
+            **values: The values of its fields.
 
         Raises:
             PromptError: As for `prompt`.
@@ -200,6 +217,10 @@ class Task:
 
     def reading(self, context: Context, room: Room | None) -> Task:
         """The task with `passage_tokens` lowered so that a passage with its header fits.
+
+        Args:
+            context: The context whose passages are read.
+            room: The space that the prompt leaves, from `room`; None where it is unknown.
 
         Raises:
             BudgetError: Not even a passage of one token fits.
