@@ -210,14 +210,9 @@ class Chunk:
 
 def changed(chunk: Chunk, **fields: Any) -> Chunk:
     """A copy with fields whose values need no check; several times faster than `dataclasses.replace`."""
-    copy = _new(Chunk)
-    # In two steps, which are a third faster than keywords.
-    copy.__dict__.update(chunk.__dict__)
-    copy.__dict__.update(fields)
+    copy = object.__new__(Chunk)
+    object.__setattr__(copy, "__dict__", chunk.__dict__ | fields)
     return copy
-
-
-_new = object.__new__
 
 
 def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:
