@@ -85,10 +85,9 @@ def _by_position(group: Sequence[Chunk], *, missing_first: bool) -> list[Chunk]:
     """One source's chunks by position; `sorted` is stable, so ties keep their rank."""
     known: list[Chunk] = []
     missing: list[Chunk] = []
+    unknown = PositionKind.NONE  # in Python 3.11, looking up an enum member is a call
     for chunk in group:
-        (known if chunk.position is not None and chunk.position.kind is not PositionKind.NONE else missing).append(
-            chunk
-        )
+        (missing if chunk.position is None or chunk.position.kind is unknown else known).append(chunk)
     known.sort(key=key_of)
     return [*missing, *known] if missing_first else [*known, *missing]
 

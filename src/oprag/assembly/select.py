@@ -67,10 +67,11 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
     kept: list[Chunk] = []
     dropped: list[Drop] = []
     seen: dict[object, int] = {}
+    vague = (PositionKind.PAGE, PositionKind.NONE)  # in Python 3.11, looking up an enum member is a call
     for chunk in chunks:
         position, source = chunk.position or NOWHERE, chunk.source
         name: object = chunk.id
-        if source is not None and position.kind is not PositionKind.PAGE and position.kind is not PositionKind.NONE:
+        if source is not None and position.kind not in vague:
             name = None
         elif name is None and (source is None or position.kind is PositionKind.NONE):
             name = chunk.rank

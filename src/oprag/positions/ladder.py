@@ -272,24 +272,26 @@ def _read_offsets(chunks: Sequence[Chunk], names: Sequence[str]) -> tuple[str, l
     """
     spans: list[Span | None] = []
     read: dict[str, None] = {}
+    fields = (*names, _ATTRIBUTE)
     for chunk in chunks:
-        field, start, end, page = _ATTRIBUTE, None, None, None
-        for name in names:
-            start = chunk.metadata.get(name)
+        for field in fields:
+            if field == _ATTRIBUTE:
+                start, end, page = chunk.span or (None, None, None)
+            else:
+                start, end, page = chunk.metadata.get(field), chunk.metadata.get(START_FIELDS[field]), None
             # A call for each chunk would take most of the time.
             if type(start) is not int or not 0 <= start < TOO_LARGE:
                 start = whole(start)
             if start is not None:
-                field, end = name, chunk.metadata.get(START_FIELDS[name])
                 break
         else:
-            if chunk.span is not None:
-                start, end, page = whole(chunk.span.start), chunk.span.end, chunk.span.page
-        if start is None:
             spans.append(None)
             continue
-        end = None if end is None else whole(end)
-        spans.append(Span(start, start + len(chunk.text) if end is None or end < start else end, page))
+        if type(end) is not int or not start <= end < TOO_LARGE:
+            end = None if end is None else whole(end)
+            if end is None or end < start:
+                end = start + len(chunk.text)
+        spans.append(Span(start, end, page))
         read[field] = None
     return ", ".join(read), spans
 
@@ -313,16 +315,13 @@ def _disagree(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | N
     if len(chunks) < 2:
         return False
     texts: dict[tuple[Key, int, int], str] = {}
-    exact: dict[Key, list[tuple[int, int, str]]] = {}
     for chunk, claim in zip(chunks, claims, strict=True):
-        if claim is None:
-            continue
-        known = texts.setdefault(claim, chunk.text)
-        if known != chunk.text:
+        if claim is not None and texts.setdefault(claim, chunk.text) != chunk.text:
             return True
-        page, start, end = claim
-        if known is chunk.text and end - start == len(known):
-            exact.setdefault(page, []).append((start, end, known))
+    exact: dict[Key, list[tuple[int, int, str]]] = {}
+    for (page, start, end), text in texts.items():
+        if end - start == len(text):
+            exact.setdefault(page, []).append((start, end, text))
     return any(map(_overlap_differs, exact.values()))
 
 

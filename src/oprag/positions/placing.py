@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from oprag.chunk import Chunk, PositionKind, changed
+from oprag.chunk import NOWHERE, Chunk, PositionKind, changed
 from oprag.errors import OpragWarning, PositionWarning, SourceWarning
 from oprag.options import ContextOptions
 from oprag.positions.ladder import (
@@ -17,7 +17,7 @@ from oprag.positions.ladder import (
     shared,
     stated_span,
 )
-from oprag.positions.sources import SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
+from oprag.positions.sources import NAME_FIELDS, SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
 from oprag.warn import warn
 
 __all__ = ["Placed", "SourceReport", "group_by_source", "place", "report_sources", "warn_about"]
@@ -89,11 +89,14 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
     """
     members: dict[str | int, list[int]] = {}
     for index, chunk in enumerate(chunks):
-        name = chunk.metadata.get("source") if chunk.source is None else chunk.source
+        stated: Any = chunk.source
+        for field in NAME_FIELDS:
+            if stated is not None:
+                break
+            stated = chunk.metadata.get(field)
         # Most names are a plain path or title; a call for each of them would take most of the time.
-        plain = type(name) is str and (name[:1].isalpha() or name[:1] == "/") and "t=" not in name
-        if not plain or source_key is not None:
-            name = source_of(chunk, source_key)
+        plain = type(stated) is str and (stated[:1].isalpha() or stated[:1] == "/") and "t=" not in stated
+        name = stated if plain and source_key is None else source_of(chunk, source_key)
         members.setdefault(index if name is None else name, []).append(index)
     placed: list[Chunk] = list(chunks)
     groups: dict[str | int, list[Chunk]] = {}
@@ -142,17 +145,11 @@ def report_sources(chunks: Sequence[Chunk]) -> tuple[SourceReport, ...]:
 
 def _report(group: Sequence[Chunk]) -> SourceReport:
     """How the chunks of one source were placed."""
-    kind, field, missing = PositionKind.NONE, "", 0
-    for chunk in group:
-        position = chunk.position
-        if position is None or position.kind is PositionKind.NONE:
-            missing += 1
-        elif kind is PositionKind.NONE:
-            kind, field = position.kind, position.field
-    runs = 1
-    if kind is PositionKind.LINKS:
-        runs = len({chunk.position.key[0] for chunk in group if chunk.position and chunk.position.known})
-    return SourceReport(group[0].source, kind, field, len(group), missing, runs)
+    unknown = PositionKind.NONE  # in Python 3.11, looking up an enum member is a call
+    known = [chunk.position for chunk in group if chunk.position is not None and chunk.position.kind is not unknown]
+    first = known[0] if known else NOWHERE
+    runs = len({position.key[0] for position in known}) if first.kind is PositionKind.LINKS else 1
+    return SourceReport(group[0].source, first.kind, first.field, len(group), len(group) - len(known), runs)
 
 
 def warn_about(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> None:

@@ -21,10 +21,10 @@ SourceKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
 # Names before ids: a PDF reader makes one document a page, each with a random id, so grouping by id would tear the file
 # apart.
-_NAMES = ("source", "file_path", "url", "file_name")
+NAME_FIELDS = ("source", "file_path", "url", "file_name")
 _IDS = ("ref_doc_id", "document_id")
 _FILES = ("file_path", "file_name")
-SOURCE_FIELDS = (*_NAMES, *_IDS)
+SOURCE_FIELDS = (*NAME_FIELDS, *_IDS)
 # A longer number is an id.
 _LONGEST_PAGE = 6
 
@@ -72,7 +72,7 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str |
     if chunk.source is not None and (name := source_name(chunk.source)) is not None:
         return name
     metadata = chunk.metadata
-    name = first_name(metadata, _NAMES)
+    name = first_name(metadata, NAME_FIELDS)
     if name is not None and (len(name) <= _LONGEST_PAGE or "t=" in name):
         name = _parts(name, metadata).name
     return name or fallback or first_name(metadata, _IDS) or source_name(chunk.document_id)
@@ -80,7 +80,7 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str |
 
 def source_parts(metadata: Mapping[str, Any]) -> SourceParts:
     """The source by its usual keys, and the page or time that their values hold beside its name."""
-    name = first_name(metadata, _NAMES)
+    name = first_name(metadata, NAME_FIELDS)
     return SourceParts(None) if name is None else _parts(name, metadata)
 
 
