@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oprag.assembly.budget import fit
 from oprag.assembly.neighbors import NeighborReader, fill_in
@@ -18,8 +18,10 @@ from oprag.chunk import Chunk, Drop, Vector, chunk_to_dict, counted, sorted_by_r
 from oprag.errors import EmbeddingError, OptionError
 from oprag.options import ContextOptions, as_context_options
 from oprag.positions.placing import Placed, SourceReport, place, warn_about
-from oprag.steps import Step, Steps
 from oprag.tokens import approximate_tokens, count
+
+if TYPE_CHECKING:
+    from oprag.steps import Steps
 
 __all__ = ["Context", "ContextInputs", "assemble", "assemble_in_steps", "build_context"]
 
@@ -302,10 +304,13 @@ def build_context(
     )
 
 
-def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> Steps[Context]:
+def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> "Steps[Context]":
     """As `assemble`, in a step of its own where it reads neighbours, which may take long."""
     if not options.neighbors:
         return assemble(inputs, options)
+    # Adapters have loaded it; `build_context` needs no steps.
+    from oprag.steps import Step
+
     context: Context = yield Step(lambda: assemble(inputs, options))
     return context
 
