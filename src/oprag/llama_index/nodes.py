@@ -31,16 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["chunk_of", "chunks_of", "context_of", "nodes_of", "with_metadata"]
 
-_SOURCE, _PREVIOUS, _NEXT, _PARENT, _CHILD = (
-    relation.value
-    for relation in (
-        NodeRelationship.SOURCE,
-        NodeRelationship.PREVIOUS,
-        NodeRelationship.NEXT,
-        NodeRelationship.PARENT,
-        NodeRelationship.CHILD,
-    )
-)
+_SOURCE = NodeRelationship.SOURCE
+_PREVIOUS = NodeRelationship.PREVIOUS
+_NEXT = NodeRelationship.NEXT
+_PARENT = NodeRelationship.PARENT
+_CHILD = NodeRelationship.CHILD
 
 
 def chunks_of(nodes: Any) -> list[Chunk]:
@@ -64,18 +59,25 @@ def chunks_of(nodes: Any) -> list[Chunk]:
 
 def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: Any = None) -> Chunk:
     """A node as a chunk."""
-    links: dict[Any, str] = {}
-    children: list[str] = []
+    document_id = previous_id = next_id = parent_id = None
+    child_ids: tuple[str, ...] = ()
+    # Not looked up: an enum of LlamaIndex hashes in Python.
     for relation, related in node.relationships.items():
-        # By value: an enum of LlamaIndex hashes in Python.
-        if isinstance(related, RelatedNodeInfo):
-            links[relation.value] = related.node_id
-        elif relation.value == _CHILD:
-            children = [child.node_id for child in related]
+        if not isinstance(related, RelatedNodeInfo):
+            if relation is _CHILD:
+                child_ids = tuple(child.node_id for child in related)
+        elif relation is _SOURCE:
+            document_id = related.node_id
+        elif relation is _PREVIOUS:
+            previous_id = related.node_id
+        elif relation is _NEXT:
+            next_id = related.node_id
+        elif relation is _PARENT:
+            parent_id = related.node_id
     span = None
     # The offsets of a hierarchical leaf count from its parent, wherever its document begins. An end that is missing is
     # that of the text.
-    if _PARENT not in links:
+    if parent_id is None:
         start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
         if start is not None:
             span = Span(start, end if end is not None else -1)
@@ -85,11 +87,11 @@ def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: A
         metadata=node.metadata,
         score=score,
         id=node.node_id,
-        document_id=links.get(_SOURCE),
-        previous_id=links.get(_PREVIOUS),
-        next_id=links.get(_NEXT),
-        parent_id=links.get(_PARENT),
-        child_ids=tuple(children),
+        document_id=document_id,
+        previous_id=previous_id,
+        next_id=next_id,
+        parent_id=parent_id,
+        child_ids=child_ids,
         span=span,
         origin=origin,
     )
