@@ -1,0 +1,272 @@
+"""What users can read of an experiment, as facts: values, each with what it is the value of."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import html
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+import tomli_w
+
+from oprag.compare import Comparison, differences, read_data
+
+__all__ = ["Fact", "Place"]
+
+NOT_BETTER = ("inverted_pairs", "long_context_share", "paper_token_usage")
+"""Metrics of which no setting is the best."""
+
+
+class Fact(NamedTuple):
+    """A value, and what it is the value of."""
+
+    experiment: str
+    setting: str
+    question: str
+    what: str
+    value: Any
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others."""
+        return " / ".join((self.experiment, self.setting, self.question, self.what))
+
+
+class Place:
+    """A folder in which an experiment is run and read.
+
+    Args:
+        folder: The folder.
+        name: What the experiment is called.
+        axes: The axes that tell its settings apart, besides those of its grid.
+        **described: What its file says besides.
+    """
+
+    def __init__(self, folder: Path, name: str, *, axes: Iterable[str] = (), **described: Any) -> None:
+        self.folder, self.name = folder / name, name
+        self.folder.mkdir()
+        self.file, self.results = self.folder / "experiment.toml", self.folder / "experiment.db"
+        self.axes = list(dict.fromkeys(["data", *axes, *described.get("grid", ()), "seed", "repeat"]))
+        if described:
+            self.file.write_text(tomli_w.dumps({"name": name, **described}), encoding="utf-8")
+
+    def fact(self, what: str, value: Any, setting: Mapping[str, Any] | str = "", question: str = "") -> Fact:
+        """A fact of this experiment; nothing in it depends on the folder, the time or the load of the machine."""
+        told = setting if isinstance(setting, str) else self.told(setting)
+        return Fact(self.name, told, question, what, self._steady(what, value))
+
+    def told(self, values: Mapping[str, Any]) -> str:
+        """A setting by its option values."""
+        shown = ((axis, values.get(axis)) for axis in self.axes)
+        return ", ".join(f"{axis}={value}" for axis, value in shown if value not in (None, ""))
+
+    def _steady(self, what: str, value: Any) -> Any:
+        if re.search(r"seconds|cpu_percent|memory", what) and not isinstance(value, str | list | None):
+            return "measured"
+        if isinstance(value, str):
+            return value.replace(str(self.folder), "FOLDER")
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(value)
+        return value
+
+    def oprag(self, *arguments: Any) -> Iterator[Fact]:
+        """Run a command; its exit code, and what it prints as JSON, by the places of the values."""
+        command = [sys.executable, "-c", "from oprag.cli import main; main()", *map(str, arguments)]
+        environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "NO_COLOR": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        if done.returncode not in (0, 1) or (done.returncode and not done.stdout):
+            raise RuntimeError(f"{' '.join(command[3:])}: {done.stderr[-2_000:]}")
+        what = "plan" if "--plan" in arguments else f"oprag {arguments[0]}"
+        yield self.fact(f"{what}: exit code", done.returncode)
+        if "--json" in arguments:
+            yield from self.placed(what, json.loads(done.stdout))
+
+    def placed(self, what: str, value: Any) -> Iterator[Fact]:
+        """The plain values in something like JSON by their places."""
+        yield from self._counted((f"{what}: {place}", part) for place, part in _flat(value, self.told))
+
+    def _counted(self, named: Iterable[tuple[str, Any]]) -> Iterator[Fact]:
+        """Facts of which several may have one name."""
+        seen: Counter[str] = Counter()
+        for name, value in named:
+            seen[name] += 1
+            yield self.fact(f"{name} {seen[name] if seen[name] > 1 else ''}".rstrip(), value)
+
+    # What is read of results: one function for each way to read them.
+
+    def all_of(
+        self, results: Comparison, *, judged: Iterable[str] = (), exported: Iterable[str] = ("settings", "answers")
+    ) -> Iterator[Fact]:
+        """Rows, answers, exports, and what is said about some metrics."""
+        yield self.fact("columns", list(results.columns))
+        yield self.fact("metrics", list(results.metrics))
+        for row in results:
+            for column, value in row.items():
+                yield self.fact(f"row: {column}", value, row)
+        for row in results.answers():
+            for column, value in row.items():
+                yield self.fact(f"answer: {column}", value, row, row["question_id"])
+        frame = results.to_pandas()
+        yield self.fact("frame: columns", [f"{name}: {kind}" for name, kind in frame.dtypes.items()])
+        for name in exported:
+            results.to_csv(self.folder / f"{name}.csv", answers=name == "answers")
+            results.to_parquet(self.folder / f"{name}.parquet", answers=name == "answers")
+            yield from self.exported(name)
+        for metric in judged:
+            yield from self.judged(results, metric)
+
+    def exported(self, name: str) -> Iterator[Fact]:
+        """What stands in the tables that were exported under a name."""
+        with (self.folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            rows = list(reader)
+            yield self.fact(f"{name}.csv: columns", list(reader.fieldnames or ()))
+        yield from self._of_table(f"{name}.csv", ({key: _number(text) for key, text in row.items()} for row in rows))
+        if (self.folder / f"{name}.parquet").exists():
+            table = pq.read_table(self.folder / f"{name}.parquet")
+            yield self.fact(f"{name}.parquet: columns", [f"{one.name}: {one.type}" for one in table.schema])
+            yield from self._of_table(f"{name}.parquet", table.to_pylist())
+
+    def _of_table(self, table: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Fact]:
+        for row in rows:
+            for column, value in row.items():
+                yield self.fact(f"{table}: {column}", value, row, str(row.get("question_id", "")))
+
+    def judged(self, results: Comparison, metric: str) -> Iterator[Fact]:
+        """What is said about a metric: differences, the best setting, sweet spots, fronts and pivots."""
+        for axis in results.axes:
+            for one in differences(results.path, results.experiment, axis=axis, metrics=[metric]):
+                setting = self.told({**one.values, **one.alone, axis: one.value})
+                beside = f"{axis}={one.baseline} {self.told(one.baseline_alone)}".rstrip()
+                yield from self._judgment(f"difference in {metric} from {beside}", one, setting)
+        yield from self._pivots(results, metric)
+        if metric not in NOT_BETTER:
+            for data in dict.fromkeys(row["data"] for row in results if row[metric] is not None):
+                yield from self._best(results.where(data=data), metric, f"best {metric} of {data}")
+            for axis in sorted({"k", "token_budget", "similarity_threshold"} & set(results.axes)):
+                yield from self._curves(results, metric, axis)
+
+    def _best(self, results: Comparison, metric: str, what: str) -> Iterator[Fact]:
+        best = results.best(metric)
+        yield self.fact(what, self.told(best.setting.values))
+        yield self.fact(f"{what}: shown", best.shown)
+        yield self.fact(f"{what}: comparisons", best.comparisons)
+        yield self.fact(f"{what}: tied", [self.told(one.values) for one in best.tied])
+        yield self.fact(f"{what}: rivals", [self.told(one.setting.values) for one in best.rivals])
+        yield self.fact(f"{what}: figures", _figures(best.describe()))
+        for other in best.others:
+            yield from self._judgment(f"{what}: above", other, self.told(other.setting.values))
+        for cost in ("context_tokens", "tokens", "calls"):
+            if any(row[metric] is not None and row[cost] is not None for row in results):
+                yield self.fact(
+                    f"{what}: front of {cost}", [self.told(row) for row in results.pareto(metric, cost=cost)]
+                )
+
+    def _curves(self, results: Comparison, metric: str, axis: str) -> Iterator[Fact]:
+        for spot in results.sweet_spots(axis, metric):
+            what, curve = f"curve of {metric} over {axis}", self.told(spot.values)
+            yield self.fact(f"{what}: best", spot.best and spot.best.value, curve)
+            yield self.fact(f"{what}: contenders", [point.value for point in spot.contenders], curve)
+            yield self.fact(f"{what}: highest", spot.highest.value, curve)
+            yield self.fact(f"{what}: figures", _figures(spot.describe()), curve)
+
+    def _pivots(self, results: Comparison, metric: str) -> Iterator[Fact]:
+        for rows, columns in pairwise(results.axes):
+            for quantity, value in product((metric, "context_tokens"), ("median ± sd", "mean [interval]", "n")):
+                pivot = results.pivot(rows, columns, quantity, value=value)
+                for row, texts in zip(pivot.row_values, pivot.texts(), strict=True):
+                    for column, text in zip(pivot.column_values, texts, strict=True):
+                        where = f"{rows}={row}, {columns}={column}"
+                        yield self.fact(f"pivot of {quantity} for {metric}: {value}", text, where)
+
+    def _judgment(self, what: str, one: Any, setting: str) -> Iterator[Fact]:
+        found = one.difference
+        for name in ("n", "mean", "low", "high", "p_value", "unpaired", "units", "differing"):
+            yield self.fact(f"{what}: {name}", getattr(found, name), setting)
+        yield self.fact(f"{what}: adjusted p", one.adjusted_p, setting)
+
+    def ran(self, report: Any) -> Iterator[Fact]:
+        """How a run ended, and what was spent."""
+        for name in ("outcome", "total", "answered", "failed", "left", "broken"):
+            yield self.fact(f"run: {name}", getattr(report, name))
+        for name, value in report.spent._asdict().items():
+            yield self.fact(f"run: spent {name}", value)
+
+    def reported(self, *arguments: Any) -> Iterator[Fact]:
+        """The figures in the tables of the report."""
+        page = self.folder / "report.html"
+        yield from self.oprag("report", self.results, "-o", page, *arguments)
+        yield from self._counted(
+            (f"report: {section}: {row}: {column}", text)
+            for section, row, column, text in _cells(page.read_text(encoding="utf-8"))
+            if not re.match(r"\d{4}-\d\d-\d\d", row)  # when it ran, and on which versions
+        )
+
+    def data_set(self, table: Mapping[str, Any]) -> Iterator[Fact]:
+        """What is read of a data set; texts by their hashes."""
+        read = read_data(**table)
+        for document, text in read.documents.items():
+            whole = text if isinstance(text, str) else "\f".join(text)
+            yield self.fact("document", hashlib.sha256(whole.encode()).hexdigest(), document)
+        for question in read.questions:
+            for field in ("text", "documents", "answers", "choices", "right_choice", "evidence", "about"):
+                value = json.loads(json.dumps(getattr(question, field), default=dict))
+                yield self.fact(field, value, question=str(question.id))
+
+
+def _cells(page: str) -> Iterator[tuple[str, str, str, str]]:
+    """The cells of all tables of a page, each with its section, the names of its row, and the head of its column."""
+    for part in page.split("<h2")[1:]:
+        section, _, body = part.partition("</h2>")
+        head: list[str] = []
+        for row in re.findall(r"<tr.*?</tr>", body, re.DOTALL):
+            cells = [(kind, _plain(text)) for kind, text in re.findall(r"<(t[hd])\b[^>]*>(.*?)</\1>", row, re.DOTALL)]
+            names = [text for kind, text in cells if kind == "th"]
+            if len(names) == len(cells):
+                head = names
+                continue
+            for number, (kind, text) in enumerate(cells):
+                if kind == "td":
+                    yield _plain(section.partition(">")[2]), ", ".join(names), head[number], text
+
+
+def _plain(markup: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", markup)).split())
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text or None
+
+
+def _figures(text: str) -> list[str]:
+    return re.findall(r"[-+]?\d[\d,.]*\d|\d", text)
+
+
+def _flat(value: Any, told: Callable[[Mapping[str, Any]], str], place: str = "") -> Iterator[tuple[str, Any]]:
+    """The plain values in JSON by their places; in a list of settings a place is told by the values of its setting."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            if name not in ("values", "alone", "baseline_alone", "setting"):
+                yield from _flat(part, told, f"{place}.{name}")
+    elif isinstance(value, list) and any(isinstance(part, dict | list) for part in value):
+        for number, part in enumerate(value):
+            named = isinstance(part, dict) and "values" in part
+            axis = {part["axis"]: part["value"]} if named and "axis" in part and "value" in part else {}
+            label = f"{part.get('metric', '')} {told({**part['values'], **axis})}" if named else number
+            yield from _flat(part, told, f"{place}[{label}]")
+    else:
+        yield place, value
