@@ -46,7 +46,8 @@ MODELS = {
     "faulty": {"use": f"{MATERIAL}:faulty", "retries": 0},
 }
 EMBEDDERS = {"packaged": {"use": "local"}, "words": {"use": f"{MATERIAL}:words"}}
-STORES = ["index", "in_memory", "mine", *(name for name in ("chroma", "faiss", "lancedb") if find_spec(name))]
+PACKAGES = {"chroma": "langchain_chroma", "faiss": "faiss", "qdrant": "langchain_qdrant", "lancedb": "lancedb"}
+STORES = ["index", "in_memory", "mine", *(name for name, package in PACKAGES.items() if find_spec(package))]
 SMALL: dict[str, Any] = {"chunk_size": 32, "k": 6}
 ORDERS: dict[str, Any] = {"order": ["source", "rank"]}
 RUN = ("--trust", "--yes", "--json")

@@ -93,8 +93,10 @@ class Place:
             yield from self.placed(what, json.loads(done.stdout))
 
     def placed(self, what: str, value: Any) -> Iterator[Fact]:
-        """The plain values in something like JSON by their places."""
-        yield from self._counted((f"{what}: {place}", part) for place, part in _flat(value, self.told))
+        """The plain values in something like JSON by their places; of sentences the figures alone."""
+        for fact in self._counted((f"{what}: {place}", part) for place, part in _flat(value, self.told)):
+            is_sentence = isinstance(fact.value, str) and fact.value.count(" ") > 5
+            yield fact._replace(value=_figures(fact.value)) if is_sentence else fact
 
     def _counted(self, named: Iterable[tuple[str, Any]]) -> Iterator[Fact]:
         """Facts of which several may have one name."""
@@ -266,7 +268,7 @@ def _flat(value: Any, told: Callable[[Mapping[str, Any]], str], place: str = "")
         for number, part in enumerate(value):
             named = isinstance(part, dict) and "values" in part
             axis = {part["axis"]: part["value"]} if named and "axis" in part and "value" in part else {}
-            label = f"{part.get('metric', '')} {told({**part['values'], **axis})}" if named else number
+            label = f"{part.get('metric', '')} {told({**part['values'], **axis})}".strip() if named else number
             yield from _flat(part, told, f"{place}[{label}]")
     else:
         yield place, value
