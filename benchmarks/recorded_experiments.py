@@ -15,7 +15,8 @@ import math
 import os
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +27,7 @@ from benchmarks.recorded_facts import Fact, Place
 from benchmarks.recorded_material import (
     MENDED,
     Likely,
+    Set,
     chronicles,
     mixed,
     read_real,
@@ -92,20 +94,26 @@ def recorded(folder: Path, data: Path | None) -> Iterator[Fact]:
     for name, table in sets.items():
         yield from Place(folder, f"data {name}").data_set(table)
     few = {"chronicles": {**sets["chronicles"], "questions": 10}, "mixed": sets["mixed"]}
-    yield from axes(folder, few)
-    yield from methods(folder, {"chronicles": {**sets["chronicles"], "questions": 14}})
-    yield from curves(folder, {"chronicles": sets["chronicles"]})
-    yield from kinds(folder, {"mixed": sets["mixed"]})
-    yield from likelihoods(folder, sets)
-    yield from failures(folder, few)
-    yield from limits(folder, few)
-    yield from sweeps(folder, sets["chronicles"]["path"])
-    yield from measured(folder, {"mixed": {**sets["mixed"], "questions": 3}})
-    if find_spec("ray"):
-        yield from on_ray(folder, few)
-    yield from published(folder, "generated", write_published(folder / "published", shortened(chronicles())))
-    if data is not None:
-        yield from real(folder, data)
+    steps: list[tuple[Callable[..., Iterator[Fact]], Any]] = [
+        (axes, few),
+        (methods, {"chronicles": {**sets["chronicles"], "questions": 14}}),
+        (curves, {"chronicles": sets["chronicles"]}),
+        (kinds, {"mixed": sets["mixed"]}),
+        (likelihoods, sets),
+        (failures, few),
+        (limits, few),
+        (sweeps, sets["chronicles"]["path"]),
+        (measured, {"mixed": {**sets["mixed"], "questions": 3}}),
+        *([(on_ray, few)] if find_spec("ray") else []),
+        (generated, shortened(chronicles())),
+        *([(real, data)] if data is not None else []),
+    ]
+    for step, given in steps:
+        try:
+            yield from step(folder, given)
+        except Exception:  # noqa: BLE001 - what the others find is wanted all the same
+            traceback.print_exc()
+            yield Fact(step.__name__, "", "", "error", "this ended with an error")
 
 
 def place_of(folder: Path, name: str, **described: Any) -> Place:
@@ -237,6 +245,11 @@ def on_ray(folder: Path, data: Data) -> Iterator[Fact]:
     place = place_of(folder, "ray", data=data, grid=grid, metrics=["token_f1", "evidence_coverage"])
     yield from place.oprag("compare", place.file, "--ray", "local", *RUN)
     yield from place.all_of(Comparison.open(place.results), judged=["token_f1"])
+
+
+def generated(folder: Path, given: Set) -> Iterator[Fact]:
+    """A set of ours in all published layouts."""
+    yield from published(folder, "generated", write_published(folder / "published", given))
 
 
 def published(folder: Path, name: str, data: Data) -> Iterator[Fact]:
