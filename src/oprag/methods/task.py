@@ -227,10 +227,9 @@ class Task:
         """
         if room is None:
             return self
-        header = 0
-        if self.context_options.header is not None:
-            shown = [(self.shown(passage, _LONG_NUMBER), passage.text) for passage in context.passages]
-            header = max((self.count(whole) - self.count(text) for whole, text in shown), default=0)
+        passages = () if self.context_options.header is None else context.passages
+        headers = (self.count(self.shown(one, _LONG_NUMBER)) - self.count(one.text) for one in passages)
+        header = max(headers, default=0)
         limit = room.tokens - header
         if limit < 1:
             raise BudgetError(f"no passage fits: {room}; use a shorter prompt or a model with a larger window", room)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oprag import Chunk, ContextOptions, build_context
-from oprag.methods import MethodOptions, Task, packed, split_passages
+from oprag.methods import MethodOptions, Task, Window, answering, packed, split_passages
 from tests.core.methods.helpers import QUESTION, World, numbers, parts
 from tests.helpers import cut, prose
 
@@ -124,6 +124,20 @@ def test_a_long_passage_is_cut_and_its_end_shares_a_call_with_the_next_one():
     assert "[...]" in read(world)[1]
     whole = text[: first[-1][1]]
     assert "".join(read(world)) == f"{whole}\n\n[...]\n\nOne two."
+
+
+@pytest.mark.parametrize(("more", "calls"), [(0, 1), (1, 2)])
+@pytest.mark.parametrize("header", [None, "From {source}:"])
+def test_a_passage_fills_the_window_to_the_last_token(header: str | None, more: int, calls: int):
+    options = ContextOptions(count_tokens=words, header=header)
+    task = Task(QUESTION, MethodOptions(method="map_reduce"), options, window=Window(200))
+    room = task.room("map", context="")
+    assert room is not None
+    length = room.tokens - (0 if header is None else 2) + more
+    world = World([Chunk("word " * length, 0, metadata={"source": "voyage", "start_index": 0})])
+    world.context_options = options
+    world.drive(answering(task))
+    assert world.steps.count("map") == calls
 
 
 def test_inner_questions_read_them_together_too():
