@@ -148,8 +148,10 @@ def _why(count: int) -> str:
 
 
 def _places(piece: str, text: str) -> list[Place]:
+    if not piece.strip():
+        return []
     found: list[Place] = []
-    start = text.find(piece) if piece.strip() else -1
+    start = text.find(piece)
     while start >= 0 and len(found) < _MOST_PLACES:
         found.append((start, start + len(piece)))
         start = text.find(piece, start + 1)
