@@ -106,8 +106,7 @@ def context_of(
     as_nodes: bool = False,
 ) -> Steps[Context]:
     """The context of nodes."""
-    counts_nodes = as_nodes and options.token_budget is not None
-    inputs = ContextInputs(chunks, show=partial(_prompted, stitched=options.stitch) if counts_nodes else None)
+    inputs = ContextInputs(chunks, show=partial(_prompted, stitched=options.stitch) if as_nodes else None)
     if sources is not None:
         inputs = yield from sources.complete(inputs, query, options)
     return (yield from assemble_in_steps(inputs, options))

@@ -134,6 +134,12 @@ def test_hidden_metadata_costs_nothing():
     assert len(OrderPreservingPostprocessor(token_budget=3, count_tokens=len).postprocess_nodes(ranked([node]))) == 1
 
 
+def test_a_context_is_charged_for_its_own_text_and_not_for_what_synthesizers_add():
+    node = TextNode(text="abc", metadata={"file_name": "x" * 500})
+    context = OrderPreservingPostprocessor(token_budget=3, count_tokens=len).get_context(ranked([node]))
+    assert (context.text, context.tokens) == ("abc", 3)
+
+
 def test_nothing_fits():
     with pytest.raises(BudgetError, match="token_budget=5"):
         OrderPreservingPostprocessor(token_budget=5, count_tokens=len).postprocess_nodes(_nodes())
