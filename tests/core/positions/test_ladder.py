@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Chunk, PositionKind, Span, build_context
+from oprag import Chunk, PositionKind, Span, arrange, build_context
 from oprag.positions.ladder import NUMBER_FIELDS, PAGE_FIELDS, STAMPED_FIELDS, Placement, PositionKey, find_positions
+from tests.helpers import ranks
 
 
 def place_all(
@@ -423,6 +424,12 @@ def test_the_page_of_a_span_may_be_a_label(label):
     chunks = [Chunk("a", 0, span=Span(0, 1, 1)), Chunk("b", 1, span=Span(0, 1, label))]
     assert [span and span.page for span in find_positions(chunks).spans] == [1, "iv"]
     assert find_positions(chunks).positions[1].key < find_positions(chunks).positions[0].key
+
+
+def test_the_pages_of_spans_may_be_labels_of_any_kind():
+    spans = [Span(0, 6, "A-10"), Span(0, 6, "A-2"), Span(0, 6, 3)]
+    chunks = [Chunk(f"text {rank}", rank, source="book", span=span) for rank, span in enumerate(spans)]
+    assert ranks(arrange(chunks)) == [2, 1, 0]
 
 
 def test_a_page_in_source_sorts_beside_a_file():

@@ -37,6 +37,13 @@ def test_a_chunk_without_a_source_is_a_source_of_its_own():
     assert ranks(context.kept) == [0, 1]
 
 
+def test_chunks_of_a_video_are_one_source_whatever_time_their_addresses_begin_at():
+    chunks = [hit("b", 0, source="https://youtu.be/abc?t=90"), hit("a", 1, source="https://youtu.be/abc?t=30")]
+    context = build_context(chunks)
+    assert ranks(context.kept) == [1, 0]
+    assert [(report.source, report.chunks) for report in context.sources] == [("https://youtu.be/abc", 2)]
+
+
 def test_what_was_found_before_is_kept():
     # Alone, the two chunks would be placed by the better kind that only they have.
     chunks = [
@@ -214,6 +221,18 @@ def test_pages_that_restart_are_warned_about_where_no_kept_chunks_share_one(fiel
     # Two files under one source: whether page 2 comes before page 5 depends on the file.
     chunks = [hit(f"text {rank}", rank, **{field: page, "start_index": 0}) for rank, page in enumerate([5, 2, 5])]
     with pytest.warns(PositionWarning, match="contradict.*source_key=.*stamp_positions") as caught:
+        assert ranks(build_context(chunks, k=2).kept) == [1, 0]
+    assert len(caught) == 1
+
+
+def test_stamps_of_several_calls_are_warned_about_where_the_kept_chunks_are_of_one():
+    # The chunk that shows it is retrieved and not kept; whether the others stand right is unknown all the same.
+    chunks = [
+        hit("a", 0, chunk_index=1, chunk_numbering="n1", page=1, start_index=90),
+        hit("b", 1, chunk_index=0, chunk_numbering="n1", page=1, start_index=0),
+        hit("c", 2, chunk_index=0, chunk_numbering="n2", page=2, start_index=0),
+    ]
+    with pytest.warns(PositionWarning, match="chunk_index of a source was stamped in several calls") as caught:
         assert ranks(build_context(chunks, k=2).kept) == [1, 0]
     assert len(caught) == 1
 
