@@ -169,6 +169,25 @@ def test_the_report_says_how_sources_were_placed_what_was_kept_and_what_was_drop
     assert dropped[-5:] == ["k", "behind", "the", "first", "4"]
 
 
+def test_the_report_shows_pages_and_offsets_on_them():
+    chunks = [hit("b", 0, page="iv", start_index=1200), hit("a", 1, page="iv", start_index=0)]
+    report = build_context([*chunks, hit("c", 2, source="slides", page=7)]).explain()
+    assert table(report, "kept, in order")[1:] == [
+        ["1", "1", "-", "book", "p.", "iv:", "0", "p.", "iv:", "0–1"],
+        ["2", "0", "-", "book", "p.", "iv:", "1200", "p.", "iv:", "1,200–1,201"],
+        ["3", "2", "-", "slides", "p.", "7", "-"],
+    ]
+
+
+def test_the_report_says_how_many_runs_of_linked_chunks_have_an_unknown_order():
+    chunks = [
+        Chunk(name, rank, source="book", id=name, previous_id=before)
+        for rank, (name, before) in enumerate([("d", "c"), ("b", "a"), ("c", None), ("a", None)])
+    ]
+    assert "; 2 runs whose order is unknown" in build_context(chunks).explain()
+    assert "runs whose order" not in build_context([chunks[0], chunks[2]]).explain()
+
+
 def test_the_report_of_one_chunk_reads_well():
     context = build_context([hit("text", 0, chunk_index=3)], count_tokens=len)
     assert context.explain().startswith("1 chunk in 1 passage, order source, 4 tokens; 0 dropped")
