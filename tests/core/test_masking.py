@@ -40,6 +40,12 @@ def test_short_secrets_of_the_environment_are_masked_as_words_of_their_own(monke
     assert without_keys("tulip9: no user with 'tulip9'; tulip99") == "***: no user with '***'; tulip99"
 
 
+def test_a_word_is_a_secret_only_where_the_name_means_nothing_else(monkeypatch):
+    monkeypatch.setenv("DB_PASSWORD", "tulips")
+    monkeypatch.setenv("SORT_KEY", "colour")
+    assert without_keys("no user with 'tulips'; no column 'colour'") == "no user with '***'; no column 'colour'"
+
+
 @pytest.mark.parametrize(
     "written",
     [

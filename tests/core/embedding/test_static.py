@@ -1,4 +1,7 @@
+import socket
+
 import pytest
+import wordllama
 
 from oprag import DocumentIndex, LocalEmbedder, build_context
 from oprag.embedding.cosine import as_vectors
@@ -44,6 +47,20 @@ def test_tokens_are_those_of_the_models_tokenizer_without_limits(embedder):
     assert embedder.count_tokens("word " * 3000) >= 3000
     assert embedder.tokenizer.truncation is None
     assert embedder.tokenizer.padding is None
+
+
+def test_an_installation_without_its_files_is_refused_and_nothing_is_downloaded(monkeypatch, tmp_path):
+    asked = []
+
+    def refuse(host, *args, **kwargs):
+        asked.append(host)
+        raise OSError("there is no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(wordllama, "__file__", str(tmp_path / "__init__.py"))
+    with pytest.raises(FileNotFoundError):
+        LocalEmbedder()
+    assert asked == []
 
 
 OFFLINE = """

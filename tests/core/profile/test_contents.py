@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 
 from oprag import OP_RAG, ContextOptions, OptionError, PromptError, approximate_tokens
 from oprag.compare.counters import counter_of
@@ -165,6 +168,15 @@ def test_a_counter_that_is_given_otherwise_is_not_loaded():
     assert profile.as_context_options(count_tokens=len) == ContextOptions(k=3, count_tokens=len)
     with pytest.raises(OptionError, match=r"count_tokens: the tokenizer .* is not a local folder or file"):
         profile.as_context_options()
+
+
+def test_a_tokenizer_is_loaded_from_its_folder_or_its_file(tmp_path):
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    for path in (tmp_path, tmp_path / "tokenizer.json"):
+        options = Profile(context={"count_tokens": f"huggingface:{path}"}).as_context_options()
+        assert options.count_tokens("one two three") == 3
 
 
 @pytest.mark.parametrize("value", [len, counter_of(len, "letters"), "os:system", "tests.helpers:word_offsets"])
