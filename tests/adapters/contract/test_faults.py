@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import pytest
@@ -57,11 +58,13 @@ async def test_one_error_names_the_call_and_keeps_its_cause(
     cause = ConnectionError("the line is down")
     model = framework.model(reply=by_step, error=on(failing, error=cause))
     answerer = framework.over(model, method, variants=2, max_concurrency=1)
+    begun = time.perf_counter()
     with pytest.raises(ModelError, match=f"{named}: ConnectionError: the line is down") as caught:
         await framework.run(answerer, way)
     assert caught.value.__cause__ is cause
     assert isinstance(caught.value.value, Call)
     assert caught.value.value.error is cause
+    assert 0 <= caught.value.value.seconds <= time.perf_counter() - begun
     assert len(model.read) == failing + 1
     assert model.running == 0
 
@@ -124,6 +127,7 @@ async def test_skipped_calls_are_on_record(
     assert len(caught) == 1
     assert all(isinstance(call.error, ConnectionError) for call in answer.failed_calls)
     assert all(call.usage.input_tokens == 0 for call in answer.failed_calls)
+    assert 0 <= max(call.seconds for call in answer.calls) <= answer.seconds
     assert [number for number, call in enumerate(answer.calls) if call.error] == list(failing)
     assert [call.step for call in answer.failed_calls] == steps
     assert answer.text
