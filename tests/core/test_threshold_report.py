@@ -56,7 +56,9 @@ def test_the_suggestion_empties_no_context():
 
 
 def test_the_report_is_a_table_with_the_name_of_the_embedder():
-    text = str(report_thresholds([context(10, 30, -30), context(20, 21)], "my-model"))
+    report = report_thresholds([context(10, 30, -30), context(20, 21)], "my-model")
+    assert repr(report) == "ThresholdReport('my-model', 2 questions, 5 retrieved chunks)"
+    text = str(report)
     lines = text.splitlines()
     assert lines[0] == "my-model: 2 questions, 5 retrieved chunks"
     assert "the question" in lines[3]

@@ -56,6 +56,12 @@ def test_any_damage_is_told_or_harmless():
     assert problems == {None, "damaged"}
 
 
+@pytest.mark.parametrize("data", [b"", b"no PDF", pdf(*PAGES)[:200]])
+def test_the_reason_why_a_file_cannot_be_read_is_told_in_words(data):
+    with pytest.raises(InputFileError, match=r"a\.pdf is not a PDF file, or is damaged \([^()]+ [^()]+\); repair it"):
+        pdf_pages("a.pdf", data, "cli")
+
+
 def test_a_list_of_more_than_a_hundred_thousand_things_is_read():
     # As the tables of tagged reports have it.
     long = pdf(*PAGES).replace(b"/Root 1 0 R", b"/Root 1 0 R /Marks [" + b"0 " * 100_001 + b"]")
