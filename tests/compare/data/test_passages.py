@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from oprag.compare.data.passages import Passages
+from oprag.compare.data.formats.llama_rag_dataset import Passages
 
 TEXTS = {"a": "  Ada lit\nthe  lamp. It burned.", "b": "It burned. Ada lit the lamp. It burned again."}
 

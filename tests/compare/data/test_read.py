@@ -45,7 +45,7 @@ def test_importing_loads_nothing_heavy():
 def test_every_option_of_a_format_has_a_default(name):
     parameters = inspect.signature(import_module(f"oprag.compare.data.formats.{_FORMATS[name]}").read).parameters
     first, *options = parameters.values()
-    assert first.name == "gathered"
+    assert first.name == "builder"
     assert all(option.kind is option.KEYWORD_ONLY and option.default is not option.empty for option in options)
 
 
@@ -56,7 +56,7 @@ def test_every_option_of_a_format_has_a_default(name):
         ({"format": None}, "format must be one of"),
         ({"format": "quality", "strip": True}, "did you mean 'strip_html'"),
         ({"spilt": "test"}, "unknown option 'spilt'"),
-        ({"gathered": 1}, "unknown option 'gathered'"),
+        ({"builder": 1}, "unknown option 'builder'"),
         ({"format": "quality", "documents": "folder"}, "leave documents= out"),
         ({"format": "quality", "strip_html": 1}, "strip_html must be True or False"),
         ({"name": 3}, "name must be a string"),

@@ -8,9 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.files import stem
-from oprag.compare.data.gather import Gathered
 from oprag.errors import InputFileError, OptionError
 from oprag.masking import describe
 from oprag.options import check_choice, check_names, check_text
@@ -43,7 +43,7 @@ def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # what everyo
         OptionError: There is no such format.
     """
     check_choice("format", format, _FORMATS)
-    return tuple(option for option in inspect.signature(_reader(format)).parameters if option != "gathered")
+    return tuple(option for option in inspect.signature(_reader(format)).parameters if option != "builder")
 
 
 def read_data(
@@ -90,9 +90,9 @@ def read_data(
         raise InputFileError(f"{place} is a folder; the format {format!r} is read from a file of questions", str(place))
     if format == "narrativeqa" and not place.is_dir():
         raise InputFileError(f"{place} is a file; the format 'narrativeqa' is read from a folder", str(place))
-    gathered = Gathered(place, None if within is None else _path("within", within))
-    _reader(format)(gathered, **options)
-    return gathered.data_set(name or _name(place))
+    builder = DataSetBuilder(place, None if within is None else _path("within", within))
+    _reader(format)(builder, **options)
+    return builder.data_set(name or _name(place))
 
 
 def _reader(format: str) -> Any:  # noqa: A002

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from oprag.compare.data import files
-from oprag.compare.data.gather import Gathered
+from oprag.compare.data.builder import DataSetBuilder
 
 
 @pytest.fixture(autouse=True)
 def _files_are_named(monkeypatch):
     read: set[Path] = set()
-    really_opened, really_begun, really_made = files.opened, Gathered.__init__, Gathered.data_set
+    really_opened, really_begun, really_made = files.opened, DataSetBuilder.__init__, DataSetBuilder.data_set
 
     def opened(path):
         read.add(path.resolve())
@@ -27,5 +27,5 @@ def _files_are_named(monkeypatch):
         return data
 
     monkeypatch.setattr(files, "opened", opened)
-    monkeypatch.setattr(Gathered, "__init__", begun)
-    monkeypatch.setattr(Gathered, "data_set", made)
+    monkeypatch.setattr(DataSetBuilder, "__init__", begun)
+    monkeypatch.setattr(DataSetBuilder, "data_set", made)

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oprag.compare.data.fields import (
+from oprag.compare.data.builder import DataSetBuilder
+from oprag.compare.data.files import stem
+from oprag.compare.data.problems import RecordError
+from oprag.compare.data.records import (
     about,
     as_text,
     as_texts,
     given,
     identifier,
+    json_lines,
     letter_place,
     optional_texts,
     shown,
     text,
     text_place,
 )
-from oprag.compare.data.files import stem
-from oprag.compare.data.gather import Gathered
-from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import json_lines
 
 __all__ = ["read"]
 
 _FIELDS = ("id", "context", "input", "answer", "options")
 
 
-def read(gathered: Gathered) -> None:
+def read(builder: DataSetBuilder) -> None:
     """Take in lines of `{id, context, input, answer, options}`.
 
     `answer` is a text or a list of texts. With `options` it is the text of the right one, alone or before its letter,
@@ -36,19 +36,19 @@ def read(gathered: Gathered) -> None:
     Raises:
         InputFileError: The file cannot be read.
     """
-    prefix = stem(gathered.path)
-    for record in json_lines(gathered.reads(gathered.path), gathered.problems):
-        with gathered.problems.at(record.place):
+    prefix = stem(builder.path)
+    for record in json_lines(builder.reads(builder.path), builder.problems):
+        with builder.problems.at(record.place):
             fields = record.fields
             question = text(fields, "input")
             choices = optional_texts(fields, "options")
             answers = _answers(given(fields, "answer"))
             right = _right(answers, choices) if choices else None
             line = f"{prefix}-{record.number}"
-            gathered.question(
+            builder.question(
                 id=identifier(fields, "id", line),
                 text=question,
-                documents=[gathered.context(text(fields, "context"), line)],
+                documents=[builder.context(text(fields, "context"), line)],
                 answers=answers if right is None else answers[:1],
                 choices=choices,
                 right_choice=right,

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
-from oprag.compare.data.document_library import folder_library
-from oprag.compare.data.fields import as_text, as_texts, shown, text
+from oprag.compare.data.builder import DataSetBuilder
+from oprag.compare.data.documents import folder_library
 from oprag.compare.data.files import stem
-from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import csv_records, json_value
+from oprag.compare.data.records import as_text, as_texts, csv_records, json_value, shown, text
 from oprag.masking import listed
 from oprag.options import check_bool
 
@@ -22,14 +21,14 @@ _SAID = {"Question Type": "question_type", "Source Chunk Type": "source_chunk_ty
 _SOURCE_LINE = re.compile(r"^[^\S\n]*SOURCES?(?:\(S\))?\s*:", re.MULTILINE)
 
 
-def read(gathered: Gathered, *, documents: Path | None = None, source_line: bool = True) -> None:
+def read(builder: DataSetBuilder, *, documents: Path | None = None, source_line: bool = True) -> None:
     """Take in `Question, Source Docs, Question Type, Source Chunk Type, Answer`; only the first must be.
 
     `Source Docs` is a file name or a pattern such as `*AAPL*`, or several with commas, semicolons or line breaks
     between them, or a JSON list. A question without any is about all files.
 
     Args:
-        gathered: Where they come to.
+        builder: Where they come to.
         documents: The folder of the PDF files; `docs` beside the CSV file, where the authors have it.
         source_line: Keep the line "SOURCE(S): …" that closes the answers of the authors.
 
@@ -40,18 +39,18 @@ def read(gathered: Gathered, *, documents: Path | None = None, source_line: bool
         MissingExtraError: What reads PDF files is not installed.
     """
     check_bool("source_line", source_line)
-    library = folder_library(documents or gathered.path.parent / "docs", gathered)
+    library = folder_library(documents or builder.path.parent / "docs", builder)
     optional = ("Source Docs", "Answer", *_SAID)
-    for record in csv_records(gathered.reads(gathered.path), gathered.problems, ("Question",), optional):
-        with gathered.problems.at(record.place):
+    for record in csv_records(builder.reads(builder.path), builder.problems, ("Question",), optional):
+        with builder.problems.at(record.place):
             fields = record.fields
             answer = fields.get("Answer")
             if answer is not None:
                 as_text(answer, "Answer")
                 answer = answer if source_line else as_text(_without_sources(answer), "Answer without its sources")
             names = _named(fields.get("Source Docs", ""), library.names)
-            gathered.question(
-                id=f"{stem(gathered.path)}-{record.number}",
+            builder.question(
+                id=f"{stem(builder.path)}-{record.number}",
                 text=text(fields, "Question"),
                 documents=[library.take(name) for name in names],
                 answers=[] if answer is None else [answer],

@@ -2,25 +2,87 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.data.data_set import whole_text
-from oprag.compare.data.document_library import folder_library
-from oprag.compare.data.fields import given, optional_text, optional_texts, shown, text
+from oprag.compare.data.builder import DataSetBuilder
+from oprag.compare.data.data_set import Evidence, whole_text
+from oprag.compare.data.documents import folder_library
 from oprag.compare.data.files import companion, stem
-from oprag.compare.data.gather import Gathered
-from oprag.compare.data.passages import Passages
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import json_records
+from oprag.compare.data.records import given, json_records, optional_text, optional_texts, shown, text
 from oprag.errors import InputFileError
 from oprag.options import check_choice
 
-__all__ = ["read"]
+__all__ = ["Passages", "read"]
+
+_WORD = re.compile(r"\S+")
 
 
-def read(gathered: Gathered, *, documents: Path | None = None, search: str = "source") -> None:
+class Passages:
+    """Finds passages in texts.
+
+    Readers of PDF files differ in where they put white space, so a passage that was read by another one, or another
+    version of the same, is seldom there to the letter.
+
+    Args:
+        texts: The whole text of each document by its name.
+    """
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._without_space: dict[str, _WithoutSpace] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the documents."""
+        return tuple(self._texts)
+
+    def find(self, passage: str) -> Evidence | None:
+        """The first place of a passage in the first document that has it, to the letter or else without white space.
+
+        Args:
+            passage: A text with something in it.
+        """
+        for name, whole in self._texts.items():
+            start = whole.find(passage)
+            if start >= 0:
+                return Evidence(name, start, start + len(passage))
+        letters = "".join(passage.split())
+        for name, whole in self._texts.items():
+            if name not in self._without_space:
+                self._without_space[name] = _WithoutSpace(whole)
+            span = self._without_space[name].find(letters)
+            if span is not None:
+                return Evidence(name, *span)
+        return None
+
+
+class _WithoutSpace:
+    """A text without its white space, and where each of its characters was."""
+
+    def __init__(self, text: str) -> None:
+        words = [(match.start(), match.group()) for match in _WORD.finditer(text)]
+        self._letters = "".join(word for _, word in words)
+        self._starts = [start for start, _ in words]
+        self._before = [0, *accumulate(len(word) for _, word in words)]
+
+    def find(self, letters: str) -> tuple[int, int] | None:
+        place = self._letters.find(letters)
+        if place < 0:
+            return None
+        return self._origin(place), self._origin(place + len(letters) - 1) + 1
+
+    def _origin(self, place: int) -> int:
+        word = bisect_right(self._before, place) - 1
+        return self._starts[word] + place - self._before[word]
+
+
+def read(builder: DataSetBuilder, *, documents: Path | None = None, search: str = "source") -> None:
     """Take in `{"examples": [{query, reference_contexts, reference_answer, …}]}`, or the folder that has it.
 
     A reference context that stands in a source file, white space aside, is evidence, at its first place in the first
@@ -29,7 +91,7 @@ def read(gathered: Gathered, *, documents: Path | None = None, search: str = "so
     LlamaIndex does so.
 
     Args:
-        gathered: Where they come to.
+        builder: Where they come to.
         documents: The folder of the source files; `source_files` beside the JSON file, where it is downloaded to.
         search: What is searched for a question: "source", see above, or "all" files for every one.
 
@@ -40,36 +102,36 @@ def read(gathered: Gathered, *, documents: Path | None = None, search: str = "so
         MissingExtraError: A source file is a PDF, and what reads it is not installed.
     """
     check_choice("search", search, ("source", "all"))
-    path = gathered.path
+    path = builder.path
     if path.is_dir():
         path = companion(path, "rag_dataset.json") or path / "rag_dataset.json"
     if not path.is_file():
         raise InputFileError(f"there is no file {path}", str(path))
-    library = folder_library(documents or path.parent / "source_files", gathered)
+    library = folder_library(documents or path.parent / "source_files", builder)
     names = library.take_all()
-    gathered.problems.check()
-    passages = Passages({name: whole_text(gathered.text(name)) for name in names})
-    for record in json_records(gathered.reads(path), gathered.problems):
-        with gathered.problems.at(record.place):
+    builder.problems.check()
+    passages = Passages({name: whole_text(builder.text(name)) for name in names})
+    for record in json_records(builder.reads(path), builder.problems):
+        with builder.problems.at(record.place):
             examples = given(record.fields, "examples")
             if not isinstance(examples, list):
                 raise RecordError(f"examples must be a list, got {shown(examples)}")
             for number, example in enumerate(examples, 1):
-                with gathered.problems.at(f"{path}, example {number}"):
+                with builder.problems.at(f"{path}, example {number}"):
                     if not isinstance(example, dict):
                         raise RecordError(f"must be an object, got {shown(example)}")
-                    _example(gathered, example, f"{stem(path)}-{number}", passages, everywhere=search == "all")
+                    _example(builder, example, f"{stem(path)}-{number}", passages, everywhere=search == "all")
 
 
 def _example(
-    gathered: Gathered, example: Mapping[str, Any], name: str, passages: Passages, *, everywhere: bool
+    builder: DataSetBuilder, example: Mapping[str, Any], name: str, passages: Passages, *, everywhere: bool
 ) -> None:
     contexts = optional_texts(example, "reference_contexts")
     evidence = [part for part in (passages.find(context) for context in contexts) if part is not None]
     sources = {part.document for part in evidence}
     one_source = len(sources) == 1 and len(evidence) == len(contexts) and not everywhere
     answer = optional_text(example, "reference_answer")
-    gathered.question(
+    builder.question(
         id=name,
         text=text(example, "query"),
         documents=sources if one_source else passages.names,

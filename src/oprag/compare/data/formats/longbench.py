@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oprag.compare.data.fields import about, as_text, as_texts, given, identifier, letter_place, text
+from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.files import stem
-from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import Record, json_records
+from oprag.compare.data.records import (
+    Record,
+    about,
+    as_text,
+    as_texts,
+    given,
+    identifier,
+    json_records,
+    letter_place,
+    text,
+)
 from oprag.options import check_text
 
 __all__ = ["read"]
@@ -19,11 +28,11 @@ _CHOICES = ("choice_A", "choice_B", "choice_C", "choice_D")
 _SECOND = ("_id", "context", "question", "answer", *_CHOICES)
 
 
-def read(gathered: Gathered, *, question: str | None = None) -> None:
+def read(builder: DataSetBuilder, *, question: str | None = None) -> None:
     """Take in `{input, context, answers, …, _id}` (version 1) or `{question, choice_A, …, answer, context, _id}` (2).
 
     Args:
-        gathered: Where it comes to.
+        builder: Where it comes to.
         question: What is asked where `input` is empty, as it is in tasks of the first version that summarise.
 
     Raises:
@@ -31,15 +40,15 @@ def read(gathered: Gathered, *, question: str | None = None) -> None:
         InputFileError: The file cannot be read.
     """
     check_text("question", question, optional=True)
-    for record in json_records(gathered.reads(gathered.path), gathered.problems):
-        with gathered.problems.at(record.place):
+    for record in json_records(builder.reads(builder.path), builder.problems):
+        with builder.problems.at(record.place):
             if "choice_A" in record.fields:
-                _second(gathered, record)
+                _second(builder, record)
             else:
-                _first(gathered, record, question)
+                _first(builder, record, question)
 
 
-def _first(gathered: Gathered, record: Record, default: str | None) -> None:
+def _first(builder: DataSetBuilder, record: Record, default: str | None) -> None:
     fields = record.fields
     asked = as_text(given(fields, "input"), "input", blank=True)
     if not asked.strip():
@@ -47,31 +56,31 @@ def _first(gathered: Gathered, record: Record, default: str | None) -> None:
             task = f" (task {fields['dataset']})" if isinstance(fields.get("dataset"), str) else ""
             raise RecordError(f"input must not be empty{task}; the option `question` gives what to ask in its place")
         asked = default
-    gathered.question(
-        id=_name(gathered, record),
+    builder.question(
+        id=_name(builder, record),
         text=asked,
-        documents=[_context(gathered, record)],
+        documents=[_context(builder, record)],
         answers=as_texts(given(fields, "answers"), "answers", least=1),
         about=about(fields, but=_FIRST),
     )
 
 
-def _second(gathered: Gathered, record: Record) -> None:
+def _second(builder: DataSetBuilder, record: Record) -> None:
     fields: Mapping[str, Any] = record.fields
     choices = tuple(text(fields, choice) for choice in _CHOICES)
-    gathered.question(
-        id=_name(gathered, record),
+    builder.question(
+        id=_name(builder, record),
         text=text(fields, "question"),
-        documents=[_context(gathered, record)],
+        documents=[_context(builder, record)],
         choices=choices,
         right_choice=letter_place(given(fields, "answer"), "answer", choices),
         about=about(fields, but=_SECOND),
     )
 
 
-def _name(gathered: Gathered, record: Record) -> str:
-    return identifier(record.fields, "_id", f"{stem(gathered.path)}-{record.number}")
+def _name(builder: DataSetBuilder, record: Record) -> str:
+    return identifier(record.fields, "_id", f"{stem(builder.path)}-{record.number}")
 
 
-def _context(gathered: Gathered, record: Record) -> str:
-    return gathered.context(text(record.fields, "context"), f"{stem(gathered.path)}-{record.number}")
+def _context(builder: DataSetBuilder, record: Record) -> str:
+    return builder.context(text(record.fields, "context"), f"{stem(builder.path)}-{record.number}")

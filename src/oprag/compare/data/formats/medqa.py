@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from string import ascii_uppercase
 
-from oprag.compare.data.document_library import folder_library
-from oprag.compare.data.fields import about, as_text, given, letter_place, shown, text, text_place
+from oprag.compare.data.builder import DataSetBuilder
+from oprag.compare.data.documents import folder_library
 from oprag.compare.data.files import stem
-from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import json_lines
+from oprag.compare.data.records import about, as_text, given, json_lines, letter_place, shown, text, text_place
 from oprag.errors import OptionError
 from oprag.masking import listed
 
@@ -19,13 +18,13 @@ __all__ = ["read"]
 _FIELDS = ("question", "answer", "options", "answer_idx")
 
 
-def read(gathered: Gathered, *, documents: Path | None = None) -> None:
+def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
     """Take in lines of `{question, answer, options: {"A": …}, answer_idx, meta_info}`.
 
     Every question is searched over all of the corpus.
 
     Args:
-        gathered: Where they come to.
+        builder: Where they come to.
         documents: The folder of the corpus, such as `textbooks/en`.
 
     Raises:
@@ -35,9 +34,9 @@ def read(gathered: Gathered, *, documents: Path | None = None) -> None:
     """
     if documents is None:
         raise OptionError("medqa needs documents=, the folder of the textbooks that questions are searched over", None)
-    corpus = folder_library(documents, gathered).take_all()
-    for record in json_lines(gathered.reads(gathered.path), gathered.problems):
-        with gathered.problems.at(record.place):
+    corpus = folder_library(documents, builder).take_all()
+    for record in json_lines(builder.reads(builder.path), builder.problems):
+        with builder.problems.at(record.place):
             fields = record.fields
             choices = _choices(given(fields, "options"))
             answer = text(fields, "answer")
@@ -50,8 +49,8 @@ def read(gathered: Gathered, *, documents: Path | None = None) -> None:
                         f"{shown(answer)}; they must be the same option"
                     )
                 right = letter
-            gathered.question(
-                id=f"{stem(gathered.path)}-{record.number}",
+            builder.question(
+                id=f"{stem(builder.path)}-{record.number}",
                 text=text(fields, "question"),
                 documents=corpus,
                 choices=choices,

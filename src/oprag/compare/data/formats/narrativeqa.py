@@ -7,13 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.data.document_library import Library
-from oprag.compare.data.fields import text
+from oprag.compare.data.builder import DataSetBuilder
+from oprag.compare.data.documents import DocumentLibrary
 from oprag.compare.data.files import companion, inside, read_bytes
-from oprag.compare.data.gather import Gathered
-from oprag.compare.data.plain_html import html_text
+from oprag.compare.data.html_text import html_text
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import Record, csv_records
+from oprag.compare.data.records import Record, csv_records, text
 from oprag.errors import InputFileError, OptionError
 from oprag.files.reading import file_text
 from oprag.masking import describe
@@ -26,7 +25,7 @@ _SPLITS = ("train", "valid", "test")
 
 
 def read(
-    gathered: Gathered,
+    builder: DataSetBuilder,
     *,
     documents: Path | None = None,
     split: str | None = None,
@@ -38,7 +37,7 @@ def read(
     """Take in `qaps.csv` with the stories that `documents.csv` lists.
 
     Args:
-        gathered: Where they come to.
+        builder: Where they come to.
         documents: The folder of the stories, `ID.content`; `tmp` in the folder, where the authors' script puts them.
         split: "train", "valid" or "test"; None for all.
         summaries: Read the summaries in `third_party/wikipedia/summaries.csv` in place of the stories.
@@ -59,24 +58,24 @@ def read(
         _check_encoding(encoding)
     if not _are_ids(exclude):
         raise OptionError(f"exclude must be a list of ids of documents, got {describe(exclude)}", exclude)
-    listed = _listed(gathered, set(exclude))
+    listed = _listed(builder, set(exclude))
     if summaries:
-        texts = _summaries(gathered)
-        library = Library(gathered.path / _SUMMARIES, texts, texts.__getitem__, gathered)
+        texts = _summaries(builder)
+        library = DocumentLibrary(builder.path / _SUMMARIES, texts, texts.__getitem__, builder)
     else:
-        folder = documents or gathered.path / "tmp"
-        read_story = partial(_story, gathered, folder, encoding=encoding, strip_html=strip_html)
-        library = Library(folder, listed, read_story, gathered)
+        folder = documents or builder.path / "tmp"
+        read_story = partial(_story, builder, folder, encoding=encoding, strip_html=strip_html)
+        library = DocumentLibrary(folder, listed, read_story, builder)
     for record in csv_records(
-        _file(gathered, "qaps.csv"), gathered.problems, ("document_id", "set", "question", "answer1", "answer2")
+        _file(builder, "qaps.csv"), builder.problems, ("document_id", "set", "question", "answer1", "answer2")
     ):
-        with gathered.problems.at(record.place):
+        with builder.problems.at(record.place):
             document, part = text(record.fields, "document_id"), _part(record)
             if (split is not None and part != split) or document in exclude:
                 continue
             if document not in listed:
                 raise RecordError(f"the document {document!r} is not in documents.csv")
-            gathered.question(
+            builder.question(
                 id=f"qaps-{record.number}",
                 text=text(record.fields, "question"),
                 documents=[library.take(document)],
@@ -85,12 +84,12 @@ def read(
             )
 
 
-def _listed(gathered: Gathered, exclude: set[str]) -> dict[str, dict[str, str]]:
+def _listed(builder: DataSetBuilder, exclude: set[str]) -> dict[str, dict[str, str]]:
     """What is said of each document."""
     listed = {}
     columns = ("document_id", "set", "kind")
-    for record in csv_records(_file(gathered, "documents.csv"), gathered.problems, columns, ("wiki_title",)):
-        with gathered.problems.at(record.place):
+    for record in csv_records(_file(builder, "documents.csv"), builder.problems, columns, ("wiki_title",)):
+        with builder.problems.at(record.place):
             _part(record)
             said = {"kind": text(record.fields, "kind"), "title": record.fields.get("wiki_title", "")}
             listed[text(record.fields, "document_id")] = {name: value for name, value in said.items() if value}
@@ -107,14 +106,14 @@ def _part(record: Record) -> str:
     return part
 
 
-def _file(gathered: Gathered, name: str) -> Path:
-    path = companion(gathered.path, name)
+def _file(builder: DataSetBuilder, name: str) -> Path:
+    path = companion(builder.path, name)
     if path is None:
         raise InputFileError(
-            f"there is no {name} in {gathered.path}; expected the folder of the repository of NarrativeQA",
-            str(gathered.path),
+            f"there is no {name} in {builder.path}; expected the folder of the repository of NarrativeQA",
+            str(builder.path),
         )
-    return gathered.reads(path)
+    return builder.reads(path)
 
 
 def _check_encoding(encoding: str) -> None:
@@ -126,10 +125,10 @@ def _check_encoding(encoding: str) -> None:
         ) from error
 
 
-def _summaries(gathered: Gathered) -> dict[str, str]:
+def _summaries(builder: DataSetBuilder) -> dict[str, str]:
     summaries = {}
-    for record in csv_records(_file(gathered, _SUMMARIES), gathered.problems, ("document_id", "summary")):
-        with gathered.problems.at(record.place):
+    for record in csv_records(_file(builder, _SUMMARIES), builder.problems, ("document_id", "summary")):
+        with builder.problems.at(record.place):
             summaries[text(record.fields, "document_id")] = text(record.fields, "summary")
     return summaries
 
@@ -147,14 +146,14 @@ def _recoded(path: Path, data: bytes, encoding: str) -> bytes:
         raise RecordError(f"{path} is neither UTF-8 nor {encoding}: {error}") from error
 
 
-def _story(gathered: Gathered, folder: Path, document: str, encoding: str | None, *, strip_html: bool) -> str:
+def _story(builder: DataSetBuilder, folder: Path, document: str, encoding: str | None, *, strip_html: bool) -> str:
     try:
         path = inside(folder, f"{document}.content")
     except RecordError as error:
         raise RecordError(
             f"{error}; download the stories with the authors' download_stories.sh, or leave this one out with `exclude`"
         ) from error
-    data = read_bytes(gathered.reads(path))
+    data = read_bytes(builder.reads(path))
     if encoding is not None:
         try:
             data.decode()

@@ -7,25 +7,26 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import Evidence
-from oprag.compare.data.document_library import Library, document_file, folder_library, lines_library
-from oprag.compare.data.fields import (
+from oprag.compare.data.documents import DocumentLibrary, document_file, folder_library, lines_library
+from oprag.compare.data.files import companion, inside, stem
+from oprag.compare.data.problems import RecordError
+from oprag.compare.data.records import (
+    Record,
     about,
     as_count,
     as_text,
     as_texts,
     given,
     identifier,
+    json_lines,
     letter_place,
     optional_texts,
     shown,
     text,
     text_place,
 )
-from oprag.compare.data.files import companion, inside, stem
-from oprag.compare.data.gather import Gathered
-from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import Record, json_lines
 from oprag.errors import InputFileError, OpragWarning
 from oprag.warn import warn
 
@@ -43,11 +44,11 @@ _CLOSE = 0.8  # how like a field must be to one that is missing; answer_text is 
 _FIELDS = ("id", "question", *_WHERE, *(name for names in _GOLD for name in names))
 
 
-def read(gathered: Gathered, *, documents: Path | None = None) -> None:
+def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
     """Take in lines of `{question, answers, document or path or text, …}`; `docs/data_formats.md` has all fields.
 
     Args:
-        gathered: Where they come to.
+        builder: Where they come to.
         documents: A file of documents as JSON lines, a folder that has `documents.jsonl`, or a folder of text, Markdown
             and PDF files; `documents.jsonl` beside the questions, where it is there. Any other file is the document of
             all questions that name none.
@@ -57,24 +58,24 @@ def read(gathered: Gathered, *, documents: Path | None = None) -> None:
         DataError: A line of the documents is none, or a folder has other files in it.
         MissingExtraError: A document is a PDF file, and what reads it is not installed.
     """
-    path = gathered.path
+    path = builder.path
     if path.is_dir():
         path = companion(path, "questions.jsonl") or path / "questions.jsonl"
         if not path.is_file():
-            raise InputFileError(f"there is no questions.jsonl in the folder {gathered.path}", str(gathered.path))
+            raise InputFileError(f"there is no questions.jsonl in the folder {builder.path}", str(builder.path))
     alone: str | None = None
     if documents is not None and not documents.is_dir() and not _has_lines(documents):
-        name, whole = documents.name.removesuffix(".gz"), document_file(gathered.reads(documents))
-        alone = gathered.document_once(name, "a path", lambda: whole)
+        name, whole = documents.name.removesuffix(".gz"), document_file(builder.reads(documents))
+        alone = builder.document_once(name, "a path", lambda: whole)
         documents = None
-    library = _library(documents, path, gathered)
+    library = _library(documents, path, builder)
     seen: dict[str, None] = {}
-    for record in json_lines(gathered.reads(path), gathered.problems):
+    for record in json_lines(builder.reads(path), builder.problems):
         seen |= dict.fromkeys(record.fields)
-        with gathered.problems.at(record.place):
-            _question(gathered, record, path, library, alone)
-    gathered.other_fields |= _other_fields(seen)
-    for name, meant in gathered.other_fields.items():
+        with builder.problems.at(record.place):
+            _question(builder, record, path, library, alone)
+    builder.other_fields |= _other_fields(seen)
+    for name, meant in builder.other_fields.items():
         if meant:
             warn(f"{path}: there is no field {name!r}; did you mean {meant!r}? It is kept in `about`", OpragWarning)
 
@@ -101,17 +102,19 @@ def _has_lines(path: Path) -> bool:
     return path.name.removesuffix(".gz").endswith((".jsonl", ".json", ".ndjson"))
 
 
-def _library(documents: Path | None, path: Path, gathered: Gathered) -> Library | None:
+def _library(documents: Path | None, path: Path, builder: DataSetBuilder) -> DocumentLibrary | None:
     beside = companion(path.parent, "documents.jsonl")
     if documents is None:
-        return None if beside is None else lines_library(beside, gathered)
+        return None if beside is None else lines_library(beside, builder)
     if documents.is_dir():
         lines = companion(documents, "documents.jsonl")
-        return folder_library(documents, gathered) if lines is None else lines_library(lines, gathered)
-    return lines_library(documents, gathered)
+        return folder_library(documents, builder) if lines is None else lines_library(lines, builder)
+    return lines_library(documents, builder)
 
 
-def _question(gathered: Gathered, record: Record, path: Path, library: Library | None, alone: str | None) -> None:
+def _question(
+    builder: DataSetBuilder, record: Record, path: Path, library: DocumentLibrary | None, alone: str | None
+) -> None:
     fields = record.fields
     line = f"{stem(path)}-{record.number}"
     choices = optional_texts(fields, "choices")
@@ -122,8 +125,8 @@ def _question(gathered: Gathered, record: Record, path: Path, library: Library |
         documents: Sequence[str] = [alone]
         taken: Sequence[str] = ()
     else:
-        documents, taken = _documents(gathered, fields, path, library, line)
-    gathered.question(
+        documents, taken = _documents(builder, fields, path, library, line)
+    builder.question(
         id=identifier(fields, "id", line),
         text=asked,
         documents=documents,
@@ -171,7 +174,7 @@ def _right(fields: Mapping[str, Any], choices: Sequence[str]) -> int | None:
 
 
 def _documents(
-    gathered: Gathered, fields: Mapping[str, Any], path: Path, library: Library | None, line: str
+    builder: DataSetBuilder, fields: Mapping[str, Any], path: Path, library: DocumentLibrary | None, line: str
 ) -> tuple[Sequence[str], Sequence[str]]:
     """The documents of a question, and the fields besides the usual ones that named them."""
     named = [name for name in _WHERE if fields.get(name) is not None]
@@ -179,9 +182,9 @@ def _documents(
         raise RecordError(f"there must be one of the fields 'document', 'path' and 'text', got {named or 'none'}")
     (where,) = named
     if where == "text":
-        return [gathered.context(text(fields, "text"), line)], ()
+        return [builder.context(text(fields, "text"), line)], ()
     if where == "path":
-        return [_file(gathered, text(fields, "path"), path.parent)], ()
+        return [_file(builder, text(fields, "path"), path.parent)], ()
     if library is None:
         raise RecordError(
             f"{where} is {shown(fields[where])}, and there are no documents that have names; give documents= as a "
@@ -198,10 +201,10 @@ def _documents(
     return [library.take(name) for name in names], ()
 
 
-def _file(gathered: Gathered, name: str, folder: Path) -> str:
+def _file(builder: DataSetBuilder, name: str, folder: Path) -> str:
     path = inside(folder, name)
     known = path.relative_to(folder.resolve()).as_posix()
-    return gathered.document_once(known.removesuffix(".gz"), "a path", lambda: document_file(gathered.reads(path)))
+    return builder.document_once(known.removesuffix(".gz"), "a path", lambda: document_file(builder.reads(path)))
 
 
 def _evidence(parts: Any, documents: Sequence[str]) -> Iterator[Evidence]:

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import Evidence
-from oprag.compare.data.fields import as_count, as_text, given, shown, text
 from oprag.compare.data.files import files_in, stem
-from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import Record, json_records
+from oprag.compare.data.records import Record, as_count, as_text, given, json_records, shown, text
 from oprag.errors import DataError
 from oprag.options import check_choice
 
@@ -23,14 +22,14 @@ _SPLITS = ("train", "val", "test")
 Turns = Sequence[tuple[int, int]]
 
 
-def read(gathered: Gathered, *, queries: str = "all") -> None:
+def read(builder: DataSetBuilder, *, queries: str = "all") -> None:
     """Take in meetings: a JSON file of one, JSON lines, or a folder of such files.
 
     A meeting becomes a text with a line for each turn, "Speaker: content". The evidence of a specific query is its
     spans of turns, as characters of that text; a general query is about the whole meeting and has none.
 
     Args:
-        gathered: Where they come to.
+        builder: Where they come to.
         queries: "general", "specific" or "all".
 
     Raises:
@@ -40,11 +39,11 @@ def read(gathered: Gathered, *, queries: str = "all") -> None:
     """
     check_choice("queries", queries, ("all", *_KINDS))
     kinds = _KINDS if queries == "all" else (queries,)
-    for path in _files(gathered.path):
-        for record in json_records(gathered.reads(path), gathered.problems):
-            with gathered.problems.at(record.place):
+    for path in _files(builder.path):
+        for record in json_records(builder.reads(path), builder.problems):
+            with builder.problems.at(record.place):
                 name = stem(path) if record.place == str(path) else f"{stem(path)}-{record.number}"
-                _meeting(gathered, record, name, split=_split(path), kinds=kinds)
+                _meeting(builder, record, name, split=_split(path), kinds=kinds)
 
 
 def _files(path: Path) -> list[Path]:
@@ -61,15 +60,15 @@ def _split(path: Path) -> str | None:
     return next((part for part in (stem(path), path.resolve().parent.name) if part in _SPLITS), None)
 
 
-def _meeting(gathered: Gathered, record: Record, name: str, *, split: str | None, kinds: Sequence[str]) -> None:
+def _meeting(builder: DataSetBuilder, record: Record, name: str, *, split: str | None, kinds: Sequence[str]) -> None:
     fields = record.fields
     whole, turns = _transcript(given(fields, "meeting_transcripts"))
-    document = gathered.document(name, whole)
+    document = builder.document(name, whole)
     for kind in kinds:
         for number, query in enumerate(_list(fields, f"{kind}_query_list"), 1):
-            with gathered.problems.at(f"{record.place}, {kind} query {number}"):
+            with builder.problems.at(f"{record.place}, {kind} query {number}"):
                 _object(query, "the query")
-                gathered.question(
+                builder.question(
                     id=f"{name}-{kind}-{number}",
                     text=text(query, "query"),
                     documents=[document],

@@ -7,18 +7,18 @@ from pathlib import Path
 from string import ascii_uppercase
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question, whole_text
-from oprag.compare.data.fields import about as about_of
-from oprag.compare.data.fields import as_text, shown
 from oprag.compare.data.files import lies_in
 from oprag.compare.data.problems import Problems, RecordError
+from oprag.compare.data.records import about as about_of
+from oprag.compare.data.records import as_text, shown
 from oprag.errors import DataError, InputFileError
 
-__all__ = ["Gathered"]
+__all__ = ["DataSetBuilder"]
 
 _TAKEN = "the document {name!r} is there with another text or from another place before; names must be distinct"
 
 
-class Gathered:
+class DataSetBuilder:
     """What was read so far.
 
     Args:

@@ -6,38 +6,37 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from oprag.compare.data.fields import identifier, optional_text, text
+from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.files import files_in, read_bytes
-from oprag.compare.data.gather import Gathered
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import json_lines
+from oprag.compare.data.records import identifier, json_lines, optional_text, text
 from oprag.errors import DataError
 from oprag.files.pdf import is_pdf, pdf_pages
 from oprag.files.reading import file_text
 from oprag.masking import listed
 
-__all__ = ["ENDINGS", "Library", "document_file", "folder_library", "lines_library"]
+__all__ = ["ENDINGS", "DocumentLibrary", "document_file", "folder_library", "lines_library"]
 
 ENDINGS = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".pdf")
 
 
-class Library:
+class DocumentLibrary:
     """Documents by name. Those that no question names are never read, and are no part of the set.
 
     Args:
         place: Where they are, for messages.
         names: Their names.
         read: What gives the text or the pages of one.
-        gathered: Where those that are named come to.
+        builder: Where those that are named come to.
     """
 
     def __init__(
-        self, place: Path, names: Iterable[str], read: Callable[[str], str | Sequence[str]], gathered: Gathered
+        self, place: Path, names: Iterable[str], read: Callable[[str], str | Sequence[str]], builder: DataSetBuilder
     ) -> None:
         self._place = place
         self._names = dict.fromkeys(names)
         self._read = read
-        self._gathered = gathered
+        self._builder = builder
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,12 +58,12 @@ class Library:
             close = difflib.get_close_matches(name[:200], self._names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(self._names)}"
             raise RecordError(f"there is no document {name!r} in {self._place}; {hint}")
-        return self._gathered.document_once(name, str(self._place), lambda: self._read(name))
+        return self._builder.document_once(name, str(self._place), lambda: self._read(name))
 
     def take_all(self) -> tuple[str, ...]:
         """Take in all documents, and give their names; what cannot be read is noted."""
         for name in self._names:
-            with self._gathered.problems.at(str(self._place)):
+            with self._builder.problems.at(str(self._place)):
                 self.take(name)
         return self.names
 
@@ -82,7 +81,7 @@ def document_file(path: Path) -> str | Sequence[str]:
     return pdf_pages(name, data, "compare") if is_pdf(bare, data) else file_text(name, data)
 
 
-def folder_library(folder: Path, gathered: Gathered) -> Library:
+def folder_library(folder: Path, builder: DataSetBuilder) -> DocumentLibrary:
     """The text, Markdown, HTML and PDF files below a folder; their names are their paths in it, without `.gz`.
 
     Raises:
@@ -93,10 +92,10 @@ def folder_library(folder: Path, gathered: Gathered) -> Library:
         paths = files_in(folder, ENDINGS)
     except RecordError as error:
         raise DataError(f"{folder}: {error}", str(folder)) from error
-    return Library(folder, paths, lambda name: document_file(gathered.reads(paths[name])), gathered)
+    return DocumentLibrary(folder, paths, lambda name: document_file(builder.reads(paths[name])), builder)
 
 
-def lines_library(path: Path, gathered: Gathered) -> Library:
+def lines_library(path: Path, builder: DataSetBuilder) -> DocumentLibrary:
     """The documents of a file of JSON lines: `document` (or `document_id`) names one, `text` is its text.
 
     Raises:
@@ -104,8 +103,8 @@ def lines_library(path: Path, gathered: Gathered) -> Library:
         DataError: A line is no document, or a name is there twice.
     """
     sources: dict[str, str] = {}
-    for record in json_lines(gathered.reads(path), gathered.problems):
-        with gathered.problems.at(record.place):
+    for record in json_lines(builder.reads(path), builder.problems):
+        with builder.problems.at(record.place):
             name = identifier(record.fields, "document", "") or identifier(record.fields, "document_id", "")
             if not name:
                 raise RecordError(f"the field 'document' is missing; the fields are {listed(record.fields)}")
@@ -113,5 +112,5 @@ def lines_library(path: Path, gathered: Gathered) -> Library:
                 raise RecordError(f"the document {name!r} was there before; names must be distinct")
             optional_text(record.fields, "title")
             sources[name] = text(record.fields, "text")
-    gathered.problems.check()
-    return Library(path, sources, sources.__getitem__, gathered)
+    builder.problems.check()
+    return DocumentLibrary(path, sources, sources.__getitem__, builder)
