@@ -15,11 +15,12 @@ from oprag.compare.answer_tables import Spent
 from oprag.compare.calling import ModelCaller
 from oprag.compare.experiment import Experiment
 from oprag.compare.memory import MemoryKeeper
-from oprag.compare.money import Limits, Meter
+from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
 from oprag.compare.plan import make_plan
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run as run_experiment
+from oprag.compare.spec.money import Limits
 from oprag.compare.workshop import make_engine, make_library
 
 METHODS = ("stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "self_route")

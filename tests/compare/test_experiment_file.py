@@ -11,8 +11,8 @@ from oprag.compare.data import read_data
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment
 from oprag.compare.experiment_file import read_experiment
-from oprag.compare.money import Limits, Price
 from oprag.compare.opened import Opened
+from oprag.compare.spec.money import Limits, Price
 from oprag.errors import DataError, ExperimentError, InputFileError, PromptError
 from tests.compare.folders import model, write_data, write_experiment
 
@@ -223,10 +223,10 @@ TABLES = {
     '[stores]\nindex = "a:b"': "there is a store 'index' already",
     '[prompts]\nanswerr = "x"': "there is no prompt 'answerr'",
     "[prices.small]\ninput = 1\noutput = 1": "there is a price for 'small', and no such model",
-    "[prices.small]\ninput = 1": "prices.small: price has no output",
-    "[prices.small]\ninput = -1\noutput = 1": "prices.small: the price of input must be a number from 0, got -1",
-    "[limits]\ncall = 3": "limits: unknown option 'call'; did you mean 'calls'?",
-    "[limits]\ncalls = -3": "a limit of calls must be a whole number from 0",
+    "[prices.small]\ninput = 1": "prices.small.output is missing",
+    "[prices.small]\ninput = -1\noutput = 1": "prices.small.input must be a number from 0, got -1",
+    "[limits]\ncall = 3": "there is no key limits.call; did you mean 'calls'?",
+    "[limits]\ncalls = -3": "limits.calls must be a whole number from 0, got -3",
     '[data.b]\nformat = "oprag"': "data.b has no path",
     "[data.b]\npath = 3": "data.b.path must be a text, got 3",
     '[data.b]\npath = "data"\nformat = "opragg"': "data.b: format must be one of oprag, infinitebench",

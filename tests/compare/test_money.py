@@ -1,8 +1,9 @@
 import pytest
 
 from oprag.compare.answer_tables import Spent
-from oprag.compare.money import Limits, Meter, Price, as_limits, as_price
+from oprag.compare.money import Meter
 from oprag.compare.running import run
+from oprag.compare.spec.money import Limits, Price
 from oprag.errors import ExperimentError
 from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
@@ -21,23 +22,23 @@ def counted(text):
 
 
 def test_prices_are_for_a_million_tokens():
-    assert as_price(PRICE).of(USAGE) == pytest.approx(COST)
+    assert Price(**PRICE).of(USAGE) == pytest.approx(COST)
     assert Price(input=2, output=10).of(USAGE) == pytest.approx((300 * 2 + 20 * 10) / 1_000_000)
     assert Price(input=2, output=10, cached=1).of(Usage(5, 0, 100)) == pytest.approx(100 / 1_000_000)
 
 
 @pytest.mark.parametrize("wrong", [{"input": -1, "output": 1}, {"input": "1", "output": 1}, {"input": 1}, {"in": 1}, 7])
 def test_wrong_prices_are_refused(wrong):
-    with pytest.raises(ExperimentError, match="price"):
-        as_price(wrong)
+    with pytest.raises(ExperimentError, match=r"prices\.m"):
+        experiment(RecordingModel(), prices={"m": wrong})
 
 
 @pytest.mark.parametrize(
     "wrong", [{"calls": -1}, {"tokens": 1.5}, {"money": float("nan")}, {"money": True}, {"dollars": 1}, [1]]
 )
 def test_wrong_limits_are_refused(wrong):
-    with pytest.raises(ExperimentError, match="limit"):
-        as_limits(wrong)
+    with pytest.raises(ExperimentError, match="limits"):
+        experiment(RecordingModel(), limits=wrong)
 
 
 def test_a_limit_of_money_needs_prices():

@@ -125,7 +125,8 @@ def nothing_left_behind(path: Path) -> Iterator[None]:
 
 def plan_as_json(plan: Plan) -> dict[str, Any]:
     """A plan as values that JSON can hold."""
-    return asdict(plan) | {"spent": plan.spent._asdict(), "calls": plan.calls, "money": plan.money}
+    parts = {"spent": plan.spent._asdict(), "limits": plan.limits.model_dump()}
+    return asdict(plan) | parts | {"calls": plan.calls, "money": plan.money}
 
 
 Trust = Annotated[
@@ -192,7 +193,7 @@ def _reasons(plan: Plan) -> Iterator[str]:
     if cost > 0:
         yield f"the calls of models cost about {money(cost)}"
     wanted = {"calls": plan.calls, "tokens": plan.tokens, "money": cost}
-    for name, limit in vars(plan.limits).items():
+    for name, limit in plan.limits:
         spent = getattr(plan.spent, name)
         if limit is not None and wanted[name] and spent + wanted[name] > limit:
             yield (

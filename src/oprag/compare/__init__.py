@@ -45,10 +45,10 @@ _PLACES = {
     "EmbedderSpec": "oprag.compare.embedders",
     "Evidence": "oprag.compare.data",
     "Experiment": "oprag.compare.experiment",
-    "Limits": "oprag.compare.money",
+    "Limits": "oprag.compare.spec.money",
     "ModelSpec": "oprag.compare.models",
     "Plan": "oprag.compare.plan",
-    "Price": "oprag.compare.money",
+    "Price": "oprag.compare.spec.money",
     "Progress": "oprag.compare.progress",
     "Question": "oprag.compare.data",
     "Report": "oprag.compare.report",
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     from oprag.compare.frame import Comparison, compare
     from oprag.compare.measured import measure_cells
     from oprag.compare.models import ModelSpec
-    from oprag.compare.money import Limits, Price
     from oprag.compare.on_ray import run_on_ray
     from oprag.compare.pairs import CellDifference, differences
     from oprag.compare.plan import Plan, make_plan
@@ -85,6 +84,7 @@ if TYPE_CHECKING:
     from oprag.compare.report import Report
     from oprag.compare.results_file import ResultsFile
     from oprag.compare.running import run
+    from oprag.compare.spec.money import Limits, Price
     from oprag.compare.sweep.choice import Sweep, read_sweep
     from oprag.compare.sweep.experiment import sweep_experiment
     from oprag.compare.sweet_spot import SweetSpot, sweet_spots

@@ -13,8 +13,8 @@ from oprag.compare.calls import Call, Made
 from oprag.compare.error_text import message_of
 from oprag.compare.keeper import Keeper
 from oprag.compare.models import Model
-from oprag.compare.money import Price
 from oprag.compare.records import FailedCall, Reply
+from oprag.compare.spec.money import Price
 from oprag.compare.storable import storable
 from oprag.compare.workers import Workers
 from oprag.errors import ModelError

@@ -21,9 +21,10 @@ from oprag.compare.error_text import named_message
 from oprag.compare.keeper import Keeper
 from oprag.compare.memory import MemoryKeeper
 from oprag.compare.models.likelihoods import LIKELIHOOD
-from oprag.compare.money import Limits, Meter
+from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
 from oprag.compare.providers import LOCAL
+from oprag.compare.spec.money import Limits
 from oprag.compare.work import Unit, Work
 from oprag.compare.workshop import longest_replies, make_engine, make_library
 from oprag.context import Context

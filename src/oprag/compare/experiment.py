@@ -12,9 +12,10 @@ from oprag.compare.data.data_set import DataSet
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.grid import Cells, Fixed, Grid, as_grids, cells_of
 from oprag.compare.models import ModelSpec
-from oprag.compare.money import as_limits, as_price
 from oprag.compare.providers import LOCAL
 from oprag.compare.scoring import METRICS, check_metrics
+from oprag.compare.spec.money import Limits, Price
+from oprag.compare.spec.validation import validated
 from oprag.compare.storable import storable
 from oprag.compare.stores import STORE_NAMES
 from oprag.errors import ExperimentError, OptionError
@@ -86,8 +87,8 @@ class Experiment:
             "metrics": check_metrics(self.metrics),
             "score_embedder": as_spec(EmbedderSpec, None, self.score_embedder),
             "prompts": as_prompts(self.prompts),
-            "prices": {name: as_price(price) for name, price in self.prices.items()},
-            "limits": as_limits(self.limits),
+            "prices": {name: validated(Price, price, place=f"prices.{name}") for name, price in self.prices.items()},
+            "limits": validated(Limits, {} if self.limits is None else self.limits, place="limits"),
         }
         for name, value in made.items():
             object.__setattr__(self, name, value)

@@ -15,7 +15,8 @@ from oprag.compare.data.read import format_options
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment, as_spec
 from oprag.compare.models import ModelSpec
-from oprag.compare.money import as_limits, as_price
+from oprag.compare.spec.money import Limits, Price
+from oprag.compare.spec.validation import validated
 from oprag.compare.trust import AskTrust, check_trust
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.files.reading import read_toml
@@ -128,11 +129,11 @@ def _made(given: Mapping[str, Any], folder: Path, *, trusted: bool) -> dict[str,
     if "stores" in given:
         made["stores"] = {name: _store(f"stores.{name}", one) for name, one in given["stores"].items()}
     if "prices" in given:
-        made["prices"] = {}
-        for name, price in given["prices"].items():
-            with _at(f"prices.{name}"):
-                made["prices"][name] = as_price(price)
-    made["limits"] = as_limits(given.get("limits"))
+        made["prices"] = {
+            name: validated(Price, price, place=f"prices.{name}") for name, price in given["prices"].items()
+        }
+    if "limits" in given:
+        made["limits"] = validated(Limits, given["limits"], place="limits")
     # At last, since it takes longest.
     within = None if trusted else folder
     made["data"] = {name: _data(f"data.{name}", name, one, folder, within) for name, one in given["data"].items()}

@@ -16,13 +16,14 @@ from oprag.compare.error_text import message_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.measured_cell import CellPart, Ended, measure_cell, sent
 from oprag.compare.measuring import check_installed, in_fresh_process
-from oprag.compare.money import Limits, Meter
+from oprag.compare.money import Meter
 from oprag.compare.opened import Opened, as_opened
 from oprag.compare.progress import Progress, Watch
 from oprag.compare.records import FailedMeasurement
 from oprag.compare.report import Report
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.sendable import check_sendable
+from oprag.compare.spec.money import Limits
 from oprag.compare.started import started
 from oprag.compare.work import Outcome, Unit
 from oprag.compare.workshop import make_engine, make_library, make_recorder

@@ -186,8 +186,8 @@ class Opened:
             "metrics": list(experiment.metrics),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
             "count_tokens": counter_of(experiment.count_tokens).name,
-            "limits": vars(experiment.limits),
-            "prices": {name: vars(price) for name, price in experiment.prices.items()},
+            "limits": experiment.limits.model_dump(),
+            "prices": {name: price.model_dump() for name, price in experiment.prices.items()},
         }
 
     def _identities(self) -> Iterator[tuple[str, str]]:

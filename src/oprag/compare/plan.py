@@ -16,12 +16,12 @@ from oprag.compare.dry_run import Asked, DryRun, Planned
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment
 from oprag.compare.models import ModelSpec
-from oprag.compare.money import Limits, Price
 from oprag.compare.opened import Opened, Unopened
 from oprag.compare.providers.addresses import lacks_key, shown_address
 from oprag.compare.reading import read_notes
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.scoring import Scorable
+from oprag.compare.spec.money import Limits, Price
 from oprag.compare.work import Unit
 
 __all__ = ["Plan", "make_plan"]
@@ -293,7 +293,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield f"  {name}: embeds at {address}"
     for name in plan.stand_in:
         yield f"  planned with the packaged embedder in place of {name}, which costs money"
-    limits = {name: limit for name, limit in vars(plan.limits).items() if limit is not None}
+    limits = plan.limits.model_dump(exclude_none=True)
     if limits:
         spent = plan.spent._asdict()
         yield "limits: " + ", ".join(f"{limit:,} {name} ({spent[name]:,.6g} spent)" for name, limit in limits.items())

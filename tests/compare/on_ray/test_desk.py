@@ -3,11 +3,11 @@
 import pytest
 
 from oprag.compare.answer_tables import Spent
-from oprag.compare.money import Limits
 from oprag.compare.on_ray.desk import Desk
 from oprag.compare.opened import Opened
 from oprag.compare.records import AnswerRecord, Reply
 from oprag.compare.results_file import ResultsFile
+from oprag.compare.spec.money import Limits
 from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import RecordingModel, experiment, rows

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from oprag.compare.answer_tables import Spent
-from oprag.compare.money import Limits, Meter
+from oprag.compare.money import Meter
 from oprag.compare.records import AnswerRecord
 from oprag.compare.results_file import ResultsFile
+from oprag.compare.spec.money import Limits
 from oprag.methods.model_calls import Completion
 
 __all__ = ["Begun", "Desk", "News", "Place", "Refusal", "Turn"]

@@ -1,0 +1,56 @@
+"""What calls cost, and the most that an experiment may spend."""
+
+from __future__ import annotations
+
+from oprag.compare.spec.validation import Amount, Natural, StrictModel
+from oprag.methods.model_calls import Usage
+
+__all__ = ["Limits", "Price"]
+
+_MILLION = 1_000_000
+
+
+class Price(StrictModel):
+    """What a model costs, in any one currency, for a million tokens.
+
+    Attributes:
+        input: What it reads.
+        output: What it writes.
+        cached: What it reads and has read before; as `input` by default.
+
+    Raises:
+        ExperimentError: A price is not a number, or negative.
+    """
+
+    input: Amount
+    output: Amount
+    cached: Amount | None = None
+
+    def of(self, usage: Usage) -> float:
+        """What these tokens cost.
+
+        Args:
+            usage: The tokens of one call, or of several together.
+        """
+        # Some count what they had read before apart from what they read.
+        fresh = max(0, usage.input_tokens - usage.cached_tokens)
+        cached = self.input if self.cached is None else self.cached
+        spent = fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
+        return spent / _MILLION
+
+
+class Limits(StrictModel):
+    """Maximum that an experiment may spend on models, over all its runs; None for no limit.
+
+    Attributes:
+        calls: Calls of models, failed ones included.
+        tokens: Tokens that models read and write.
+        money: What they cost, in the currency of the prices.
+
+    Raises:
+        ExperimentError: A limit is not a number, or negative.
+    """
+
+    calls: Natural | None = None
+    tokens: Natural | None = None
+    money: Amount | None = None

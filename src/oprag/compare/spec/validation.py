@@ -1,0 +1,205 @@
+"""Checked records, and their errors in our words."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from numbers import Real
+from typing import Annotated, Any, TypeVar
+
+from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
+from oprag.masking import describe
+from oprag.options import plain_number
+
+try:
+    from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, model_validator
+    from pydantic_core import ErrorDetails, PydanticCustomError
+except ImportError as error:
+    raise MissingExtraError("oprag.compare", "compare") from error
+
+__all__ = [
+    "Amount",
+    "Count",
+    "Name",
+    "Natural",
+    "StrictModel",
+    "Text",
+    "explained",
+    "place_of",
+    "problem_of",
+    "validated",
+]
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_NOUNS = {
+    "bool": "true or false",
+    "dict": "a table",
+    "float": "a number",
+    "int": "a whole number",
+    "list": "a list",
+    "model": "a table",
+    "string": "a string",
+    "tuple": "a list",
+}
+
+
+Record = TypeVar("Record", bound="StrictModel")
+
+
+class StrictModel(BaseModel):
+    """A frozen record that rejects unknown fields and explains what is invalid.
+
+    Args:
+        given: The values of its fields.
+
+    Raises:
+        ExperimentError: A field is unknown, missing or invalid; other errors of this package keep their class.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+
+    # As pydantic's own, which it does not call for records within others: their errors then have the whole place.
+    @wraps(BaseModel.__init__)  # type: ignore[misc]
+    def __init__(self, /, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            # Without the error of pydantic, which shows the values.
+            raise explained(error) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, given: Any) -> Any:
+        # Pydantic's own check knows no names to suggest.
+        if isinstance(given, Mapping) and cls.model_config.get("extra") == "forbid":
+            for name in given:
+                if name not in cls.model_fields:
+                    close = difflib.get_close_matches(str(name), cls.model_fields, n=1)
+                    hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(cls.model_fields)}"
+                    raise PydanticCustomError("unknown_key", "{hint}", {"name": str(name), "hint": hint})
+        return given
+
+
+def validated(kind: type[Record], given: Any, *, place: str) -> Record:
+    """A record of this kind, or one made of a mapping.
+
+    Raises:
+        ExperimentError: It cannot be made; the message begins with the place.
+    """
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise explained(error, place=place) from None
+
+
+def explained(error: ValidationError, *, place: str = "") -> OpragError:
+    """The first problem of a validation as an error of ours, which says its place and masks what it shows.
+
+    Args:
+        error: What pydantic raised.
+        place: Where the validated record is, such as `prices.small`.
+    """
+    first = error.errors(include_url=False)[0]
+    where = place_of(first["loc"], place)
+    value, cause = first["input"], first.get("ctx", {}).get("error")
+    if first["type"] == "unknown_key":
+        return ExperimentError(f"there is no key {place_of([first['ctx']['name']], where)}; {first['msg']}", value)
+    if first["type"] == "missing":
+        return ExperimentError(f"{where} is missing", value)
+    if cause is None:
+        return ExperimentError(f"{where or 'it'} {problem_of(first, _shown)}", value)
+    kind = type(cause) if isinstance(cause, OpragError) and not isinstance(cause, OptionError) else ExperimentError
+    return kind(f"{where}: {cause}" if where else str(cause), getattr(cause, "value", value))
+
+
+def place_of(location: Sequence[str | int], start: str = "") -> str:
+    """The place of a value within a record, such as `models.small.retries` or `answers[1]`."""
+    place = start
+    for part in location:
+        if isinstance(part, int):
+            place += f"[{part}]"
+        elif part != "[key]":
+            place += f".{part}" if place else part
+    return place
+
+
+def problem_of(detail: ErrorDetails, show: Callable[[Any], str]) -> str:
+    """What is wrong with a value, to be read after its place: "must be a string, got 7".
+
+    Args:
+        detail: One error of a validation.
+        show: How a message shows a value.
+    """
+    kind, _, what = detail["type"].rpartition("_")
+    problem = detail["msg"]
+    if what == "type" and kind in _NOUNS:
+        problem = f"must be {_NOUNS[kind]}"
+    elif detail["type"] == "too_short":
+        problem = f"must have at least {detail['ctx']['min_length']} in it"
+    elif problem.startswith("Input should "):
+        problem = f"must {problem.removeprefix('Input should ')}"
+    return f"{problem}, got {show(detail['input'])}" if problem.startswith("must ") else problem
+
+
+def _shown(value: Any) -> str:
+    return "a table" if isinstance(value, Mapping) else describe(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise PydanticCustomError("string_type", "must be a string")
+    if not value.strip():
+        raise PydanticCustomError("blank", "must not be empty")
+    half = _HALF_PAIR.search(value)
+    if half:
+        raise PydanticCustomError(
+            "surrogate",
+            "has a half of a surrogate pair ({half}) at character {start}, which is no character; write the pair, or "
+            "the character itself",
+            {"half": f"\\u{ord(half.group()):04x}", "start": f"{half.start():,}"},
+        )
+    return value
+
+
+def _name(value: Any) -> str:
+    if type(value) is int:
+        return str(value)
+    if not isinstance(value, str):
+        raise PydanticCustomError("name", "must be a string or a whole number")
+    return _text(value)
+
+
+def _whole(least: int) -> Callable[[Any], int]:
+    def check(value: Any) -> int:
+        number = plain_number(value)
+        if type(number) is not int or number < least:
+            raise PydanticCustomError("whole", "must be a whole number from {least}", {"least": least})
+        return number
+
+    return check
+
+
+def _amount(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < float("inf"):
+        raise PydanticCustomError("amount", "must be a number from 0")
+    number: float = plain_number(value)
+    return number
+
+
+Text = Annotated[str, PlainValidator(_text)]
+"""A string that is not blank and can be written as UTF-8."""
+
+Name = Annotated[str, PlainValidator(_name)]
+"""A `Text`, or a whole number as one."""
+
+Count = Annotated[int, PlainValidator(_whole(1))]
+"""A whole number from 1; True is not one."""
+
+Natural = Annotated[int, PlainValidator(_whole(0))]
+"""A whole number from 0."""
+
+# Whole numbers stay whole, since amounts are written into results files as they are given.
+Amount = Annotated[float, PlainValidator(_amount)]
+"""A finite number from 0."""

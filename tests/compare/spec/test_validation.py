@@ -1,0 +1,110 @@
+"""What pydantic finds wrong is told with its place, in our words, and without secrets."""
+
+import pickle
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+from pydantic import AfterValidator, Field, ValidationError
+
+from oprag.compare.spec.money import Limits, Price
+from oprag.compare.spec.validation import Amount, Count, Name, Natural, StrictModel, Text, validated
+from oprag.errors import ExperimentError, OptionError, PromptError
+from tests.helpers import run_python
+
+
+def refuse(value):
+    if value == "option":
+        raise OptionError("there is no such option", value)
+    if value == "prompt":
+        raise PromptError("there is no such prompt", value)
+    return value
+
+
+class Model(StrictModel):
+    use: Text
+    retries: Natural | None = None
+    kind: Annotated[str, AfterValidator(refuse)] = "a"
+
+
+class Whole(StrictModel):
+    name: Name = "x"
+    models: dict[str, Model] = Field(default_factory=dict)
+    metrics: list[str] = Field(default_factory=list)
+    most: Count = 8
+    price: Amount = 0.0
+    some: list[str] = Field(default=["a"], min_length=1)
+    fast: bool = False
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"nme": "x"}, "there is no key nme; did you mean 'name'?"),
+        ({"zzz": "x"}, "there is no key zzz; expected one of name, models, metrics, most, price, some, fast"),
+        ({"name": 2.5}, "name must be a string or a whole number, got 2.5"),
+        ({"name": " "}, "name must not be empty, got ' '"),
+        ({"name": "a\ud83d"}, r"name has a half of a surrogate pair (\ud83d) at character 1, which is no character; "),
+        ({"models": 3}, "models must be a table, got 3"),
+        ({"models": {"m": 3}}, "models.m must be a table, got 3"),
+        ({"models": {"m": {}}}, "models.m.use is missing"),
+        ({"models": {"m": {"use": {"a": 1}}}}, "models.m.use must be a string, got a table"),
+        ({"models": {"m": {"use": "x", "retries": -1}}}, "models.m.retries must be a whole number from 0, got -1"),
+        ({"models": {"m": {"use": "x", "retries": True}}}, "models.m.retries must be a whole number from 0, got True"),
+        ({"models": {"m": {"use": "x", "retrys": 1}}}, "there is no key models.m.retrys; did you mean 'retries'?"),
+        ({"models": {"m": {"use": "x", "kind": "option"}}}, "models.m.kind: there is no such option"),
+        ({"metrics": "f1"}, "metrics must be a list, got 'f1'"),
+        ({"metrics": ["f1", 3]}, "metrics[1] must be a string, got 3"),
+        ({"most": 0}, "most must be a whole number from 1, got 0"),
+        ({"most": 3.0}, "most must be a whole number from 1, got 3.0"),
+        ({"most": "3"}, "most must be a whole number from 1, got '3'"),
+        ({"price": -0.5}, "price must be a number from 0, got -0.5"),
+        ({"price": float("nan")}, "price must be a number from 0, got nan"),
+        ({"price": float("inf")}, "price must be a number from 0, got inf"),
+        ({"price": True}, "price must be a number from 0, got True"),
+        ({"some": []}, "some must have at least 1 in it, got []"),
+        ({"fast": {}}, "fast must be true or false, got a table"),
+    ],
+)
+def test_wrong_values(wrong, message):
+    with pytest.raises(ExperimentError) as caught:
+        Whole(**wrong)
+    assert str(caught.value).startswith(message)
+    with pytest.raises(ExperimentError) as caught:
+        validated(Whole, wrong, place="file.part")
+    assert "file.part." in str(caught.value)
+
+
+def test_errors_of_ours_keep_their_class_but_for_options():
+    with pytest.raises(PromptError, match=r"models\.m\.kind: there is no such prompt"):
+        Whole(models={"m": {"use": "x", "kind": "prompt"}})
+
+
+def test_what_is_shown_is_masked(monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "very-secret-0815-key")
+    with pytest.raises(ExperimentError) as caught:
+        Whole(most="very-secret-0815-key")
+    assert "0815" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_numbers_of_numpy_become_plain_and_whole_ones_stay_whole():
+    given: Any = {"most": np.int64(3), "price": np.float64(0.5)}
+    whole = Whole(**given)
+    assert (type(whole.most), type(whole.price)) == (int, float)
+    assert Price(input=2, output=0.5).model_dump() == {"input": 2, "output": 0.5, "cached": None}
+    assert type(Price(input=2, output=0.5).input) is int
+
+
+def test_a_missing_pydantic_is_told_with_the_extra():
+    code = "import sys; sys.modules['pydantic'] = None; from oprag.compare import Price"
+    assert "pip install 'oprag[compare]'" in run_python(f"try:\n    {code}\nexcept ImportError as error: print(error)")
+
+
+def test_records_are_frozen_can_be_compared_and_travel():
+    limits = Limits(calls=3)
+    assert limits == pickle.loads(pickle.dumps(limits)) == validated(Limits, {"calls": 3}, place="limits")
+    assert hash(limits) == hash(Limits(calls=3))
+    with pytest.raises(ValidationError):
+        limits.calls = 4  # type: ignore[misc]
+    assert validated(Limits, limits, place="limits") is limits
