@@ -8,33 +8,6 @@ from oprag.compare.running import run
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
 
-QUESTION = Question(id="1", text="What?", documents=("text",))
-
-
-def data(*questions, **documents):
-    return DataSet(name="set", documents=documents or {"text": "A text."}, questions=questions)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (data(), "has no questions"),
-        (data(QUESTION, QUESTION), "the question '1': another one has the same id"),
-        (data(replace(QUESTION, text=" \n")), "its text must not be empty, got ' \\\\n'"),
-        (data(replace(QUESTION, text=None)), "its text must not be empty, got None"),  # type: ignore[arg-type]
-        (data(replace(QUESTION, documents=("text", "gone"))), "there is no document 'gone'"),
-        (data(replace(QUESTION, choices=("a",) * 27)), "at most 26 choices, got 27"),
-        (data(replace(QUESTION, choices=("a", "b"), right_choice=2)), "the right choice is number 2 of 2"),
-        (data(QUESTION, text=7), "the document 'text' must be a text, or a list of pages"),
-        (data(QUESTION, text=["a", 7]), "the document 'text' must be a text, or a list of pages"),
-        (data(QUESTION, **{"text": "a", " ": "b"}), "' ' is no name of a document"),
-        (data(QUESTION, **{"text": "a", "caf\udce9": "b"}), "is no name of a document; give it another one"),
-    ],
-)
-def test_questions_that_cannot_be_asked_are_refused(wrong, message):
-    with pytest.raises(ExperimentError, match=message):
-        experiment(RecordingModel(), data=wrong)
-
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oprag.compare.counters import counter_of
-from oprag.compare.data.check import check_data_set
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.grid import Cells, Fixed, Grid, as_grids, cells_of
@@ -164,8 +163,6 @@ def _check_data(data: Any) -> None:
         raise ExperimentError(
             f"data must map names to data sets, as read_data() reads them, got {describe(data)}", data
         )
-    for name, data_set in data.items():
-        check_data_set(name, data_set)
 
 
 def as_spec(kind: Any, name: str | None, given: Any) -> Any:

@@ -1,10 +1,78 @@
-"""Question sets, and samples of them."""
+"""Question sets, what they are held to, and samples of them."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from oprag import OptionError
-from oprag.compare.data import DataSet, Question
+from oprag import DataError, OptionError
+from oprag.compare.data import DataSet, Evidence, Question
 from oprag.compare.data.data_set import whole_text
+
+RIGHT = Question(
+    id="1",
+    text="Who bakes?",
+    documents=("bread", "pages"),
+    answers=("Ada",),
+    choices=("Ada", "Ben"),
+    right_choice=0,
+    evidence=(Evidence("bread", 0, 3), Evidence("pages", 8, 13)),
+)
+DOCUMENTS: dict[Any, Any] = {"bread": "Ada bakes.", "pages": ["page 1", "and 2"], "other": "Nothing.", "none": []}
+
+
+def refusal(questions, documents=None):
+    with pytest.raises(DataError) as caught:
+        DataSet(name="mine", documents=DOCUMENTS | (documents or {}), questions=questions)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"text": " \n"}, r"its text must not be empty, got ' \n'"),
+        ({"text": None}, "its text must not be empty, got None"),
+        ({"documents": ("bread", "gone")}, "there is no document 'gone'"),
+        ({"documents": ("bread", "pages", "bread")}, "it names a document twice"),
+        ({"answers": "Ada"}, "its answers must be a list of texts, got 'Ada'"),
+        ({"answers": ("Ada", 3)}, "its answers must be a list of texts"),
+        ({"choices": "AB"}, "its choices must be a list of texts"),
+        ({"choices": ("a",) * 27}, "there must be at most 26 choices, one a letter, got 27"),
+        ({"choices": ("a",)}, "there must be at least two choices, or none, got ['a']"),
+        ({"right_choice": 2}, "the right choice is number 2 of 2"),
+        ({"right_choice": -1}, "the right choice is number -1 of 2"),
+        ({"evidence": (Evidence("other", 0, 3),)}, "[0] is in the document 'other'; the question's are bread, pages"),
+        ({"evidence": (Evidence("bread", 4, 11),)}, "[0] must lie in the document 'bread', which has 10 characters, "),
+        ({"evidence": (Evidence("bread", -1, 3),)}, "got -1 to 3"),
+        ({"evidence": (Evidence("bread", 3, 3),)}, "got 3 to 3"),
+        ({"evidence": (Evidence("pages", 8, 14),)}, "must lie in the document 'pages', which has 13 characters"),
+        ({"documents": ("none",), "evidence": (Evidence("none", 0, 1),)}, "'none', which has 0 characters"),
+    ],
+)
+def test_what_is_wrong_is_told_with_set_and_question(changes, words):
+    DataSet(name="mine", documents=DOCUMENTS, questions=[RIGHT])
+    message = refusal([replace(RIGHT, **changes)])
+    assert message.startswith("the data set 'mine': the question '1': ")
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        ({"text": 7}, "the document 'text' must be a text, or a list of pages"),
+        ({"text": ["a", 7]}, "the document 'text' must be a text, or a list of pages"),
+        ({" ": "b"}, "' ' is no name of a document"),
+        ({3: "b"}, "3 is no name of a document"),
+        ({"caf\udce9": "b"}, "is no name of a document; give it another one"),
+    ],
+)
+def test_documents_that_cannot_be_used(documents, message):
+    assert message in refusal([RIGHT], documents)
+
+
+def test_questions_are_needed_and_have_ids_of_their_own():
+    assert refusal([]) == "the data set 'mine' has no questions"
+    assert refusal([RIGHT, RIGHT]) == "the data set 'mine': the question '1': another one has the same id"
 
 
 def numbered(count):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from string import ascii_uppercase
 
-from oprag.compare.data.data_set import DataSet, Evidence, Question, whole_text
+from oprag.compare.data.data_set import DataSet, Evidence, Question, problem_of, whole_text
 from oprag.compare.data.files import lies_in
 from oprag.compare.data.problems import Problems, RecordError
 from oprag.compare.data.records import about as about_of
-from oprag.compare.data.records import as_text, shown
+from oprag.compare.data.records import as_text
 from oprag.errors import DataError, InputFileError
 
 __all__ = ["DataSetBuilder"]
@@ -109,6 +108,8 @@ class DataSetBuilder:
             except (InputFileError, RecordError) as error:
                 # A damaged file may be named by a thousand questions.
                 self._failed[name] = str(error)
+                # What is wrong is its own fault, not that of the questions about it.
+                self._lengths[name] = 0
                 raise
         return name
 
@@ -150,41 +151,25 @@ class DataSetBuilder:
         The right choice is an answer, where there are no others.
 
         Raises:
-            RecordError: Its id was there before, there are more choices than letters, or a part of the evidence is
-                outside of its document or in none of the question's documents.
+            RecordError: Its id was there before, or it cannot be part of a data set.
         """
         if id in self._questions:
             raise RecordError(f"the id {id!r} was there before; each question must have one of its own")
-        if len(choices) > len(ascii_uppercase):
-            raise RecordError(f"there must be at most {len(ascii_uppercase)} choices, one a letter, got {len(choices)}")
-        if len(choices) == 1:
-            raise RecordError(f"there must be at least two choices, or none, got {shown(list(choices))}")
-        documents = tuple(dict.fromkeys(documents))
-        evidence = tuple(evidence)
-        for place, part in enumerate(evidence):
-            self._check(part, f"evidence[{place}]", documents)
         if right_choice is not None and not answers:
             answers = (choices[right_choice],)
-        self._questions[id] = Question(
+        question = Question(
             id=id,
             text=text,
-            documents=documents,
+            documents=tuple(dict.fromkeys(documents)),
             answers=tuple(answers),
             choices=tuple(choices),
             right_choice=right_choice,
-            evidence=evidence,
+            evidence=tuple(evidence),
             about=about_of(about or {}),
         )
-
-    def _check(self, part: Evidence, what: str, documents: Sequence[str]) -> None:
-        if part.document not in documents:
-            raise RecordError(f"{what} is in the document {part.document!r}; the question's are {', '.join(documents)}")
-        length = self._lengths[part.document]
-        if not 0 <= part.start < part.end <= length:
-            raise RecordError(
-                f"{what} must lie in the document {part.document!r}, which has {length:,} characters, and must not be "
-                f"empty; got {part.start} to {part.end}"
-            )
+        if problem := problem_of(question, self._lengths):
+            raise RecordError(problem)
+        self._questions[id] = question
 
     def data_set(self, name: str) -> DataSet:
         """All of it.

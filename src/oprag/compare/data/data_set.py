@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from oprag.errors import OptionError
+from oprag.compare.storable import storable
+from oprag.errors import DataError, OptionError
 from oprag.masking import describe
 from oprag.options import check_count
 
-__all__ = ["DataSet", "Evidence", "Question", "fields_text", "files_of", "page_starts", "whole_text"]
+__all__ = ["DataSet", "Evidence", "Question", "fields_text", "files_of", "page_starts", "problem_of", "whole_text"]
 
 _BETWEEN_PAGES = "\n\n"
 
@@ -32,12 +34,12 @@ def page_starts(document: str | Sequence[str]) -> list[int]:
 
 
 class Evidence(NamedTuple):
-    """Where a part of the gold answer stands.
+    """Where a part of the gold answer is.
 
     Attributes:
         document: The name of the document.
-        start: Offset of its first character in the whole text of the document, see `whole_text`.
-        end: Offset behind its last character.
+        start: Start offset in the whole text of the document, see `whole_text`.
+        end: End offset (exclusive).
     """
 
     document: str
@@ -56,7 +58,7 @@ class Question:
         answers: The gold answers, each of them right; empty where the set has none.
         choices: The options of a multiple-choice question, in their order.
         right_choice: The place of the right option in `choices`, from 0.
-        evidence: Where the answer stands; empty where the set does not say.
+        evidence: Where the answer is; empty where the set does not say.
         about: What else the set says, such as its split or a category, to look at parts of the set.
     """
 
@@ -88,6 +90,11 @@ class DataSet:
         files: The files that it was read from; none where it was made in Python.
         other_fields: The fields of its records that our own format does not know, which are in `about`; each with the
             field that was probably meant, or an empty text.
+
+    Raises:
+        DataError: There are no questions; two have the same id; one has no text, fewer than two or too many choices, or
+            names a missing document or evidence outside of its documents; or a document is not a text, or has a name
+            that cannot be written.
     """
 
     name: str
@@ -96,15 +103,31 @@ class DataSet:
     files: Sequence[Path] = field(default=(), repr=False, compare=False)
     other_fields: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        what = f"the data set {describe(self.name)}"
+        if not self.questions:
+            raise DataError(f"{what} has no questions", self)
+        lengths: dict[str, int] = {}
+        for name, document in self.documents.items():
+            if problem := _problem_of_document(name, document):
+                raise DataError(f"{what}: {problem}", name)
+            lengths[name] = _length(document)
+        ids: set[str] = set()
+        for question in self.questions:
+            problem = "another one has the same id" if question.id in ids else problem_of(question, lengths)
+            if problem:
+                raise DataError(f"{what}: the question {describe(question.id)}: {problem}", question)
+            ids.add(question.id)
+
     def sample(self, count: int | None, seed: int = 0) -> DataSet:
-        """The set with so many of its questions, drawn at random, in their order; all where there are no more.
+        """A random sample of the questions, in their order, with all documents.
 
         Args:
-            count: How many; None for all.
+            count: Number of questions; None, or more than there are, for all of them.
             seed: Another seed draws others.
 
         Raises:
-            OptionError: The count is no whole number from 1, or the seed is no whole number.
+            OptionError: The count is not a whole number from 1, or the seed is not a whole number.
         """
         check_count("count", count)
         if type(seed) is not int:
@@ -123,3 +146,59 @@ def fields_text(other_fields: Mapping[str, str]) -> str:
 def files_of(data: Mapping[str, DataSet]) -> list[Path]:
     """The files that data sets were read from."""
     return [path for data_set in data.values() for path in data_set.files]
+
+
+def problem_of(question: Question, lengths: Mapping[str, int]) -> str | None:
+    """What is wrong with a question about documents of these lengths."""
+    return next(chain(_problems(question, lengths), _misplaced(question, lengths)), None)
+
+
+def _problems(question: Question, lengths: Mapping[str, int]) -> Iterator[str]:
+    text: Any = question.text
+    if not isinstance(text, str) or not text.strip():
+        yield f"its text must not be empty, got {describe(text)}"
+    missing = [document for document in question.documents if document not in lengths]
+    if missing:
+        yield f"there is no document {describe(missing[0])}"
+    if len(set(question.documents)) < len(question.documents):
+        yield "it names a document twice"
+    for what in ("answers", "choices"):
+        texts: Any = getattr(question, what)
+        if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+            yield f"its {what} must be a list of texts, got {describe(texts)}"
+    count, right = len(question.choices), question.right_choice
+    if count > len(ascii_uppercase):
+        yield f"there must be at most {len(ascii_uppercase)} choices, one a letter, got {count}"
+    if count == 1:
+        yield f"there must be at least two choices, or none, got {describe(list(question.choices))}"
+    if right is not None and not 0 <= right < count:
+        yield f"the right choice is number {right} of {count}, counted from 0"
+
+
+def _misplaced(question: Question, lengths: Mapping[str, int]) -> Iterator[str]:
+    for place, (document, start, end) in enumerate(question.evidence):
+        if document not in question.documents:
+            named = ", ".join(question.documents)
+            yield f"evidence[{place}] is in the document {describe(document)}; the question's are {named}"
+        elif not 0 <= start < end <= lengths[document]:
+            yield (
+                f"evidence[{place}] must lie in the document {document!r}, which has {lengths[document]:,} characters, "
+                f"and must not be empty; got {start} to {end}"
+            )
+
+
+def _problem_of_document(name: Any, document: Any) -> str | None:
+    if not isinstance(name, str) or not name.strip() or storable(name) != name:
+        return f"{describe(name)} is no name of a document; give it another one"
+    if isinstance(document, str) or (
+        isinstance(document, Sequence) and all(isinstance(page, str) for page in document)
+    ):
+        return None
+    return f"the document {describe(name)} must be a text, or a list of pages"
+
+
+def _length(document: str | Sequence[str]) -> int:
+    """The length of the whole text, which is not joined for it: some documents have millions of characters."""
+    if isinstance(document, str):
+        return len(document)
+    return sum(map(len, document)) + len(_BETWEEN_PAGES) * max(0, len(document) - 1)

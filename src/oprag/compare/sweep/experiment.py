@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oprag.compare.counters import counter_of
-from oprag.compare.data.check import check_data_set
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment, as_spec
@@ -95,7 +94,6 @@ def sweep_experiment(
     given: Any = data
     if not isinstance(given, DataSet):
         raise OptionError(f"data must be a data set, as read_data() reads it, got {describe(given)}", given)
-    check_data_set(_DATA, data)
     budgets, orders = budgets_of(budgets), orders_of(orders)
     if not budgets or not orders:
         raise OptionError("a sweep must have budgets and orders", (budgets, orders))
