@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question, problem_of, whole_text
 from oprag.compare.data.files import lies_in
 from oprag.compare.data.problems import Problems, RecordError
-from oprag.compare.data.records import about as about_of
 from oprag.compare.data.records import as_text
 from oprag.errors import DataError, InputFileError
 
@@ -144,11 +145,12 @@ class DataSetBuilder:
         choices: Sequence[str] = (),
         right_choice: int | None = None,
         evidence: Iterable[Evidence] = (),
-        about: Mapping[str, str | int | float | bool] | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         """Take in a question about documents that were taken in.
 
-        The right choice is an answer, where there are no others.
+        The right choice is an answer, where there are no others. Of `about`, null is left out, and lists and objects
+        become their JSON.
 
         Raises:
             RecordError: Its id was there before, or it cannot be part of a data set.
@@ -165,7 +167,7 @@ class DataSetBuilder:
             choices=tuple(choices),
             right_choice=right_choice,
             evidence=tuple(evidence),
-            about=about_of(about or {}),
+            about=_about(about or {}),
         )
         if problem := problem_of(question, self._lengths):
             raise RecordError(problem)
@@ -187,3 +189,11 @@ class DataSetBuilder:
             files=tuple(self._files),
             other_fields=self.other_fields,
         )
+
+
+def _about(fields: Mapping[str, Any]) -> dict[str, str | int | float | bool]:
+    return {
+        field: value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+        for field, value in fields.items()
+        if value is not None
+    }

@@ -9,7 +9,8 @@ from pathlib import Path
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.files import files_in, read_bytes
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import identifier, json_lines, optional_text, text
+from oprag.compare.data.records import DataRow, json_lines
+from oprag.compare.spec.validation import Name, String, Text
 from oprag.errors import DataError
 from oprag.files.pdf import is_pdf, pdf_pages
 from oprag.files.reading import file_text
@@ -95,6 +96,13 @@ def folder_library(folder: Path, builder: DataSetBuilder) -> DocumentLibrary:
     return DocumentLibrary(folder, paths, lambda name: document_file(builder.reads(paths[name])), builder)
 
 
+class _Line(DataRow):
+    document: Name | None = None
+    document_id: Name | None = None
+    title: String | None = None
+    text: Text
+
+
 def lines_library(path: Path, builder: DataSetBuilder) -> DocumentLibrary:
     """The documents of a file of JSON lines: `document` (or `document_id`) names one, `text` is its text.
 
@@ -105,12 +113,12 @@ def lines_library(path: Path, builder: DataSetBuilder) -> DocumentLibrary:
     sources: dict[str, str] = {}
     for record in json_lines(builder.reads(path), builder.problems):
         with builder.problems.at(record.place):
-            name = identifier(record.fields, "document", "") or identifier(record.fields, "document_id", "")
-            if not name:
+            line = _Line.read(record.fields)
+            name = line.document or line.document_id
+            if name is None:
                 raise RecordError(f"the field 'document' is missing; the fields are {listed(record.fields)}")
             if name in sources:
                 raise RecordError(f"the document {name!r} was there before; names must be distinct")
-            optional_text(record.fields, "title")
-            sources[name] = text(record.fields, "text")
+            sources[name] = line.text
     builder.problems.check()
     return DocumentLibrary(path, sources, sources.__getitem__, builder)

@@ -1,166 +1,113 @@
-"""The records of JSON, JSON lines and CSV files, each with its place, and their fields."""
+"""The records of JSON, JSON lines and CSV files, each with its place, and the rows that they are checked as."""
 
 from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from reprlib import Repr
 from string import ascii_uppercase
-from typing import Any, NamedTuple, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn, Self
 
-from oprag.compare.data.files import lines, read_bytes
+from oprag.compare.data.files import lines, read_bytes, stem
 from oprag.compare.data.problems import Problems, RecordError
+from oprag.compare.spec.validation import Text, place_of, problem_of
+from oprag.errors import MissingExtraError
 from oprag.files.limits import MEGABYTE, limit
 from oprag.masking import listed
 
+try:
+    from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+    from pydantic_core import PydanticCustomError
+except ImportError as error:
+    raise MissingExtraError("oprag.compare", "compare") from error
+
 __all__ = [
+    "DataRow",
     "Record",
-    "about",
-    "as_count",
+    "Texts",
     "as_text",
-    "as_texts",
     "csv_records",
-    "given",
-    "identifier",
     "json_lines",
     "json_records",
     "json_value",
     "letter_place",
-    "optional_text",
-    "optional_texts",
     "shown",
-    "text",
     "text_place",
 ]
 
-Fields = Mapping[str, Any]
-
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_BOM = b"\xef\xbb\xbf"
 
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 _SHORT.maxlist = _SHORT.maxdict = 4
 
 
-def shown(value: Any) -> str:
-    """A value as a message shows it, cut where it is long."""
-    return _SHORT.repr(value)
+class DataRow(BaseModel):
+    """A record with declared fields; null is a missing value only where a field allows None."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
+
+    @classmethod
+    def read(cls, fields: Any) -> Self:
+        """A row with these fields.
+
+        Raises:
+            RecordError: They are not an object, or a field is missing or invalid.
+        """
+        if not isinstance(fields, dict):
+            raise RecordError(f"must be an object, got {shown(fields)}")
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            raise RecordError(_problem(error)) from None
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """The other fields of the record."""
+        return self.model_extra or {}
 
 
-def given(fields: Fields, field: str) -> Any:
-    """The value of a field that there must be.
+def _problem(error: ValidationError, place: str = "") -> str:
+    """The first problem of a row or a value."""
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "missing":
+        *outer, field = first["loc"]
+        where = place_of(outer, place)
+        missing = f"the field {field!r} is missing; the fields are {listed(first['input'])}"
+        return f"{where}: {missing}" if where else missing
+    return f"{place_of(first['loc'], place) or 'the name of a field'} {problem_of(first, shown, table='an object')}"
 
-    Raises:
-        RecordError: There is no such field.
-    """
-    if field not in fields:
-        raise RecordError(f"the field {field!r} is missing; the fields are {listed(fields)}")
-    return fields[field]
 
-
-def as_text(value: Any, what: str, *, blank: bool = False) -> str:
-    """A value that must be a string with something in it.
-
-    Args:
-        value: The value.
-        what: What it is called, for the message.
-        blank: Let it be empty.
-
-    Raises:
-        RecordError: It is no string, is empty or white space, or has a half of a surrogate pair, which is no text.
-    """
-    if not isinstance(value, str):
-        raise RecordError(f"{what} must be a string, got {shown(value)}")
-    if not blank and not value.strip():
-        raise RecordError(f"{what} must not be empty, got {shown(value)}")
-    half = _HALF_PAIR.search(value)
-    if half:
-        raise RecordError(
-            f"{what} has a half of a surrogate pair (\\u{ord(half.group()):04x}) at character {half.start():,}, which "
-            "is no character; write the pair, or the character itself"
-        )
+def _strings(value: Any) -> Any:
+    if not isinstance(value, list):
+        raise PydanticCustomError("strings", "must be a list of strings")
     return value
 
 
-def text(fields: Fields, field: str) -> str:
-    """A field that must be a string with something in it.
+Texts = Annotated[list[Text], BeforeValidator(_strings)]
+"""A list of strings that are not blank."""
+
+_TEXT: TypeAdapter[str] = TypeAdapter(Text)
+
+
+def as_text(value: Any, what: str) -> str:
+    """A value that must be a string, not blank, and can be written as UTF-8.
 
     Raises:
-        RecordError: It is missing or something else.
+        RecordError: It is something else; the message begins with what it is called.
     """
-    return as_text(given(fields, field), field)
+    try:
+        return _TEXT.validate_python(value)
+    except ValidationError as error:
+        raise RecordError(_problem(error, what)) from None
 
 
-def optional_text(fields: Fields, field: str) -> str | None:
-    """A field that may be missing or null, and is a string otherwise.
-
-    Raises:
-        RecordError: It is something else.
-    """
-    value = fields.get(field)
-    return None if value is None else as_text(value, field, blank=True)
-
-
-def as_texts(value: Any, what: str, *, least: int = 0) -> tuple[str, ...]:
-    """A value that must be a list of strings with something in each.
-
-    Args:
-        value: The value.
-        what: What it is called, for the message.
-        least: How many there must be.
-
-    Raises:
-        RecordError: It is no list, is shorter, or has something else in it.
-    """
-    if not isinstance(value, list):
-        raise RecordError(f"{what} must be a list of strings, got {shown(value)}")
-    if len(value) < least:
-        raise RecordError(f"{what} must have at least {least} in it, got {shown(value)}")
-    return tuple(as_text(one, f"{what}[{place}]") for place, one in enumerate(value))
-
-
-def optional_texts(fields: Fields, field: str) -> tuple[str, ...]:
-    """A field that may be missing or null, and is a list of strings otherwise, with something in each.
-
-    Raises:
-        RecordError: It is something else.
-    """
-    value = fields.get(field)
-    return () if value is None else as_texts(value, field)
-
-
-def identifier(fields: Fields, field: str, default: str) -> str:
-    """A field that names something: a string, or a whole number as one; the default where it is missing or null.
-
-    Raises:
-        RecordError: It is something else.
-    """
-    value = fields.get(field)
-    if value is None:
-        return default
-    if type(value) is int:
-        return str(value)
-    if not isinstance(value, str):
-        raise RecordError(f"{field} must be a string or a whole number, got {shown(value)}")
-    return as_text(value, field)
-
-
-def as_count(value: Any, what: str) -> int:
-    """A value that must be a whole number from 0, or a string of its digits.
-
-    Raises:
-        RecordError: It is something else.
-    """
-    if type(value) is int and value >= 0:
-        return value
-    # ASCII, since other digits and very long numbers are something else.
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
-        return int(value)
-    raise RecordError(f"{what} must be a whole number from 0, got {shown(value)}")
+def shown(value: Any) -> str:
+    """A value as a message shows it, cut where it is long."""
+    return _SHORT.repr(value)
 
 
 def letter_place(letter: Any, what: str, choices: Sequence[str]) -> int:
@@ -186,36 +133,11 @@ def text_place(right: str, what: str, choices: Sequence[str]) -> int:
     return choices.index(right)
 
 
-def about(fields: Fields, *, but: Sequence[str] = ()) -> dict[str, str | int | float | bool]:
-    """What a record says besides, to look at parts of a set: all its other fields.
-
-    Null is left out, and what is a list or has fields of its own becomes its JSON.
-
-    Args:
-        fields: The record.
-        but: The fields that are something else.
-    """
-    return {
-        field: value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False, sort_keys=True)
-        for field, value in fields.items()
-        if field not in but and value is not None
-    }
-
-
-_BOM = b"\xef\xbb\xbf"
-
-
 class Record(NamedTuple):
-    """One record of a file.
-
-    Attributes:
-        place: Where it is, for messages: the file and the line.
-        number: Its line, from 1; its item in a JSON list.
-        fields: What it says.
-    """
+    """One record of a file: its place for messages, and a name for what has none, such as `questions-3`."""
 
     place: str
-    number: int
+    name: str
     fields: Mapping[str, Any]
 
 
@@ -230,7 +152,7 @@ def json_lines(path: Path, problems: Problems) -> Iterator[Record]:
         with problems.at(place):
             fields = _object(json_value(line))
         if fields is not None:
-            yield Record(place, number, fields)
+            yield Record(place, f"{stem(path)}-{number}", fields)
 
 
 def json_records(path: Path, problems: Problems) -> Iterator[Record]:
@@ -259,25 +181,18 @@ def json_records(path: Path, problems: Problems) -> Iterator[Record]:
             with problems.at(place):
                 fields = _object(value)
             if fields is not None:
-                yield Record(place, number, fields)
+                yield Record(place, f"{stem(path)}-{number}", fields)
     else:
         with problems.at(str(path)):
             whole = _object(whole)
-            yield Record(str(path), 1, whole)
+            yield Record(str(path), f"{stem(path)}-1", whole)
 
 
-def csv_records(
-    path: Path, problems: Problems, columns: Sequence[str], optional: Sequence[str] = ()
-) -> Iterator[Record]:
-    """One row of a CSV file with a header; cells are strings, and blank lines are passed over.
+def csv_records(path: Path, problems: Problems, row: type[DataRow]) -> Iterator[Record]:
+    """One record for each line of a CSV file with a header; cells are strings, and blank lines are passed over.
 
-    Columns are found in any order and in any mixture of small and capital letters; others are passed over.
-
-    Args:
-        path: The file.
-        problems: Where rows with more or fewer cells than the header are noted.
-        columns: The columns that there must be.
-        optional: The columns that there may be.
+    The columns are the fields of the row, in any order and in any mixture of small and capital letters; others are
+    passed over.
 
     Raises:
         InputFileError: The file cannot be read.
@@ -287,30 +202,30 @@ def csv_records(
     rows = csv.reader((f"{line}\n" for _, _, line in _lines(path, problems, blank=True)), strict=True)
     while True:
         place = f"{path}, line {last + 1}"
-        row: list[str] = []
+        cells: list[str] = []
         with problems.at(place):
             try:
                 with _long_cells():
-                    row = next(rows)
+                    cells = next(rows)
             except StopIteration:
                 break
             except csv.Error as error:
                 raise RecordError(f"is no CSV: {error}") from error
         first, last = last + 1, max(rows.line_num, last + 1)
-        if not any(cell.strip() for cell in row):
+        if not any(cell.strip() for cell in cells):
             continue
         fields = None
         with problems.at(place):
             if header is None:
-                header = _header(row, columns, optional)
+                header = _header(cells, row)
                 continue
-            if len(row) != len(header):
-                raise RecordError(f"must have {len(header)} cells like the header, got {len(row)}: {shown(row)}")
-            fields = {name: cell for name, cell in zip(header, row, strict=True) if name}
+            if len(cells) != len(header):
+                raise RecordError(f"must have {len(header)} cells like the header, got {len(cells)}: {shown(cells)}")
+            fields = {name: cell for name, cell in zip(header, cells, strict=True) if name}
         if header is None:
             return
         if fields is not None:
-            yield Record(place, first, fields)
+            yield Record(place, f"{stem(path)}-{first}", fields)
 
 
 def json_value(text: str) -> Any:
@@ -365,19 +280,16 @@ def _lines(path: Path, problems: Problems, *, blank: bool = False) -> Iterator[t
             yield number, place, text
 
 
-def _header(row: Sequence[str], columns: Sequence[str], optional: Sequence[str]) -> list[str]:
-    """The name of each cell as it is asked for; an empty one for a column that is not.
-
-    Raises:
-        RecordError: A column is missing, or there twice.
-    """
-    known = {name.casefold(): name for name in (*columns, *optional)}
-    header = [known.get(" ".join(cell.split()).casefold(), "") for cell in row]
-    for name in known.values():
+def _header(cells: Sequence[str], row: type[DataRow]) -> list[str]:
+    """The field of each column; an empty name for a column that is none."""
+    required = {field.alias or name: field.is_required() for name, field in row.model_fields.items()}
+    known = {name.casefold(): name for name in required}
+    header = [known.get(" ".join(cell.split()).casefold(), "") for cell in cells]
+    for name, needed in required.items():
         if header.count(name) > 1:
             raise RecordError(f"the column {name!r} is there {header.count(name)} times, expected once")
-        if name in columns and name not in header:
-            raise RecordError(f"the column {name!r} is missing; the columns are {listed(row)}")
+        if needed and name not in header:
+            raise RecordError(f"the column {name!r} is missing; the columns are {listed(cells)}")
     return header
 
 

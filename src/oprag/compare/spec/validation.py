@@ -25,6 +25,7 @@ __all__ = [
     "Name",
     "Natural",
     "StrictModel",
+    "String",
     "Text",
     "explained",
     "place_of",
@@ -35,11 +36,9 @@ __all__ = [
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _NOUNS = {
     "bool": "true or false",
-    "dict": "a table",
     "float": "a number",
     "int": "a whole number",
     "list": "a list",
-    "model": "a table",
     "string": "a string",
     "tuple": "a list",
 }
@@ -125,16 +124,19 @@ def place_of(location: Sequence[str | int], start: str = "") -> str:
     return place
 
 
-def problem_of(detail: ErrorDetails, show: Callable[[Any], str]) -> str:
+def problem_of(detail: ErrorDetails, show: Callable[[Any], str], *, table: str = "a table") -> str:
     """What is wrong with a value, to be read after its place: "must be a string, got 7".
 
     Args:
         detail: One error of a validation.
         show: How a message shows a value.
+        table: What the file calls a mapping.
     """
     kind, _, what = detail["type"].rpartition("_")
     problem = detail["msg"]
-    if what == "type" and kind in _NOUNS:
+    if what == "type" and kind in ("dict", "model"):
+        problem = f"must be {table}"
+    elif what == "type" and kind in _NOUNS:
         problem = f"must be {_NOUNS[kind]}"
     elif detail["type"] == "too_short":
         problem = f"must have at least {detail['ctx']['min_length']} in it"
@@ -148,10 +150,15 @@ def _shown(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
+    text = _string(value)
+    if not text.strip():
+        raise PydanticCustomError("blank", "must not be empty")
+    return text
+
+
+def _string(value: Any) -> str:
     if not isinstance(value, str):
         raise PydanticCustomError("string_type", "must be a string")
-    if not value.strip():
-        raise PydanticCustomError("blank", "must not be empty")
     half = _HALF_PAIR.search(value)
     if half:
         raise PydanticCustomError(
@@ -188,8 +195,11 @@ def _amount(value: Any) -> float:
     return number
 
 
+String = Annotated[str, PlainValidator(_string)]
+"""A string that can be written as UTF-8."""
+
 Text = Annotated[str, PlainValidator(_text)]
-"""A string that is not blank and can be written as UTF-8."""
+"""A `String` that is not blank."""
 
 Name = Annotated[str, PlainValidator(_name)]
 """A `Text`, or a whole number as one."""

@@ -118,7 +118,7 @@ def test_every_source_file_must_be_readable(tmp_path):
         ({"examples": [example(reference_contexts=[""])]}, "example 1: reference_contexts[0] must not be empty"),
         ({"examples": [example(reference_contexts="Ada")]}, "reference_contexts must be a list of strings"),
         ({"examples": [example(reference_answer=["Ada"])]}, "reference_answer must be a string, got ['Ada']"),
-        ({"examples": [example(query_by="gpt-4")]}, "query_by must be an object or null, got 'gpt-4'"),
+        ({"examples": [example(query_by="gpt-4")]}, "query_by must be an object, got 'gpt-4'"),
         ({"examples": [3]}, "example 1: must be an object, got 3"),
         ({"examples": {}}, "examples must be a list, got {}"),
         ({"predictions": []}, "the field 'examples' is missing; the fields are predictions"),

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
 
 from oprag.compare.data.builder import DataSetBuilder
-from oprag.compare.data.files import stem
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import (
-    about,
-    as_text,
-    as_texts,
-    given,
-    identifier,
-    json_lines,
-    letter_place,
-    optional_texts,
-    shown,
-    text,
-    text_place,
-)
+from oprag.compare.data.records import DataRow, Texts, as_text, json_lines, letter_place, shown, text_place
+from oprag.compare.spec.validation import Name, Text
 
 __all__ = ["read"]
 
-_FIELDS = ("id", "context", "input", "answer", "options")
+
+def _listed(answer: Any) -> Any:
+    return [as_text(answer, "answer")] if isinstance(answer, str) else answer
+
+
+class _Line(DataRow):
+    id: Name | None = None
+    input: Text
+    options: Texts | None = None
+    answer: Annotated[Texts, Field(min_length=1), BeforeValidator(_listed)]
+    context: Text
 
 
 def read(builder: DataSetBuilder) -> None:
@@ -36,28 +36,19 @@ def read(builder: DataSetBuilder) -> None:
     Raises:
         InputFileError: The file cannot be read.
     """
-    prefix = stem(builder.path)
     for record in json_lines(builder.reads(builder.path), builder.problems):
         with builder.problems.at(record.place):
-            fields = record.fields
-            question = text(fields, "input")
-            choices = optional_texts(fields, "options")
-            answers = _answers(given(fields, "answer"))
-            right = _right(answers, choices) if choices else None
-            line = f"{prefix}-{record.number}"
+            line = _Line.read(record.fields)
+            right = _right(line.answer, line.options) if line.options else None
             builder.question(
-                id=identifier(fields, "id", line),
-                text=question,
-                documents=[builder.context(text(fields, "context"), line)],
-                answers=answers if right is None else answers[:1],
-                choices=choices,
+                id=line.id or record.name,
+                text=line.input,
+                documents=[builder.context(line.context, record.name)],
+                answers=line.answer if right is None else line.answer[:1],
+                choices=line.options or (),
                 right_choice=right,
-                about=about(fields, but=_FIELDS),
+                about=line.about,
             )
-
-
-def _answers(answer: Any) -> tuple[str, ...]:
-    return (as_text(answer, "answer"),) if isinstance(answer, str) else as_texts(answer, "answer", least=1)
 
 
 def _right(answers: Sequence[str], choices: Sequence[str]) -> int:

@@ -7,18 +7,31 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
+from pydantic import Field
+
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.documents import folder_library
-from oprag.compare.data.files import stem
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import as_text, as_texts, csv_records, json_value, shown, text
+from oprag.compare.data.records import DataRow, Texts, as_text, csv_records, json_value, shown
+from oprag.compare.spec.validation import Text
 from oprag.masking import listed
 from oprag.options import check_bool
 
 __all__ = ["read"]
 
-_SAID = {"Question Type": "question_type", "Source Chunk Type": "source_chunk_type"}
 _SOURCE_LINE = re.compile(r"^[^\S\n]*SOURCES?(?:\(S\))?\s*:", re.MULTILINE)
+
+
+class _Row(DataRow):
+    question: Text = Field(alias="Question")
+    sources: str = Field(default="", alias="Source Docs")
+    answer: Text | None = Field(default=None, alias="Answer")
+    question_type: str = Field(default="", alias="Question Type")
+    chunk_type: str = Field(default="", alias="Source Chunk Type")
+
+
+class _Sources(DataRow):
+    names: Texts = Field(alias="Source Docs", min_length=1)
 
 
 def read(builder: DataSetBuilder, *, documents: Path | None = None, source_line: bool = True) -> None:
@@ -40,21 +53,18 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None, source_line:
     """
     check_bool("source_line", source_line)
     library = folder_library(documents or builder.path.parent / "docs", builder)
-    optional = ("Source Docs", "Answer", *_SAID)
-    for record in csv_records(builder.reads(builder.path), builder.problems, ("Question",), optional):
+    for record in csv_records(builder.reads(builder.path), builder.problems, _Row):
         with builder.problems.at(record.place):
-            fields = record.fields
-            answer = fields.get("Answer")
-            if answer is not None:
-                as_text(answer, "Answer")
-                answer = answer if source_line else as_text(_without_sources(answer), "Answer without its sources")
-            names = _named(fields.get("Source Docs", ""), library.names)
+            row = _Row.read(record.fields)
+            answer = row.answer
+            if answer is not None and not source_line:
+                answer = as_text(_without_sources(answer), "Answer without its sources")
             builder.question(
-                id=f"{stem(builder.path)}-{record.number}",
-                text=text(fields, "Question"),
-                documents=[library.take(name) for name in names],
+                id=record.name,
+                text=row.question,
+                documents=[library.take(name) for name in _named(row.sources, library.names)],
                 answers=[] if answer is None else [answer],
-                about={about: fields[column] for column, about in _SAID.items() if fields.get(column)},
+                about={"question_type": row.question_type or None, "source_chunk_type": row.chunk_type or None},
             )
 
 
@@ -85,7 +95,7 @@ def _patterns(given: str, names: Sequence[str]) -> Sequence[str]:
         # Names of files have commas in them as well.
         return (given,)
     if given.startswith("["):
-        return as_texts(json_value(given), "Source Docs", least=1)
+        return _Sources.read({"Source Docs": json_value(given)}).names
     return [part.strip() for part in re.split(r"[;,\n]", given) if part.strip()]
 
 

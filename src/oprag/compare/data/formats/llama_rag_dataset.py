@@ -13,8 +13,8 @@ from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import Evidence, whole_text
 from oprag.compare.data.documents import folder_library
 from oprag.compare.data.files import companion, stem
-from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import given, json_records, optional_text, optional_texts, shown, text
+from oprag.compare.data.records import DataRow, Texts, json_records
+from oprag.compare.spec.validation import String, Text
 from oprag.errors import InputFileError
 from oprag.options import check_choice
 
@@ -82,6 +82,23 @@ class _WithoutSpace:
         return self._starts[word] + place - self._before[word]
 
 
+class _Author(DataRow):
+    type: String | None = None
+    model_name: String | None = None
+
+
+class _Example(DataRow):
+    query: Text
+    reference_contexts: Texts | None = None
+    reference_answer: String | None = None
+    query_by: _Author | None = None
+    reference_answer_by: _Author | None = None
+
+
+class _File(DataRow):
+    examples: list[Any]
+
+
 def read(builder: DataSetBuilder, *, documents: Path | None = None, search: str = "source") -> None:
     """Take in `{"examples": [{query, reference_contexts, reference_answer, …}]}`, or the folder that has it.
 
@@ -113,45 +130,33 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None, search: str 
     passages = Passages({name: whole_text(builder.text(name)) for name in names})
     for record in json_records(builder.reads(path), builder.problems):
         with builder.problems.at(record.place):
-            examples = given(record.fields, "examples")
-            if not isinstance(examples, list):
-                raise RecordError(f"examples must be a list, got {shown(examples)}")
-            for number, example in enumerate(examples, 1):
+            for number, example in enumerate(_File.read(record.fields).examples, 1):
                 with builder.problems.at(f"{path}, example {number}"):
-                    if not isinstance(example, dict):
-                        raise RecordError(f"must be an object, got {shown(example)}")
-                    _example(builder, example, f"{stem(path)}-{number}", passages, everywhere=search == "all")
+                    name = f"{stem(path)}-{number}"
+                    _example(builder, _Example.read(example), name, passages, everywhere=search == "all")
 
 
-def _example(
-    builder: DataSetBuilder, example: Mapping[str, Any], name: str, passages: Passages, *, everywhere: bool
-) -> None:
-    contexts = optional_texts(example, "reference_contexts")
-    evidence = [part for part in (passages.find(context) for context in contexts) if part is not None]
+def _example(builder: DataSetBuilder, example: _Example, name: str, passages: Passages, *, everywhere: bool) -> None:
+    contexts = example.reference_contexts or ()
+    evidence = [part for part in map(passages.find, contexts) if part is not None]
     sources = {part.document for part in evidence}
     one_source = len(sources) == 1 and len(evidence) == len(contexts) and not everywhere
-    answer = optional_text(example, "reference_answer")
+    answer = example.reference_answer or ""
     builder.question(
         id=name,
-        text=text(example, "query"),
+        text=example.query,
         documents=sources if one_source else passages.names,
-        answers=[answer] if answer and answer.strip() else [],
+        answers=[answer] if answer.strip() else [],
         evidence=dict.fromkeys(evidence),
         about={
             "contexts": len(contexts),
             "contexts_found": len(evidence),
-            **{
-                field: _author(example[field], field)
-                for field in ("query_by", "reference_answer_by")
-                if example.get(field)
-            },
+            "query_by": _author(example.query_by),
+            "reference_answer_by": _author(example.reference_answer_by),
         },
     )
 
 
-def _author(value: Any, field: str) -> str:
+def _author(author: _Author | None) -> str | None:
     """Who wrote it: "human", or "ai" with the name of the model."""
-    if not isinstance(value, dict):
-        raise RecordError(f"{field} must be an object or null, got {shown(value)}")
-    said = (optional_text(value, part) for part in ("type", "model_name"))
-    return " ".join(part for part in said if part)
+    return None if author is None else " ".join(part for part in (author.type, author.model_name) if part) or None

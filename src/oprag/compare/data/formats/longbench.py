@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from pydantic import Field
+
 from oprag.compare.data.builder import DataSetBuilder
-from oprag.compare.data.files import stem
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import (
-    Record,
-    about,
-    as_text,
-    as_texts,
-    given,
-    identifier,
-    json_records,
-    letter_place,
-    text,
-)
+from oprag.compare.data.records import DataRow, Texts, json_records, letter_place
+from oprag.compare.spec.validation import Name, String, Text
 from oprag.options import check_text
 
 __all__ = ["read"]
 
-_FIRST = ("_id", "context", "input", "answers")
-_CHOICES = ("choice_A", "choice_B", "choice_C", "choice_D")
-_SECOND = ("_id", "context", "question", "answer", *_CHOICES)
+
+class _First(DataRow):
+    id: Name | None = Field(default=None, alias="_id")
+    input: String
+    context: Text
+    answers: Texts = Field(min_length=1)
+
+
+class _Second(DataRow):
+    id: Name | None = Field(default=None, alias="_id")
+    first: Text = Field(alias="choice_A")
+    second: Text = Field(alias="choice_B")
+    third: Text = Field(alias="choice_C")
+    fourth: Text = Field(alias="choice_D")
+    question: Text
+    context: Text
+    answer: Any
 
 
 def read(builder: DataSetBuilder, *, question: str | None = None) -> None:
@@ -43,44 +48,34 @@ def read(builder: DataSetBuilder, *, question: str | None = None) -> None:
     for record in json_records(builder.reads(builder.path), builder.problems):
         with builder.problems.at(record.place):
             if "choice_A" in record.fields:
-                _second(builder, record)
+                _take_second(builder, _Second.read(record.fields), record.name)
             else:
-                _first(builder, record, question)
+                _take_first(builder, _First.read(record.fields), record.name, question)
 
 
-def _first(builder: DataSetBuilder, record: Record, default: str | None) -> None:
-    fields = record.fields
-    asked = as_text(given(fields, "input"), "input", blank=True)
+def _take_first(builder: DataSetBuilder, row: _First, name: str, default: str | None) -> None:
+    asked = row.input
     if not asked.strip():
         if default is None or not default.strip():
-            task = f" (task {fields['dataset']})" if isinstance(fields.get("dataset"), str) else ""
+            task = f" (task {row.about['dataset']})" if isinstance(row.about.get("dataset"), str) else ""
             raise RecordError(f"input must not be empty{task}; the option `question` gives what to ask in its place")
         asked = default
     builder.question(
-        id=_name(builder, record),
+        id=row.id or name,
         text=asked,
-        documents=[_context(builder, record)],
-        answers=as_texts(given(fields, "answers"), "answers", least=1),
-        about=about(fields, but=_FIRST),
+        documents=[builder.context(row.context, name)],
+        answers=row.answers,
+        about=row.about,
     )
 
 
-def _second(builder: DataSetBuilder, record: Record) -> None:
-    fields: Mapping[str, Any] = record.fields
-    choices = tuple(text(fields, choice) for choice in _CHOICES)
+def _take_second(builder: DataSetBuilder, row: _Second, name: str) -> None:
+    choices = (row.first, row.second, row.third, row.fourth)
     builder.question(
-        id=_name(builder, record),
-        text=text(fields, "question"),
-        documents=[_context(builder, record)],
+        id=row.id or name,
+        text=row.question,
+        documents=[builder.context(row.context, name)],
         choices=choices,
-        right_choice=letter_place(given(fields, "answer"), "answer", choices),
-        about=about(fields, but=_SECOND),
+        right_choice=letter_place(row.answer, "answer", choices),
+        about=row.about,
     )
-
-
-def _name(builder: DataSetBuilder, record: Record) -> str:
-    return identifier(record.fields, "_id", f"{stem(builder.path)}-{record.number}")
-
-
-def _context(builder: DataSetBuilder, record: Record) -> str:
-    return builder.context(text(record.fields, "context"), f"{stem(builder.path)}-{record.number}")

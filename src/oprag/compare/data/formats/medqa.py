@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from string import ascii_uppercase
+from typing import Any
 
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.documents import folder_library
-from oprag.compare.data.files import stem
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import about, as_text, given, json_lines, letter_place, shown, text, text_place
+from oprag.compare.data.records import DataRow, json_lines, letter_place, shown, text_place
+from oprag.compare.spec.validation import Text
 from oprag.errors import OptionError
 from oprag.masking import listed
 
 __all__ = ["read"]
 
-_FIELDS = ("question", "answer", "options", "answer_idx")
+
+class _Line(DataRow):
+    options: dict[str, Text]
+    answer: Text
+    answer_idx: Any = None
+    question: Text
 
 
 def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
@@ -37,31 +44,27 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
     corpus = folder_library(documents, builder).take_all()
     for record in json_lines(builder.reads(builder.path), builder.problems):
         with builder.problems.at(record.place):
-            fields = record.fields
-            choices = _choices(given(fields, "options"))
-            answer = text(fields, "answer")
-            right = text_place(answer, "answer", choices)
-            if fields.get("answer_idx") is not None:
-                letter = letter_place(fields["answer_idx"], "answer_idx", choices)
-                if choices[letter] != answer:
+            line = _Line.read(record.fields)
+            choices = _choices(line.options)
+            right = text_place(line.answer, "answer", choices)
+            if line.answer_idx is not None:
+                right = letter_place(line.answer_idx, "answer_idx", choices)
+                if choices[right] != line.answer:
                     raise RecordError(
-                        f"answer_idx is {fields['answer_idx']!r}, which is {shown(choices[letter])}, and answer is "
-                        f"{shown(answer)}; they must be the same option"
+                        f"answer_idx is {line.answer_idx!r}, which is {shown(choices[right])}, and answer is "
+                        f"{shown(line.answer)}; they must be the same option"
                     )
-                right = letter
             builder.question(
-                id=f"{stem(builder.path)}-{record.number}",
-                text=text(fields, "question"),
+                id=record.name,
+                text=line.question,
                 documents=corpus,
                 choices=choices,
                 right_choice=right,
-                about=about(fields, but=_FIELDS),
+                about=line.about,
             )
 
 
-def _choices(options: object) -> tuple[str, ...]:
-    if not isinstance(options, dict):
-        raise RecordError(f"options must be an object of letters, got {shown(options)}")
+def _choices(options: Mapping[str, str]) -> tuple[str, ...]:
     if len(options) > len(ascii_uppercase) or set(options) != set(ascii_uppercase[: len(options)]):
         raise RecordError(f"options must have the letters from A on, without a gap, got {listed(options)}")
-    return tuple(as_text(options[letter], f"options[{letter!r}]") for letter in sorted(options))
+    return tuple(options[letter] for letter in sorted(options))

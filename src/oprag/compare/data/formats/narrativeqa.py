@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
 
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.documents import DocumentLibrary
 from oprag.compare.data.files import companion, inside, read_bytes
 from oprag.compare.data.html_text import html_text
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import Record, csv_records, text
+from oprag.compare.data.records import DataRow, csv_records
+from oprag.compare.spec.validation import Text
 from oprag.errors import InputFileError, OptionError
 from oprag.files.reading import file_text
 from oprag.masking import describe
@@ -22,6 +25,36 @@ __all__ = ["read"]
 
 _SUMMARIES = "third_party/wikipedia/summaries.csv"
 _SPLITS = ("train", "valid", "test")
+
+
+def _known_split(split: str) -> str:
+    if split not in _SPLITS:
+        raise RecordError(f"set must be one of {', '.join(_SPLITS)}, got {describe(split)}")
+    return split
+
+
+_Split = Annotated[Text, AfterValidator(_known_split)]
+
+
+class _Part(DataRow):
+    document_id: Text
+    split: _Split = Field(alias="set")
+
+
+class _Asked(_Part):
+    question: Text
+    answer1: Text
+    answer2: Text
+
+
+class _Document(_Part):
+    kind: Text
+    wiki_title: str = ""
+
+
+class _Summary(DataRow):
+    document_id: Text
+    summary: Text
 
 
 def read(
@@ -66,44 +99,34 @@ def read(
         folder = documents or builder.path / "tmp"
         read_story = partial(_story, builder, folder, encoding=encoding, strip_html=strip_html)
         library = DocumentLibrary(folder, listed, read_story, builder)
-    for record in csv_records(
-        _file(builder, "qaps.csv"), builder.problems, ("document_id", "set", "question", "answer1", "answer2")
-    ):
+    for record in csv_records(_file(builder, "qaps.csv"), builder.problems, _Asked):
         with builder.problems.at(record.place):
-            document, part = text(record.fields, "document_id"), _part(record)
-            if (split is not None and part != split) or document in exclude:
+            part = _Part.read(record.fields)
+            if (split is not None and part.split != split) or part.document_id in exclude:
                 continue
-            if document not in listed:
-                raise RecordError(f"the document {document!r} is not in documents.csv")
+            asked = _Asked.read(record.fields)
+            if asked.document_id not in listed:
+                raise RecordError(f"the document {asked.document_id!r} is not in documents.csv")
             builder.question(
-                id=f"qaps-{record.number}",
-                text=text(record.fields, "question"),
-                documents=[library.take(document)],
-                answers=dict.fromkeys((text(record.fields, "answer1"), text(record.fields, "answer2"))),
-                about={"split": part, **listed[document]},
+                id=record.name,
+                text=asked.question,
+                documents=[library.take(asked.document_id)],
+                answers=dict.fromkeys((asked.answer1, asked.answer2)),
+                about={"split": asked.split, **listed[asked.document_id]},
             )
 
 
-def _listed(builder: DataSetBuilder, exclude: set[str]) -> dict[str, dict[str, str]]:
+def _listed(builder: DataSetBuilder, exclude: set[str]) -> dict[str, dict[str, str | None]]:
     """What is said of each document."""
     listed = {}
-    columns = ("document_id", "set", "kind")
-    for record in csv_records(_file(builder, "documents.csv"), builder.problems, columns, ("wiki_title",)):
+    for record in csv_records(_file(builder, "documents.csv"), builder.problems, _Document):
         with builder.problems.at(record.place):
-            _part(record)
-            said = {"kind": text(record.fields, "kind"), "title": record.fields.get("wiki_title", "")}
-            listed[text(record.fields, "document_id")] = {name: value for name, value in said.items() if value}
+            document = _Document.read(record.fields)
+            listed[document.document_id] = {"kind": document.kind, "title": document.wiki_title or None}
     unknown = sorted(exclude - listed.keys())
     if unknown:
         raise OptionError(f"exclude names what is not in documents.csv: {', '.join(unknown)}", exclude)
     return listed
-
-
-def _part(record: Record) -> str:
-    part = text(record.fields, "set")
-    if part not in _SPLITS:
-        raise RecordError(f"set must be one of {', '.join(_SPLITS)}, got {describe(part)}")
-    return part
 
 
 def _file(builder: DataSetBuilder, name: str) -> Path:
@@ -127,9 +150,10 @@ def _check_encoding(encoding: str) -> None:
 
 def _summaries(builder: DataSetBuilder) -> dict[str, str]:
     summaries = {}
-    for record in csv_records(_file(builder, _SUMMARIES), builder.problems, ("document_id", "summary")):
+    for record in csv_records(_file(builder, _SUMMARIES), builder.problems, _Summary):
         with builder.problems.at(record.place):
-            summaries[text(record.fields, "document_id")] = text(record.fields, "summary")
+            row = _Summary.read(record.fields)
+            summaries[row.document_id] = row.summary
     return summaries
 
 

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic_core import PydanticCustomError
 
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import Evidence
 from oprag.compare.data.documents import DocumentLibrary, document_file, folder_library, lines_library
-from oprag.compare.data.files import companion, inside, stem
+from oprag.compare.data.files import companion, inside
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import (
-    Record,
-    about,
-    as_count,
-    as_text,
-    as_texts,
-    given,
-    identifier,
-    json_lines,
-    letter_place,
-    optional_texts,
-    shown,
-    text,
-    text_place,
-)
+from oprag.compare.data.records import DataRow, Record, Texts, as_text, json_lines, letter_place, shown, text_place
+from oprag.compare.spec.validation import Name, Natural, Text
 from oprag.errors import InputFileError, OpragWarning
 from oprag.warn import warn
 
@@ -41,7 +31,38 @@ _GOLD = (("answer", "answers"), _PLACE, (_CHOICES,), ("evidence",))
 
 _CLOSE = 0.8  # how like a field must be to one that is missing; answer_text is 0.78 like answer_index
 
-_FIELDS = ("id", "question", *_WHERE, *(name for names in _GOLD for name in names))
+
+def _names(value: Any, field: ValidationInfo) -> Any:
+    if isinstance(value, list):
+        return value
+    if type(value) is int or isinstance(value, str):
+        return [as_text(str(value), str(field.field_name))]
+    raise PydanticCustomError("names", "must be a string or a whole number")
+
+
+_Names = Annotated[list[Text], Field(min_length=1), BeforeValidator(_names)]
+
+
+class _Span(DataRow):
+    start: Natural
+    end: Natural
+    document: Text | None = None
+
+
+class _Line(DataRow):
+    id: Name | None = None
+    choices: Texts | None = None
+    question: Text
+    # Neither of these may be null: a set whose answers got lost would be taken for one that has none.
+    answer: Text = ""
+    answers: Texts = Field(default_factory=list)
+    right_choice: Any = None
+    answer_index: Any = None
+    document: _Names | None = None
+    document_id: _Names | None = None
+    path: Text | None = None
+    text: Text | None = None
+    evidence: list[_Span] | None = None
 
 
 def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
@@ -73,7 +94,7 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
     for record in json_lines(builder.reads(path), builder.problems):
         seen |= dict.fromkeys(record.fields)
         with builder.problems.at(record.place):
-            _question(builder, record, path, library, alone)
+            _question(builder, record, path.parent, library, alone)
     builder.other_fields |= _other_fields(seen)
     for name, meant in builder.other_fields.items():
         if meant:
@@ -88,7 +109,7 @@ def _other_fields(seen: Collection[str]) -> dict[str, str]:
         if not any(name in seen for name in names) and (names is not _PLACE or _CHOICES in seen)
         for name in names
     ]
-    unknown = [name for name in seen if name not in (*_FIELDS, "source_documents")]
+    unknown = [name for name in seen if name not in (*_Line.model_fields, "source_documents")]
     return {name: _meant(name, lacking) for name in unknown}
 
 
@@ -113,48 +134,49 @@ def _library(documents: Path | None, path: Path, builder: DataSetBuilder) -> Doc
 
 
 def _question(
-    builder: DataSetBuilder, record: Record, path: Path, library: DocumentLibrary | None, alone: str | None
+    builder: DataSetBuilder, record: Record, folder: Path, library: DocumentLibrary | None, alone: str | None
 ) -> None:
-    fields = record.fields
-    line = f"{stem(path)}-{record.number}"
-    choices = optional_texts(fields, "choices")
-    asked = text(fields, "question")
-    answers = _answers(fields)
-    right = _right(fields, choices)
-    if alone is not None and all(fields.get(name) is None for name in _WHERE):
-        documents: Sequence[str] = [alone]
-        taken: Sequence[str] = ()
+    line = _Line.read(record.fields)
+    choices, about = line.choices or [], dict(line.about)
+    answers, right = _answers(line), _right(line, choices)
+    where = [name for name in _WHERE if getattr(line, name) is not None]
+    documents: Sequence[str]
+    if alone is not None and not where:
+        documents = [alone]
+    elif len(where) != 1:
+        raise RecordError(f"there must be one of the fields 'document', 'path' and 'text', got {where or 'none'}")
+    elif line.text is not None:
+        documents = [builder.context(line.text, record.name)]
+    elif line.path is not None:
+        documents = [_file(builder, line.path, folder)]
     else:
-        documents, taken = _documents(builder, fields, path, library, line)
+        documents = _named(where[0], getattr(line, where[0]), about, library)
     builder.question(
-        id=identifier(fields, "id", line),
-        text=asked,
+        id=line.id or record.name,
+        text=line.question,
         documents=documents,
         answers=answers,
         choices=choices,
         right_choice=right,
-        evidence=_evidence(fields.get("evidence"), documents),
-        about=about(fields, but=(*_FIELDS, *taken)),
+        evidence=_evidence(line.evidence or (), documents),
+        about=about,
     )
 
 
-def _answers(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    if "answer" in fields and "answers" in fields:
+def _answers(line: _Line) -> Sequence[str]:
+    if line.model_fields_set >= {"answer", "answers"}:
         raise RecordError("there must be one of the fields 'answer' and 'answers', got both")
-    if "answers" in fields:
-        return as_texts(fields["answers"], "answers")
-    return (text(fields, "answer"),) if "answer" in fields else ()
+    return [line.answer] if line.answer else line.answers
 
 
-def _right(fields: Mapping[str, Any], choices: Sequence[str]) -> int | None:
+def _right(line: _Line, choices: Sequence[str]) -> int | None:
     """The place of the right choice, from a place, a letter or a text."""
-    names = [name for name in ("right_choice", "answer_index") if fields.get(name) is not None]
-    if not names:
+    given = {name: value for name in _PLACE if (value := getattr(line, name)) is not None}
+    if not given:
         return None
-    if len(names) > 1:
+    if len(given) > 1:
         raise RecordError("there must be one of the fields 'right_choice' and 'answer_index', got both")
-    (name,) = names
-    right = fields[name]
+    ((name, right),) = given.items()
     if not choices:
         raise RecordError(f"{name} is {shown(right)}, and there are no choices; give them as 'choices'")
     if type(right) is int and 0 <= right < len(choices):
@@ -173,32 +195,19 @@ def _right(fields: Mapping[str, Any], choices: Sequence[str]) -> int | None:
     return places.pop() if places else text_place(right, name, choices)
 
 
-def _documents(
-    builder: DataSetBuilder, fields: Mapping[str, Any], path: Path, library: DocumentLibrary | None, line: str
-) -> tuple[Sequence[str], Sequence[str]]:
-    """The documents of a question, and the fields besides the usual ones that named them."""
-    named = [name for name in _WHERE if fields.get(name) is not None]
-    if len(named) != 1:
-        raise RecordError(f"there must be one of the fields 'document', 'path' and 'text', got {named or 'none'}")
-    (where,) = named
-    if where == "text":
-        return [builder.context(text(fields, "text"), line)], ()
-    if where == "path":
-        return [_file(builder, text(fields, "path"), path.parent)], ()
+def _named(field: str, names: list[str], about: dict[str, Any], library: DocumentLibrary | None) -> Sequence[str]:
+    """The documents that a field names, or `source_documents` among what is left over, which is taken from there."""
     if library is None:
         raise RecordError(
-            f"{where} is {shown(fields[where])}, and there are no documents that have names; give documents= as a "
-            "folder or as JSON lines, or put documents.jsonl beside the questions. Where one file is the document of "
-            f"all questions, leave {where} out"
+            f"{field} is {shown(names[0] if len(names) == 1 else names)}, and there are no documents that have names; "
+            "give documents= as a folder or as JSON lines, or put documents.jsonl beside the questions. Where one file "
+            f"is the document of all questions, leave {field} out"
         )
-    sources = fields.get("source_documents")
+    sources = about.get("source_documents")
     if isinstance(sources, list) and sources and all(isinstance(name, str) and name in library for name in sources):
-        return [library.take(name) for name in sources], ("source_documents",)
-    names = fields[where]
-    if names == _ALL:
-        return library.take_all(), ()
-    names = as_texts(names, where, least=1) if isinstance(names, list) else (identifier(fields, where, ""),)
-    return [library.take(name) for name in names], ()
+        del about["source_documents"]
+        return [library.take(name) for name in sources]
+    return library.take_all() if names == [_ALL] else [library.take(name) for name in names]
 
 
 def _file(builder: DataSetBuilder, name: str, folder: Path) -> str:
@@ -207,25 +216,10 @@ def _file(builder: DataSetBuilder, name: str, folder: Path) -> str:
     return builder.document_once(known.removesuffix(".gz"), "a path", lambda: document_file(builder.reads(path)))
 
 
-def _evidence(parts: Any, documents: Sequence[str]) -> Iterator[Evidence]:
-    if parts is None:
-        return
-    if not isinstance(parts, list):
-        raise RecordError(f"evidence must be a list of {{start, end}}, got {shown(parts)}")
-    for place, part in enumerate(parts):
-        what = f"evidence[{place}]"
-        if not isinstance(part, dict):
-            raise RecordError(f"{what} must be {{start, end}}, got {shown(part)}")
-        name = part.get("document")
-        if name is None:
-            if len(documents) != 1:
-                raise RecordError(f"{what} must name its document, since the question has {len(documents)} of them")
-            name = documents[0]
-        start, end = (_offset(given(part, field), f"{what}.{field}") for field in ("start", "end"))
-        yield Evidence(as_text(name, f"{what}.document"), start, end)
-
-
-def _offset(value: Any, what: str) -> int:
-    if type(value) is not int:
-        raise RecordError(f"{what} must be a whole number from 0, got {shown(value)}")
-    return as_count(value, what)
+def _evidence(spans: Sequence[_Span], documents: Sequence[str]) -> Iterator[Evidence]:
+    for place, span in enumerate(spans):
+        if span.document is None and len(documents) != 1:
+            raise RecordError(
+                f"evidence[{place}] must name its document, since the question has {len(documents)} of them"
+            )
+        yield Evidence(span.document or documents[0], span.start, span.end)

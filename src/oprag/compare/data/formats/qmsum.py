@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, PlainValidator
+from pydantic_core import PydanticCustomError
 
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import Evidence
 from oprag.compare.data.files import files_in, stem
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import Record, as_count, as_text, given, json_records, shown, text
+from oprag.compare.data.records import DataRow, Record, json_records, shown
+from oprag.compare.spec.validation import String, Text
 from oprag.errors import DataError
+from oprag.masking import listed
 from oprag.options import check_choice
 
 __all__ = ["read"]
@@ -19,7 +25,41 @@ __all__ = ["read"]
 _KINDS = ("general", "specific")
 _SPLITS = ("train", "val", "test")
 
-Turns = Sequence[tuple[int, int]]
+
+def _turn(number: Any) -> int:
+    """The number of a turn, which the authors write as digits."""
+    # ASCII, since other digits and very long numbers are something else.
+    if isinstance(number, str) and number.isascii() and number.isdigit() and len(number) < 19:
+        return int(number)
+    if type(number) is not int or number < 0:
+        raise PydanticCustomError("turn", "must be a whole number from 0")
+    return number
+
+
+def _pair(turns: list[int]) -> list[int]:
+    if len(turns) != 2:
+        raise PydanticCustomError("span", "must be the first and the last turn")
+    return turns
+
+
+class _Turn(DataRow):
+    speaker: Text
+    content: String  # a speaker may say nothing that was written down
+
+
+class _Query(DataRow):
+    query: Text
+    answer: Text
+
+
+class _SpecificQuery(_Query):
+    relevant_text_span: list[Annotated[list[Annotated[int, PlainValidator(_turn)]], AfterValidator(_pair)]]
+
+
+class _Meeting(DataRow):
+    meeting_transcripts: list[_Turn]
+    general_query_list: list[Any] = Field(default_factory=list)
+    specific_query_list: list[Any] = Field(default_factory=list)
 
 
 def read(builder: DataSetBuilder, *, queries: str = "all") -> None:
@@ -42,7 +82,7 @@ def read(builder: DataSetBuilder, *, queries: str = "all") -> None:
     for path in _files(builder.path):
         for record in json_records(builder.reads(path), builder.problems):
             with builder.problems.at(record.place):
-                name = stem(path) if record.place == str(path) else f"{stem(path)}-{record.number}"
+                name = stem(path) if record.place == str(path) else record.name
                 _meeting(builder, record, name, split=_split(path), kinds=kinds)
 
 
@@ -61,61 +101,34 @@ def _split(path: Path) -> str | None:
 
 
 def _meeting(builder: DataSetBuilder, record: Record, name: str, *, split: str | None, kinds: Sequence[str]) -> None:
-    fields = record.fields
-    whole, turns = _transcript(given(fields, "meeting_transcripts"))
-    document = builder.document(name, whole)
+    meeting = _Meeting.read(record.fields)
+    lines = [" ".join(f"{turn.speaker}: {turn.content}".splitlines()) for turn in meeting.meeting_transcripts]
+    document = builder.document(name, "\n".join(lines))
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
     for kind in kinds:
-        for number, query in enumerate(_list(fields, f"{kind}_query_list"), 1):
+        field = f"{kind}_query_list"
+        if field not in meeting.model_fields_set:
+            raise RecordError(f"the field {field!r} is missing; the fields are {listed(record.fields)}")
+        for number, given in enumerate(getattr(meeting, field), 1):
             with builder.problems.at(f"{record.place}, {kind} query {number}"):
-                _object(query, "the query")
+                query = (_Query if kind == "general" else _SpecificQuery).read(given)
                 builder.question(
                     id=f"{name}-{kind}-{number}",
-                    text=text(query, "query"),
+                    text=query.query,
                     documents=[document],
-                    answers=[text(query, "answer")],
-                    evidence=_evidence(query, document, turns) if kind == "specific" else (),
-                    about={"kind": kind, **({"split": split} if split else {})},
+                    answers=[query.answer],
+                    evidence=_evidence(query, document, starts) if isinstance(query, _SpecificQuery) else (),
+                    about={"kind": kind, "split": split},
                 )
 
 
-def _transcript(turns: Any) -> tuple[str, Turns]:
-    """The text of a meeting, and the first character of each turn and the one behind its last."""
-    if not isinstance(turns, list):
-        raise RecordError(f"meeting_transcripts must be a list of turns, got {shown(turns)}")
-    lines: list[str] = []
-    places: list[tuple[int, int]] = []
-    start = 0
-    for number, turn in enumerate(turns):
-        _object(turn, f"meeting_transcripts[{number}]")
-        # A speaker may say nothing that was written down.
-        content = as_text(given(turn, "content"), f"meeting_transcripts[{number}].content", blank=True)
-        line = " ".join(f"{text(turn, 'speaker')}: {content}".splitlines())
-        lines.append(line)
-        places.append((start, start + len(line)))
-        start += len(line) + 1
-    return "\n".join(lines), places
-
-
-def _evidence(query: Mapping[str, Any], document: str, turns: Turns) -> Iterator[Evidence]:
-    for number, span in enumerate(_list(query, "relevant_text_span")):
-        what = f"relevant_text_span[{number}]"
-        if not isinstance(span, list) or len(span) != 2:
-            raise RecordError(f"{what} must be the first and the last turn, got {shown(span)}")
-        first, last = (as_count(turn, what) for turn in span)
-        if not first <= last < len(turns):
+def _evidence(query: _SpecificQuery, document: str, starts: Sequence[int]) -> Iterator[Evidence]:
+    """The spans of turns as characters; with the start of each turn, and that of one after the last."""
+    for number, (first, last) in enumerate(query.relevant_text_span):
+        if not first <= last < len(starts) - 1:
+            given = query.relevant_text_span[number]
             raise RecordError(
-                f"{what} must be turns from 0 to {len(turns) - 1}, the first not behind the last, got {shown(span)}"
+                f"relevant_text_span[{number}] must be turns from 0 to {len(starts) - 2}, the first not behind the "
+                f"last, got {shown(given)}"
             )
-        yield Evidence(document, turns[first][0], turns[last][1])
-
-
-def _list(fields: Mapping[str, Any], field: str) -> list[Any]:
-    value = given(fields, field)
-    if not isinstance(value, list):
-        raise RecordError(f"{field} must be a list, got {shown(value)}")
-    return value
-
-
-def _object(value: Any, what: str) -> None:
-    if not isinstance(value, dict):
-        raise RecordError(f"{what} must be an object, got {shown(value)}")
+        yield Evidence(document, starts[first], starts[last + 1] - 1)

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from pydantic import Field
+
 from oprag.compare.data.builder import DataSetBuilder
-from oprag.compare.data.files import stem
 from oprag.compare.data.html_text import html_text
 from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import Record, about, as_texts, given, identifier, json_lines, shown, text
+from oprag.compare.data.records import DataRow, Texts, json_lines, shown
+from oprag.compare.spec.validation import Name, Text
 from oprag.options import check_bool
 
 __all__ = ["read"]
 
 _OF_ARTICLE = ("title", "author", "topic", "source", "year")
+
+
+class _Question(DataRow):
+    question_unique_id: Name | None = None
+    question: Text
+    options: Texts = Field(min_length=2)
+    gold_label: Any = None
+
+
+class _Line(DataRow):
+    set_unique_id: Name | None = None
+    article_id: Name | None = None
+    article: Text
+    questions: list[Any]
 
 
 def read(builder: DataSetBuilder, *, strip_html: bool = True) -> None:
@@ -35,39 +50,24 @@ def read(builder: DataSetBuilder, *, strip_html: bool = True) -> None:
     split = PurePath(builder.path.name.removesuffix(".gz")).suffix.removeprefix(".")
     for record in json_lines(builder.reads(builder.path), builder.problems):
         with builder.problems.at(record.place):
-            questions = given(record.fields, "questions")
-            if not isinstance(questions, list):
-                raise RecordError(f"questions must be a list, got {shown(questions)}")
-            article = text(record.fields, "article")
-            line = f"{stem(builder.path)}-{record.number}"
+            line = _Line.read(record.fields)
             document = builder.document(
-                identifier(record.fields, "article_id", line), html_text(article) if strip_html else article
+                line.article_id or record.name, html_text(line.article) if strip_html else line.article
             )
-            for number, question in enumerate(questions, 1):
+            said = {field: line.about.get(field) for field in _OF_ARTICLE}
+            if split in {"train", "dev", "test"}:
+                said["split"] = split
+            for number, given in enumerate(line.questions, 1):
                 with builder.problems.at(f"{record.place}, question {number}"):
-                    if not isinstance(question, dict):
-                        raise RecordError(f"must be an object, got {shown(question)}")
-                    _question(builder, record, question, document=document, number=number, split=split)
-
-
-def _question(
-    builder: DataSetBuilder, record: Record, question: Mapping[str, Any], *, document: str, number: int, split: str
-) -> None:
-    prefix = identifier(record.fields, "set_unique_id", f"{stem(builder.path)}-{record.number}")
-    choices = as_texts(given(question, "options"), "options", least=2)
-    said = {field: record.fields[field] for field in _OF_ARTICLE if field in record.fields}
-    if split in {"train", "dev", "test"}:
-        said["split"] = split
-    if "difficult" in question:
-        said["difficult"] = question["difficult"]
-    builder.question(
-        id=identifier(question, "question_unique_id", f"{prefix}_{number}"),
-        text=text(question, "question"),
-        documents=[document],
-        choices=choices,
-        right_choice=_right(question.get("gold_label"), len(choices)),
-        about=about(said),
-    )
+                    question = _Question.read(given)
+                    builder.question(
+                        id=question.question_unique_id or f"{line.set_unique_id or record.name}_{number}",
+                        text=question.question,
+                        documents=[document],
+                        choices=question.options,
+                        right_choice=_right(question.gold_label, len(question.options)),
+                        about=said | {"difficult": question.about.get("difficult")},
+                    )
 
 
 def _right(label: Any, count: int) -> int | None:
