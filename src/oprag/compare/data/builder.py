@@ -19,17 +19,7 @@ _TAKEN = "the document {name!r} is there with another text or from another place
 
 
 class DataSetBuilder:
-    """What was read so far.
-
-    Args:
-        path: The file or folder that is read.
-        within: The folder that all files must lie in, links followed, none of them hidden; None for any.
-
-    Attributes:
-        path: The same.
-        problems: Where what is wrong is noted.
-        other_fields: As the data set has them.
-    """
+    """Builds a data set from files, which must lie in the folder `within` if there is one, and not be hidden there."""
 
     def __init__(self, path: Path, within: Path | None = None) -> None:
         self.path = path
@@ -45,11 +35,7 @@ class DataSetBuilder:
         self._files: dict[Path, None] = {}
 
     def reads(self, path: Path) -> Path:
-        """Note that a file is read, and return its path.
-
-        Raises:
-            InputFileError: It lies outside the folder that files must lie in, or is hidden.
-        """
+        """The path of a file that is about to be read; raises where it must not be."""
         if self._within is not None and not lies_in(self._within, path):
             raise InputFileError(
                 f"{path} is hidden, or leads out of the folder {self._within} by a link; copy the file into the "
@@ -60,18 +46,7 @@ class DataSetBuilder:
         return path
 
     def document(self, name: str, text: str | Sequence[str]) -> str:
-        """Take in a document under a name of its own; the same one again changes nothing.
-
-        Args:
-            name: Its name.
-            text: Its text, or its pages.
-
-        Returns:
-            Its name.
-
-        Raises:
-            RecordError: Its text is empty, or no text, or another document has the name.
-        """
+        """Add a document, and return its name; the same one again changes nothing."""
         if name in self._documents:
             if self._documents[name] != text:
                 raise RecordError(_TAKEN.format(name=name))
@@ -82,21 +57,7 @@ class DataSetBuilder:
         return name
 
     def document_once(self, name: str, origin: str, read: Callable[[], str | Sequence[str]]) -> str:
-        """Take in a document that is read only if it was not yet, whether that went well or not.
-
-        Args:
-            name: Its name.
-            origin: Where it is from; two of one name from different places are two documents.
-            read: What gives its text, or its pages.
-
-        Returns:
-            Its name.
-
-        Raises:
-            RecordError: It cannot be read, or could not be when it was first named, or another document has the name.
-            InputFileError: It cannot be read.
-            MissingExtraError: What reads it is not installed.
-        """
+        """Add a document that is read once, even if that fails; from another origin it is another document."""
         if name in self._failed:
             raise RecordError(self._failed[name])
         if name in self._documents:
@@ -115,24 +76,13 @@ class DataSetBuilder:
         return name
 
     def context(self, text: str, name: str) -> str:
-        """Take in a document that comes with its question; equal texts are one document.
-
-        Args:
-            text: Its text.
-            name: Its name, where it is new.
-
-        Returns:
-            The name of the document with this text.
-
-        Raises:
-            RecordError: The name belongs to another document.
-        """
+        """Add a document that comes with its question, and return its name; equal texts are one document."""
         if text not in self._names:
             self._names[text] = self.document(name, text)
         return self._names[text]
 
     def text(self, name: str) -> str | Sequence[str]:
-        """The text of a document that was taken in, or its pages."""
+        """The text or the pages of an added document."""
         return self._documents[name]
 
     def question(
@@ -147,13 +97,10 @@ class DataSetBuilder:
         evidence: Iterable[Evidence] = (),
         about: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take in a question about documents that were taken in.
+        """Add a question about added documents.
 
-        The right choice is an answer, where there are no others. Of `about`, null is left out, and lists and objects
+        The right choice is an answer, where there are no others. In `about`, null is left out, and lists and objects
         become their JSON.
-
-        Raises:
-            RecordError: Its id was there before, or it cannot be part of a data set.
         """
         if id in self._questions:
             raise RecordError(f"the id {id!r} was there before; each question must have one of its own")
@@ -174,11 +121,7 @@ class DataSetBuilder:
         self._questions[id] = question
 
     def data_set(self, name: str) -> DataSet:
-        """All of it.
-
-        Raises:
-            DataError: Something was wrong, or there are no questions.
-        """
+        """The data set; raises if there were problems."""
         self.problems.check()
         if not self._questions:
             raise DataError(f"{self.path} has no questions in it", str(self.path))

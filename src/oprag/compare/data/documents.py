@@ -22,14 +22,7 @@ ENDINGS = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".pdf")
 
 
 class DocumentLibrary:
-    """Documents by name. Those that no question names are never read, and are no part of the set.
-
-    Args:
-        place: Where they are, for messages.
-        names: Their names.
-        read: What gives the text or the pages of one.
-        builder: Where those that are named come to.
-    """
+    """Documents by name; those that no question names are never read and are not part of the data set."""
 
     def __init__(
         self, place: Path, names: Iterable[str], read: Callable[[str], str | Sequence[str]], builder: DataSetBuilder
@@ -48,13 +41,7 @@ class DocumentLibrary:
         return name in self._names
 
     def take(self, name: str) -> str:
-        """Take in a document, and give its name.
-
-        Raises:
-            RecordError: There is no such document, or it could not be read before.
-            InputFileError: It cannot be read.
-            MissingExtraError: It is a PDF file, and what reads it is not installed.
-        """
+        """Add a document to the data set, and return its name."""
         if name not in self._names:
             close = difflib.get_close_matches(name[:200], self._names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(self._names)}"
@@ -62,7 +49,7 @@ class DocumentLibrary:
         return self._builder.document_once(name, str(self._place), lambda: self._read(name))
 
     def take_all(self) -> tuple[str, ...]:
-        """Take in all documents, and give their names; what cannot be read is noted."""
+        """Add all documents, and return their names; what cannot be read is noted."""
         for name in self._names:
             with self._builder.problems.at(str(self._place)):
                 self.take(name)
@@ -70,12 +57,7 @@ class DocumentLibrary:
 
 
 def document_file(path: Path) -> str | Sequence[str]:
-    """The text of a file, or the pages of a PDF file.
-
-    Raises:
-        InputFileError: It is missing, cannot be read, is neither UTF-8 nor a PDF, or has no text in it.
-        MissingExtraError: It is a PDF, and what reads it is not installed.
-    """
+    """The text of a file, or the pages of a PDF file."""
     data = read_bytes(path)
     name = str(path)
     bare = name[:-3] if name.lower().endswith(".gz") else name
@@ -83,12 +65,7 @@ def document_file(path: Path) -> str | Sequence[str]:
 
 
 def folder_library(folder: Path, builder: DataSetBuilder) -> DocumentLibrary:
-    """The text, Markdown, HTML and PDF files below a folder; their names are their paths in it, without `.gz`.
-
-    Raises:
-        InputFileError: The folder cannot be read.
-        DataError: There is another file in it, a link leads out of it, or there is none.
-    """
+    """The text, Markdown, HTML and PDF files below a folder; their names are their paths in it, without `.gz`."""
     try:
         paths = files_in(folder, ENDINGS)
     except RecordError as error:
@@ -104,12 +81,7 @@ class _Line(DataRow):
 
 
 def lines_library(path: Path, builder: DataSetBuilder) -> DocumentLibrary:
-    """The documents of a file of JSON lines: `document` (or `document_id`) names one, `text` is its text.
-
-    Raises:
-        InputFileError: The file cannot be read.
-        DataError: A line is no document, or a name is there twice.
-    """
+    """The documents of a file of JSON lines: `document` (or `document_id`) names one, `text` is its text."""
     sources: dict[str, str] = {}
     for record in json_lines(builder.reads(path), builder.problems):
         with builder.problems.at(record.place):

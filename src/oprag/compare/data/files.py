@@ -24,11 +24,7 @@ _GZIP = b"\x1f\x8b"
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file to read bytes from, decompressed where it is gzip, whatever its name.
-
-    Raises:
-        InputFileError: It is missing, is a folder, cannot be read, or is damaged gzip or too large when unpacked.
-    """
+    """A file to read bytes from, decompressed where it is gzip, whatever its name."""
     try:
         with open_regular(path) as file:
             if file.peek(2)[:2] != _GZIP:
@@ -67,11 +63,7 @@ class _Bounded(io.RawIOBase):
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, decompressed, each with its end.
-
-    Raises:
-        InputFileError: It cannot be read, has too many lines, or a line is too long.
-    """
+    """The lines of a file, decompressed, each with its end."""
     most = limit("lines")
     longest = limit("line_megabytes") * MEGABYTE
     with opened(path) as file:
@@ -95,11 +87,7 @@ def lines(path: Path) -> Iterator[bytes]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """All bytes of a file, decompressed.
-
-    Raises:
-        InputFileError: It cannot be read.
-    """
+    """All bytes of a file, decompressed."""
     with opened(path) as file:
         return file.read()
 
@@ -121,15 +109,7 @@ def companion(folder: Path, name: str) -> Path | None:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A file that a record names, below a folder; `name.gz` where that is there instead.
-
-    Args:
-        folder: The folder that it must lie in.
-        name: Its path from there, with slashes.
-
-    Raises:
-        RecordError: It leads out of the folder, by its name or by a link, or is no file.
-    """
+    """A file that a record names, which must not lead out of the folder; `name.gz` where that exists instead."""
     try:
         root = folder.resolve()
         for candidate in (name, f"{name}.gz"):
@@ -156,16 +136,7 @@ def lies_in(folder: Path, path: Path) -> bool:
 
 
 def files_in(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
-    """The files below a folder by their paths from there, without `.gz`, sorted; hidden ones are passed over.
-
-    Args:
-        folder: The folder.
-        endings: What their names may end on, in small letters, each with its dot.
-
-    Raises:
-        InputFileError: The folder is missing, is a file, or cannot be read.
-        RecordError: A file ends on something else, a link leads out of the folder, or there is no file.
-    """
+    """The files below a folder by their paths from there, without `.gz`, sorted; hidden ones are skipped."""
     found: dict[str, Path] = {}
     others: list[str] = []
     for name in _names(folder):

@@ -1,4 +1,4 @@
-"""What is wrong with a file of questions, gathered over all of it."""
+"""Problems of a file of questions, collected over all of it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ _MOST = 10_000  # others that are counted; nobody corrects so many one by one
 
 
 class RecordError(Exception):
-    """A record is not as its format says; the message names the field, what was got and what was expected."""
+    """A record is not as its format says; the message has the field, the value and what was expected."""
 
 
 class Problems:
-    """Notes of what is wrong and where, so that one reading tells of several records.
-
-    Args:
-        about: What the error that is raised in the end is about: the file that was asked for.
-    """
+    """Collects problems with their places, so that one reading reports several records."""
 
     def __init__(self, about: str) -> None:
         self._about = about
@@ -31,7 +27,7 @@ class Problems:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Note what goes wrong inside, as something wrong at this place, and go on behind it."""
+        """Note a problem within this block as one at this place, and go on after it."""
         try:
             yield
         except (RecordError, InputFileError) as error:
@@ -46,11 +42,7 @@ class Problems:
             self.check()
 
     def check(self) -> None:
-        """Go on only where nothing was wrong.
-
-        Raises:
-            DataError: Something was; the message has the first five notes, one a line, and the number of the others.
-        """
+        """Raise a DataError with the first five problems, one a line, and the number of the others."""
         if self._shown:
             more = [f"and {self._more:,} more"] if self._more else []
             raise DataError("\n".join([*self._shown, *more]), self._about)

@@ -52,11 +52,7 @@ class DataRow(BaseModel):
 
     @classmethod
     def read(cls, fields: Any) -> Self:
-        """A row with these fields.
-
-        Raises:
-            RecordError: They are not an object, or a field is missing or invalid.
-        """
+        """A row with these fields."""
         if not isinstance(fields, dict):
             raise RecordError(f"must be an object, got {shown(fields)}")
         try:
@@ -94,11 +90,7 @@ _TEXT: TypeAdapter[str] = TypeAdapter(Text)
 
 
 def as_text(value: Any, what: str) -> str:
-    """A value that must be a string, not blank, and can be written as UTF-8.
-
-    Raises:
-        RecordError: It is something else; the message begins with what it is called.
-    """
+    """A value that must be a `Text`; the message begins with what it is called."""
     try:
         return _TEXT.validate_python(value)
     except ValidationError as error:
@@ -111,11 +103,7 @@ def shown(value: Any) -> str:
 
 
 def letter_place(letter: Any, what: str, choices: Sequence[str]) -> int:
-    """The place of a choice by its letter.
-
-    Raises:
-        RecordError: It is no letter of these choices.
-    """
+    """The index of a choice by its letter."""
     letters = ascii_uppercase[: len(choices)]
     if not isinstance(letter, str) or len(letter) != 1 or letter not in letters:
         raise RecordError(f"{what} must be the letter of one of the {len(choices)} choices, got {shown(letter)}")
@@ -123,11 +111,7 @@ def letter_place(letter: Any, what: str, choices: Sequence[str]) -> int:
 
 
 def text_place(right: str, what: str, choices: Sequence[str]) -> int:
-    """The place of a choice by its text; of equal ones the first.
-
-    Raises:
-        RecordError: It is none of them.
-    """
+    """The index of a choice by its text; of equal ones the first."""
     if right not in choices:
         raise RecordError(f"{what} must be one of the choices {shown(list(choices))}, got {shown(right)}")
     return choices.index(right)
@@ -142,11 +126,7 @@ class Record(NamedTuple):
 
 
 def json_lines(path: Path, problems: Problems) -> Iterator[Record]:
-    """One JSON object a line; blank lines are passed over, and what is no object is noted.
-
-    Raises:
-        InputFileError: The file cannot be read.
-    """
+    """One JSON object a line; blank lines are skipped, and what is not an object is noted."""
     for number, place, line in _lines(path, problems):
         fields = None
         with problems.at(place):
@@ -156,11 +136,7 @@ def json_lines(path: Path, problems: Problems) -> Iterator[Record]:
 
 
 def json_records(path: Path, problems: Problems) -> Iterator[Record]:
-    """The objects of a file that is one JSON object, a list of them, or one of them a line.
-
-    Raises:
-        InputFileError: The file cannot be read.
-    """
+    """The objects of a file that is one JSON object, a list of them, or one of them a line."""
     if not path.name.lower().removesuffix(".gz").endswith(".json"):
         yield from json_lines(path, problems)
         return
@@ -189,13 +165,9 @@ def json_records(path: Path, problems: Problems) -> Iterator[Record]:
 
 
 def csv_records(path: Path, problems: Problems, row: type[DataRow]) -> Iterator[Record]:
-    """One record for each line of a CSV file with a header; cells are strings, and blank lines are passed over.
+    """One record for each line of a CSV file with a header; cells are strings, and blank lines are skipped.
 
-    The columns are the fields of the row, in any order and in any mixture of small and capital letters; others are
-    passed over.
-
-    Raises:
-        InputFileError: The file cannot be read.
+    The columns are the fields of the row, in any order and case; others are skipped.
     """
     header: list[str] | None = None
     last = 0
@@ -229,11 +201,7 @@ def csv_records(path: Path, problems: Problems, row: type[DataRow]) -> Iterator[
 
 
 def json_value(text: str) -> Any:
-    """What a JSON text says.
-
-    Raises:
-        RecordError: It is no JSON.
-    """
+    """The value of a JSON text; NaN and Infinity are refused."""
     try:
         return json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:

@@ -48,14 +48,7 @@ Record = TypeVar("Record", bound="StrictModel")
 
 
 class StrictModel(BaseModel):
-    """A frozen record that rejects unknown fields and explains what is invalid.
-
-    Args:
-        given: The values of its fields.
-
-    Raises:
-        ExperimentError: A field is unknown, missing or invalid; other errors of this package keep their class.
-    """
+    """A frozen record that rejects unknown fields and explains what is invalid."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
 
@@ -82,11 +75,7 @@ class StrictModel(BaseModel):
 
 
 def validated(kind: type[Record], given: Any, *, place: str) -> Record:
-    """A record of this kind, or one made of a mapping.
-
-    Raises:
-        ExperimentError: It cannot be made; the message begins with the place.
-    """
+    """A record of this kind, or one made of a mapping; errors begin with the place, such as `prices.small`."""
     try:
         return kind.model_validate(given)
     except ValidationError as error:
@@ -94,12 +83,7 @@ def validated(kind: type[Record], given: Any, *, place: str) -> Record:
 
 
 def explained(error: ValidationError, *, place: str = "") -> OpragError:
-    """The first problem of a validation as an error of ours, which says its place and masks what it shows.
-
-    Args:
-        error: What pydantic raised.
-        place: Where the validated record is, such as `prices.small`.
-    """
+    """The first problem of a validation as an error of ours, with its place and with masked values."""
     first = error.errors(include_url=False)[0]
     where = place_of(first["loc"], place)
     value, cause = first["input"], first.get("ctx", {}).get("error")
@@ -125,13 +109,7 @@ def place_of(location: Sequence[str | int], start: str = "") -> str:
 
 
 def problem_of(detail: ErrorDetails, show: Callable[[Any], str], *, table: str = "a table") -> str:
-    """What is wrong with a value, to be read after its place: "must be a string, got 7".
-
-    Args:
-        detail: One error of a validation.
-        show: How a message shows a value.
-        table: What the file calls a mapping.
-    """
+    """What is wrong with a value, to follow its place: "must be a string, got 7"."""
     kind, _, what = detail["type"].rpartition("_")
     problem = detail["msg"]
     if what == "type" and kind in ("dict", "model"):

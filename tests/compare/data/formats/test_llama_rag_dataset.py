@@ -1,6 +1,8 @@
 """LlamaIndex's rag_dataset.json."""
 
 import json
+import random
+import re
 
 import pytest
 
@@ -129,3 +131,49 @@ def test_wrong_examples(tmp_path, content, words):
     path = dataset(tmp_path)
     write(path, json.dumps(content))
     assert words in refused(path, "llama_rag_dataset")
+
+
+def found(folder, texts, *passages):
+    """The documents and texts that passages are found at."""
+    for name, text in texts.items():
+        write(folder / "source_files" / name, text)
+    examples = [example(reference_contexts=[passage]) for passage in passages]
+    path = write(folder / "rag_dataset.json", json.dumps({"examples": examples}))
+    data = read_data(path, "llama_rag_dataset")
+    return [
+        (part.document, texts[part.document][part.start : part.end])
+        for question in data.questions
+        for part in question.evidence
+    ]
+
+
+TEXTS = {"a.txt": "  Ada lit\nthe  lamp. It burned.", "b.txt": "It burned. Ada lit the lamp. It burned again."}
+
+
+@pytest.mark.parametrize(
+    ("passage", "document", "expected"),
+    [
+        ("It burned.", "a.txt", "It burned."),
+        ("Ada lit the lamp.", "b.txt", "Ada lit the lamp."),
+        ("Ada  lit the lamp.", "a.txt", "Ada lit\nthe  lamp."),
+        (" lamp.\nIt", "a.txt", "lamp. It"),
+        ("Adalitthelamp.Itburnedagain.", "b.txt", "Ada lit the lamp. It burned again."),
+        ("n.", "b.txt", "n."),
+    ],
+)
+def test_to_the_letter_in_any_document_before_white_space_aside(tmp_path, passage, document, expected):
+    assert found(tmp_path, TEXTS, passage) == [(document, expected)]
+
+
+@pytest.mark.parametrize("passage", ["ada lit the lamp.", "Ada lit a lamp.", "It burned again. Ada"])
+def test_passages_that_are_not_there(tmp_path, passage):
+    assert not found(tmp_path, TEXTS, passage)
+
+
+def test_random_pieces_with_other_white_space_are_found_where_they_are(tmp_path):
+    random_text = random.Random(5)
+    text = "".join(f"w{number}{random_text.choice([' ', '  ', chr(10), chr(9), ''])}" for number in range(1000, 1500))
+    starts = [random_text.randrange(len(text) - 60) for _ in range(200)]
+    pieces = [text[start : start + random_text.randrange(12, 60)] for start in starts]
+    passages = [re.sub(r"\s+|(?<=w)", " ", piece) for piece in pieces]
+    assert found(tmp_path, {"t.txt": text}, *passages) == [("t.txt", piece.strip()) for piece in pieces]

@@ -28,13 +28,10 @@ class _Line(DataRow):
 
 
 def read(builder: DataSetBuilder) -> None:
-    """Take in lines of `{id, context, input, answer, options}`.
+    """Read lines of `{id, context, input, answer, options}`.
 
     `answer` is a text or a list of texts. With `options` it is the text of the right one, alone or before its letter,
     as the benchmark's own `get_answer` reads it. Equal contexts are one document, named by the line of the first.
-
-    Raises:
-        InputFileError: The file cannot be read.
     """
     for record in json_lines(builder.reads(builder.path), builder.problems):
         with builder.problems.at(record.place):

@@ -35,21 +35,10 @@ class _Sources(DataRow):
 
 
 def read(builder: DataSetBuilder, *, documents: Path | None = None, source_line: bool = True) -> None:
-    """Take in `Question, Source Docs, Question Type, Source Chunk Type, Answer`; only the first must be.
+    """Read `Question, Source Docs, Question Type, Source Chunk Type, Answer`; only the first must be.
 
     `Source Docs` is a file name or a pattern such as `*AAPL*`, or several with commas, semicolons or line breaks
     between them, or a JSON list. A question without any is about all files.
-
-    Args:
-        builder: Where they come to.
-        documents: The folder of the PDF files; `docs` beside the CSV file, where the authors have it.
-        source_line: Keep the line "SOURCE(S): …" that closes the answers of the authors.
-
-    Raises:
-        OptionError: `source_line` is neither True nor False.
-        InputFileError: The file or the folder cannot be read.
-        DataError: There are files in the folder that are no documents.
-        MissingExtraError: What reads PDF files is not installed.
     """
     check_bool("source_line", source_line)
     library = folder_library(documents or builder.path.parent / "docs", builder)
@@ -74,11 +63,7 @@ def _without_sources(answer: str) -> str:
 
 
 def _named(given: str, names: Sequence[str]) -> Sequence[str]:
-    """The documents that a cell names.
-
-    Raises:
-        RecordError: A part of it names none.
-    """
+    """The documents that a cell names."""
     if not given.strip():
         return names
     found: dict[str, None] = {}

@@ -18,19 +18,85 @@ from oprag.compare.spec.validation import String, Text
 from oprag.errors import InputFileError
 from oprag.options import check_choice
 
-__all__ = ["Passages", "read"]
+__all__ = ["read"]
 
 _WORD = re.compile(r"\S+")
 
 
-class Passages:
+class _Author(DataRow):
+    type: String | None = None
+    model_name: String | None = None
+
+
+class _Example(DataRow):
+    query: Text
+    reference_contexts: Texts | None = None
+    reference_answer: String | None = None
+    query_by: _Author | None = None
+    reference_answer_by: _Author | None = None
+
+
+class _File(DataRow):
+    examples: list[Any]
+
+
+def read(builder: DataSetBuilder, *, documents: Path | None = None, search: str = "source") -> None:
+    """Read `{"examples": [{query, reference_contexts, reference_answer, …}]}`, or the folder that has it.
+
+    A reference context that stands in a source file, white space aside, is evidence, at its first place in the first
+    file that has it; `about` says how many of them were found. With "source", an example whose reference contexts are
+    all found in one file is about that file, and any other one about all files. HTML files are read as they are, since
+    LlamaIndex does so.
+    """
+    check_choice("search", search, ("source", "all"))
+    path = builder.path
+    if path.is_dir():
+        path = companion(path, "rag_dataset.json") or path / "rag_dataset.json"
+    if not path.is_file():
+        raise InputFileError(f"there is no file {path}", str(path))
+    library = folder_library(documents or path.parent / "source_files", builder)
+    names = library.take_all()
+    builder.problems.check()
+    passages = _Passages({name: whole_text(builder.text(name)) for name in names})
+    for record in json_records(builder.reads(path), builder.problems):
+        with builder.problems.at(record.place):
+            for number, example in enumerate(_File.read(record.fields).examples, 1):
+                with builder.problems.at(f"{path}, example {number}"):
+                    name = f"{stem(path)}-{number}"
+                    _example(builder, _Example.read(example), name, passages, everywhere=search == "all")
+
+
+def _example(builder: DataSetBuilder, example: _Example, name: str, passages: _Passages, *, everywhere: bool) -> None:
+    contexts = example.reference_contexts or ()
+    evidence = [part for part in map(passages.find, contexts) if part is not None]
+    sources = {part.document for part in evidence}
+    one_source = len(sources) == 1 and len(evidence) == len(contexts) and not everywhere
+    answer = example.reference_answer or ""
+    builder.question(
+        id=name,
+        text=example.query,
+        documents=sources if one_source else passages.names,
+        answers=[answer] if answer.strip() else [],
+        evidence=dict.fromkeys(evidence),
+        about={
+            "contexts": len(contexts),
+            "contexts_found": len(evidence),
+            "query_by": _author(example.query_by),
+            "reference_answer_by": _author(example.reference_answer_by),
+        },
+    )
+
+
+def _author(author: _Author | None) -> str | None:
+    """Who wrote it: "human", or "ai" with the name of the model."""
+    return None if author is None else " ".join(part for part in (author.type, author.model_name) if part) or None
+
+
+class _Passages:
     """Finds passages in texts.
 
     Readers of PDF files differ in where they put white space, so a passage that was read by another one, or another
     version of the same, is seldom there to the letter.
-
-    Args:
-        texts: The whole text of each document by its name.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
@@ -43,11 +109,7 @@ class Passages:
         return tuple(self._texts)
 
     def find(self, passage: str) -> Evidence | None:
-        """The first place of a passage in the first document that has it, to the letter or else without white space.
-
-        Args:
-            passage: A text with something in it.
-        """
+        """The first place of a passage in the first document that has it, to the letter or else without white space."""
         for name, whole in self._texts.items():
             start = whole.find(passage)
             if start >= 0:
@@ -80,83 +142,3 @@ class _WithoutSpace:
     def _origin(self, place: int) -> int:
         word = bisect_right(self._before, place) - 1
         return self._starts[word] + place - self._before[word]
-
-
-class _Author(DataRow):
-    type: String | None = None
-    model_name: String | None = None
-
-
-class _Example(DataRow):
-    query: Text
-    reference_contexts: Texts | None = None
-    reference_answer: String | None = None
-    query_by: _Author | None = None
-    reference_answer_by: _Author | None = None
-
-
-class _File(DataRow):
-    examples: list[Any]
-
-
-def read(builder: DataSetBuilder, *, documents: Path | None = None, search: str = "source") -> None:
-    """Take in `{"examples": [{query, reference_contexts, reference_answer, …}]}`, or the folder that has it.
-
-    A reference context that stands in a source file, white space aside, is evidence, at its first place in the first
-    file that has it; `about` says how many of them were found. With "source", an example whose reference contexts are
-    all found in one file is about that file, and any other one about all files. HTML files are read as they are, since
-    LlamaIndex does so.
-
-    Args:
-        builder: Where they come to.
-        documents: The folder of the source files; `source_files` beside the JSON file, where it is downloaded to.
-        search: What is searched for a question: "source", see above, or "all" files for every one.
-
-    Raises:
-        OptionError: `search` is something else.
-        InputFileError: The file or the folder cannot be read.
-        DataError: There are files in the folder that are neither text nor PDF.
-        MissingExtraError: A source file is a PDF, and what reads it is not installed.
-    """
-    check_choice("search", search, ("source", "all"))
-    path = builder.path
-    if path.is_dir():
-        path = companion(path, "rag_dataset.json") or path / "rag_dataset.json"
-    if not path.is_file():
-        raise InputFileError(f"there is no file {path}", str(path))
-    library = folder_library(documents or path.parent / "source_files", builder)
-    names = library.take_all()
-    builder.problems.check()
-    passages = Passages({name: whole_text(builder.text(name)) for name in names})
-    for record in json_records(builder.reads(path), builder.problems):
-        with builder.problems.at(record.place):
-            for number, example in enumerate(_File.read(record.fields).examples, 1):
-                with builder.problems.at(f"{path}, example {number}"):
-                    name = f"{stem(path)}-{number}"
-                    _example(builder, _Example.read(example), name, passages, everywhere=search == "all")
-
-
-def _example(builder: DataSetBuilder, example: _Example, name: str, passages: Passages, *, everywhere: bool) -> None:
-    contexts = example.reference_contexts or ()
-    evidence = [part for part in map(passages.find, contexts) if part is not None]
-    sources = {part.document for part in evidence}
-    one_source = len(sources) == 1 and len(evidence) == len(contexts) and not everywhere
-    answer = example.reference_answer or ""
-    builder.question(
-        id=name,
-        text=example.query,
-        documents=sources if one_source else passages.names,
-        answers=[answer] if answer.strip() else [],
-        evidence=dict.fromkeys(evidence),
-        about={
-            "contexts": len(contexts),
-            "contexts_found": len(evidence),
-            "query_by": _author(example.query_by),
-            "reference_answer_by": _author(example.reference_answer_by),
-        },
-    )
-
-
-def _author(author: _Author | None) -> str | None:
-    """Who wrote it: "human", or "ai" with the name of the model."""
-    return None if author is None else " ".join(part for part in (author.type, author.model_name) if part) or None

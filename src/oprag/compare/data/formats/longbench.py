@@ -34,16 +34,7 @@ class _Second(DataRow):
 
 
 def read(builder: DataSetBuilder, *, question: str | None = None) -> None:
-    """Take in `{input, context, answers, …, _id}` (version 1) or `{question, choice_A, …, answer, context, _id}` (2).
-
-    Args:
-        builder: Where it comes to.
-        question: What is asked where `input` is empty, as it is in tasks of the first version that summarise.
-
-    Raises:
-        OptionError: The question is no string.
-        InputFileError: The file cannot be read.
-    """
+    """Read `{input, context, answers, …, _id}` (version 1) or `{question, choice_A, …, answer, context, _id}` (2)."""
     check_text("question", question, optional=True)
     for record in json_records(builder.reads(builder.path), builder.problems):
         with builder.problems.at(record.place):

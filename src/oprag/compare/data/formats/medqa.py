@@ -26,18 +26,9 @@ class _Line(DataRow):
 
 
 def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
-    """Take in lines of `{question, answer, options: {"A": …}, answer_idx, meta_info}`.
+    """Read lines of `{question, answer, options: {"A": …}, answer_idx, meta_info}`.
 
     Every question is searched over all of the corpus.
-
-    Args:
-        builder: Where they come to.
-        documents: The folder of the corpus, such as `textbooks/en`.
-
-    Raises:
-        OptionError: No corpus is given.
-        InputFileError: The file or the folder cannot be read.
-        DataError: There are files in the folder that are no documents.
     """
     if documents is None:
         raise OptionError("medqa needs documents=, the folder of the textbooks that questions are searched over", None)

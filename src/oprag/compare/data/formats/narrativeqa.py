@@ -67,21 +67,7 @@ def read(
     encoding: str | None = None,
     strip_html: bool = True,
 ) -> None:
-    """Take in `qaps.csv` with the stories that `documents.csv` lists.
-
-    Args:
-        builder: Where they come to.
-        documents: The folder of the stories, `ID.content`; `tmp` in the folder, where the authors' script puts them.
-        split: "train", "valid" or "test"; None for all.
-        summaries: Read the summaries in `third_party/wikipedia/summaries.csv` in place of the stories.
-        exclude: Ids of documents that are left out with their questions, such as stories that are no longer to be had.
-        encoding: How stories are read that are not UTF-8, such as "latin-1"; without one they are refused.
-        strip_html: Take the tags out of stories that have some, as film scripts do.
-
-    Raises:
-        OptionError: An option has another value.
-        InputFileError: A file is missing or cannot be read.
-    """
+    """Read `qaps.csv` with the stories that `documents.csv` lists."""
     if split is not None:
         check_choice("split", split, _SPLITS, ", or None")
     check_bool("summaries", summaries)

@@ -66,19 +66,7 @@ class _Line(DataRow):
 
 
 def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
-    """Take in lines of `{question, answers, document or path or text, …}`; `docs/data_formats.md` has all fields.
-
-    Args:
-        builder: Where they come to.
-        documents: A file of documents as JSON lines, a folder that has `documents.jsonl`, or a folder of text, Markdown
-            and PDF files; `documents.jsonl` beside the questions, where it is there. Any other file is the document of
-            all questions that name none.
-
-    Raises:
-        InputFileError: A file or folder cannot be read.
-        DataError: A line of the documents is none, or a folder has other files in it.
-        MissingExtraError: A document is a PDF file, and what reads it is not installed.
-    """
+    """Read lines of `{question, answers, document or path or text, …}`; `docs/data_formats.md` has all fields."""
     path = builder.path
     if path.is_dir():
         path = companion(path, "questions.jsonl") or path / "questions.jsonl"

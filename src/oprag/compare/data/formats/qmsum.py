@@ -63,19 +63,10 @@ class _Meeting(DataRow):
 
 
 def read(builder: DataSetBuilder, *, queries: str = "all") -> None:
-    """Take in meetings: a JSON file of one, JSON lines, or a folder of such files.
+    """Read meetings: a JSON file of one, JSON lines, or a folder of such files.
 
     A meeting becomes a text with a line for each turn, "Speaker: content". The evidence of a specific query is its
     spans of turns, as characters of that text; a general query is about the whole meeting and has none.
-
-    Args:
-        builder: Where they come to.
-        queries: "general", "specific" or "all".
-
-    Raises:
-        OptionError: `queries` is something else.
-        InputFileError: A file cannot be read.
-        DataError: A folder has other files in it.
     """
     check_choice("queries", queries, ("all", *_KINDS))
     kinds = _KINDS if queries == "all" else (queries,)

@@ -34,17 +34,9 @@ class _Line(DataRow):
 
 
 def read(builder: DataSetBuilder, *, strip_html: bool = True) -> None:
-    """Take in lines of `{article_id, set_unique_id, article, questions: [{question, options, gold_label, …}]}`.
+    """Read lines of `{article_id, set_unique_id, article, questions: [{question, options, gold_label, …}]}`.
 
     `gold_label` counts from 1; the test set has none. An article has several lines, one for each of its writers.
-
-    Args:
-        builder: Where it comes to.
-        strip_html: Take the tags out of an article that has some; the files named `htmlstripped` have none.
-
-    Raises:
-        OptionError: `strip_html` is neither True nor False.
-        InputFileError: The file cannot be read.
     """
     check_bool("strip_html", strip_html)
     split = PurePath(builder.path.name.removesuffix(".gz")).suffix.removeprefix(".")
