@@ -12,7 +12,7 @@
     ├── CacheError (OSError)                a vector cache is damaged, or cannot be read or written
     ├── IndexFileError (ValueError)         a saved index cannot be read
     ├── InputFileError (OSError)            a text file cannot be read
-    ├── DataError (ValueError)              a file of questions or documents is not as its format says
+    ├── DataError (ValueError)              questions or documents are not as their format says, or cannot be used
     ├── ExperimentError (ValueError)        an experiment cannot be run as it is described
     │   └── UntrustedExperimentError        an experiment file has parts that need trust
     ├── ResultsFileError (OSError)          a file of results is damaged, or cannot be read or written
@@ -133,7 +133,7 @@ class InputFileError(OpragError, OSError):
 
 
 class DataError(OpragError, ValueError):
-    """A file of questions or documents is not as its format says; the message names the file and the line."""
+    """Questions or documents cannot be used; the message names the file and the line, or the data set."""
 
 
 class ExperimentError(OpragError, ValueError):

@@ -212,6 +212,8 @@ def test_line_separators_inside_a_string_end_no_line(tmp_path):
 def test_half_of_a_surrogate_pair_is_refused(tmp_path):
     path = write_lines(tmp_path / "q.jsonl", '{"question": "Who \\ud83d?", "text": "Ada."}')
     assert "half of a surrogate pair (\\ud83d) at character 4" in refused(path)
+    path = write_lines(tmp_path / "q.jsonl", '{"question": "Who?", "text": "Ada.", "of \\ud83d": 1}')
+    assert "line 1: the name of a field must be a valid string" in refused(path)
     whole = write_lines(tmp_path / "q.jsonl", '{"question": "Who \\ud83d\\ude00?", "text": "Ada."}')
     assert read_data(whole).questions[0].text == "Who 😀?"
 

@@ -1,7 +1,7 @@
 """What pydantic finds wrong is told with its place, in our words, and without secrets."""
 
 import pickle
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
@@ -35,13 +35,14 @@ class Whole(StrictModel):
     price: Amount = 0.0
     some: list[str] = Field(default=["a"], min_length=1)
     fast: bool = False
+    size: Literal["small", "big"] = "big"
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"nme": "x"}, "there is no key nme; did you mean 'name'?"),
-        ({"zzz": "x"}, "there is no key zzz; expected one of name, models, metrics, most, price, some, fast"),
+        ({"zzz": "x"}, "there is no key zzz; expected one of name, models, metrics, most, price, some, fast, size"),
         ({"name": 2.5}, "name must be a string or a whole number, got 2.5"),
         ({"name": " "}, "name must not be empty, got ' '"),
         ({"name": "a\ud83d"}, r"name has a half of a surrogate pair (\ud83d) at character 1, which is no character; "),
@@ -63,6 +64,8 @@ class Whole(StrictModel):
         ({"price": float("inf")}, "price must be a number from 0, got inf"),
         ({"price": True}, "price must be a number from 0, got True"),
         ({"some": []}, "some must have at least 1 in it, got []"),
+        ({"size": "bg"}, "size must be 'small' or 'big', got 'bg'"),
+        ({"models": {3: {"use": "x"}}}, "models[3] must be a string, got 3"),
         ({"fast": {}}, "fast must be true or false, got a table"),
     ],
 )
@@ -99,6 +102,11 @@ def test_numbers_of_numpy_become_plain_and_whole_ones_stay_whole():
 def test_a_missing_pydantic_is_told_with_the_extra():
     code = "import sys; sys.modules['pydantic'] = None; from oprag.compare import Price"
     assert "pip install 'oprag[compare]'" in run_python(f"try:\n    {code}\nexcept ImportError as error: print(error)")
+
+
+def test_the_command_line_starts_without_pydantic():
+    code = "import sys, oprag.cli.app, oprag.compare, oprag.compare.metrics; print(*sys.modules)"
+    assert "pydantic" not in run_python(code).split()
 
 
 def test_records_are_frozen_can_be_compared_and_travel():

@@ -43,8 +43,7 @@ _NOUNS = {
     "tuple": "a list",
 }
 
-
-Record = TypeVar("Record", bound="StrictModel")
+Kind = TypeVar("Kind", bound="StrictModel")
 
 
 class StrictModel(BaseModel):
@@ -74,7 +73,7 @@ class StrictModel(BaseModel):
         return given
 
 
-def validated(kind: type[Record], given: Any, *, place: str) -> Record:
+def validated(kind: type[Kind], given: Any, *, place: str) -> Kind:
     """A record of this kind, or one made of a mapping; errors begin with the place, such as `prices.small`."""
     try:
         return kind.model_validate(given)

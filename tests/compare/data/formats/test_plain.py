@@ -503,3 +503,11 @@ def test_unknown_fields_are_named_once_with_what_was_probably_meant(records, oth
     for message, (name, known) in zip(warned, meant.items(), strict=True):
         assert f"there is no field {name!r}; did you mean {known!r}?" in message
     assert data.sample(1).other_fields == others
+
+
+def test_a_file_that_is_the_document_of_all_questions(tmp_path):
+    whole = write(tmp_path / "notes.txt", "Ada lit the lamp.")
+    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "evidence": [{"start": 0, "end": 3}]})
+    data = read_data(path, documents=whole)
+    assert data.documents == {"notes.txt": "Ada lit the lamp."}
+    assert [question.documents for question in data.questions] == [("notes.txt",)]

@@ -116,3 +116,10 @@ def test_wrong_meetings(tmp_path, record, words):
     message = refused(path, "qmsum")
     assert message.startswith(f"{path}, line 2")
     assert words in message
+
+
+def test_queries_that_are_not_read_may_be_missing(tmp_path):
+    record = {key: value for key, value in meeting(specific()).items() if key != "general_query_list"}
+    path = write_lines(tmp_path / "a.jsonl", record)
+    assert len(read_data(path, "qmsum", queries="specific").questions) == 1
+    assert "the field 'general_query_list' is missing; the fields are " in refused(path, "qmsum")
