@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from oprag import EmbeddingError, ExperimentError, split_tokens
-from oprag.compare.counters import counter_of
-from oprag.compare.embedders import EmbedderSpec, as_compare_embedder
+from oprag.compare.providers.embedder import EmbedderSpec, as_compare_embedder
+from oprag.compare.providers.names import counter_of
 from tests.helpers import run_python
 
 pytestmark = pytest.mark.integration

@@ -42,11 +42,11 @@ _PLACES = {
     "CellSummary": "oprag.compare.table",
     "Comparison": "oprag.compare.frame",
     "DataSet": "oprag.compare.data",
-    "EmbedderSpec": "oprag.compare.embedders",
+    "EmbedderSpec": "oprag.compare.providers.embedder",
     "Evidence": "oprag.compare.data",
     "Experiment": "oprag.compare.experiment",
     "Limits": "oprag.compare.money",
-    "ModelSpec": "oprag.compare.models",
+    "ModelSpec": "oprag.compare.providers.model",
     "Plan": "oprag.compare.plan",
     "Price": "oprag.compare.money",
     "Progress": "oprag.compare.progress",
@@ -71,17 +71,17 @@ _PLACES = {
 
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet, Evidence, Question, read_data
-    from oprag.compare.embedders import EmbedderSpec
     from oprag.compare.experiment import Experiment
     from oprag.compare.experiment_file import read_experiment
     from oprag.compare.frame import Comparison, compare
     from oprag.compare.measured import measure_cells
-    from oprag.compare.models import ModelSpec
     from oprag.compare.money import Limits, Price
     from oprag.compare.on_ray import run_on_ray
     from oprag.compare.pairs import CellDifference, differences
     from oprag.compare.plan import Plan, make_plan
     from oprag.compare.progress import Progress
+    from oprag.compare.providers.embedder import EmbedderSpec
+    from oprag.compare.providers.model import ModelSpec
     from oprag.compare.report import Report
     from oprag.compare.results_file import ResultsFile
     from oprag.compare.running import run

@@ -12,8 +12,8 @@ from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Call, Made
 from oprag.compare.error_text import message_of
 from oprag.compare.keeper import Keeper
-from oprag.compare.models import Model
 from oprag.compare.money import Price
+from oprag.compare.providers.model import Model
 from oprag.compare.records import FailedCall, Reply
 from oprag.compare.storable import storable
 from oprag.compare.workers import Workers

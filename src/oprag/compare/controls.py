@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from oprag.compare.likelihood import likelihood_prompt
-from oprag.compare.models.likelihoods import LIKELIHOOD
+from oprag.compare.providers.likelihood import LIKELIHOOD, likelihood_prompt
 from oprag.methods.answer import Result
 from oprag.methods.effects import Body, Generate, Retrieve
 from oprag.methods.model_calls import Message, Prompt

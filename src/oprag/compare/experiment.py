@@ -6,17 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from oprag.compare.counters import counter_of
 from oprag.compare.data.check import check_data_set
 from oprag.compare.data.data_set import DataSet
-from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.grid import Cells, Fixed, Grid, as_grids, cells_of
-from oprag.compare.models import ModelSpec
 from oprag.compare.money import as_limits, as_price
-from oprag.compare.providers import LOCAL
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.names import LOCAL, counter_of
 from oprag.compare.scoring import METRICS, check_metrics
 from oprag.compare.storable import storable
-from oprag.compare.stores import STORE_NAMES
+from oprag.compare.stores.named import STORE_NAMES
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import as_prompts

@@ -12,10 +12,10 @@ from typing import Any
 
 from oprag.compare.data import DataSet, read_data
 from oprag.compare.data.read import format_options
-from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment, as_spec
-from oprag.compare.models import ModelSpec
 from oprag.compare.money import as_limits, as_price
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.trust import AskTrust, check_trust
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.files.reading import read_toml

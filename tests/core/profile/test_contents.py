@@ -10,7 +10,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from oprag import OP_RAG, ContextOptions, OptionError, PromptError, approximate_tokens
-from oprag.compare.counters import counter_of
+from oprag.compare.providers.names import counter_of
 from oprag.methods import MethodOptions, Prompts, TextTemplate
 from oprag.profile import Profile
 from tests.option_values import BAD, each_good_value

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from oprag.compare.providers import LOCAL
-from oprag.compare.providers.addresses import provider_of
-from oprag.compare.providers.local_llm import check_local_model, local_client, local_model
+from oprag.compare.providers.endpoints import provider_of
+from oprag.compare.providers.local_model import check_local_model, local_client, local_model
+from oprag.compare.providers.names import LOCAL
 from oprag.errors import MissingExtraError, OptionError
 from oprag.masking import reason
 
