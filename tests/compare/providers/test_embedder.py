@@ -10,11 +10,15 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from llama_index.core.embeddings import MockEmbedding
 
 from oprag import DualEncoder, Embedder, ExperimentError, LocalEmbedder, MissingExtraError, OptionError, split_tokens
-from oprag.compare.providers.embedder import EmbedderSpec, as_compare_embedder
+from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from tests.cli import embeddings_provider
 from tests.helpers import WordEmbedder, run_python
 
 TEXT = "The harbour of Aldmere has nine cranes."
+
+
+def opened(given: Any = "local", name: str | None = None, settings: Any = None, **said: Any) -> ExperimentEmbedder:
+    return EmbedderSpec(given, name, settings=settings or {}, **said).open()
 
 
 class Hosted(Embeddings):
@@ -59,7 +63,7 @@ def cohere(monkeypatch):
 
 class TestKinds:
     def test_the_packaged_one(self):
-        embedder = as_compare_embedder()
+        embedder = opened()
         local = LocalEmbedder()
         assert isinstance(embedder, Embedder)
         np.testing.assert_array_equal(embedder.embed_documents([TEXT]), local.embed_documents([TEXT]))
@@ -67,18 +71,18 @@ class TestKinds:
         assert (embedder.name, embedder.label, embedder.spends, embedder.note) == (local.name, "local", False, "")
         assert embedder.count_tokens(TEXT) == local.count_tokens(TEXT)
         assert split_tokens(TEXT, embedder.tokenizer, size=3) == split_tokens(TEXT, local.tokenizer, size=3)
-        assert as_compare_embedder(local).note == ""
-        assert as_compare_embedder(local).name == local.name
+        assert opened(local).note == ""
+        assert opened(local).name == local.name
 
     def test_one_of_our_own(self):
-        embedder = as_compare_embedder(WordEmbedder(name="words-32"))
+        embedder = opened(WordEmbedder(name="words-32"))
         assert (embedder.name, embedder.label, embedder.spends) == ("words-32", "WordEmbedder", False)
         assert embedder.embed_documents([TEXT, ""]).shape == (2, 32)
         assert embedder.count_tokens(TEXT) == LocalEmbedder().count_tokens(TEXT)
         assert "packaged tokenizer" in embedder.note
 
     def test_one_of_langchain(self):
-        embedder = as_compare_embedder(Hosted())
+        embedder = opened(Hosted())
         assert embedder.embed_documents(["a", "bc"]) == [[1, 1], [2, 1]]
         assert embedder.embed_questions(["abc"]) == [[1, 3]]
         assert embedder.spends
@@ -86,36 +90,28 @@ class TestKinds:
         assert "secret" not in embedder.name
 
     def test_one_of_llama_index(self):
-        embedder = as_compare_embedder(MockEmbedding(embed_dim=3), "mock")
+        embedder = opened(MockEmbedding(embed_dim=3), "mock")
         assert np.shape(embedder.embed_documents(["a", "b"])) == (2, 3)
         assert np.shape(embedder.embed_questions(["a"])) == (1, 3)
         assert not embedder.spends
 
     def test_one_of_a_provider(self, cohere):
-        embedder = as_compare_embedder("cohere:words")
+        embedder = opened("cohere:words")
         words = WordEmbedder()
         np.testing.assert_allclose(embedder.embed_documents([TEXT]), words.embed_documents([TEXT]))
         assert embedder.spends
         assert embedder.label == "cohere:words"
-        assert embedder.name == as_compare_embedder("cohere:words").name != as_compare_embedder("cohere:others").name
+        assert embedder.name == opened("cohere:words").name != opened("cohere:others").name
 
     def test_a_function_that_gives_one(self):
-        embedder = as_compare_embedder(f"{__name__}:make_hosted", model="embed-2")
-        assert embedder.name == as_compare_embedder(Hosted("embed-2")).name
-        assert as_compare_embedder(f"{__name__}:make_words").name == "words"
+        embedder = opened(f"{__name__}:make_hosted", settings={"model": "embed-2"})
+        assert embedder.name == opened(Hosted("embed-2")).name
+        assert opened(f"{__name__}:make_words").name == "words"
 
     def test_another_function_is_another_embedder_whatever_it_is_called(self):
-        silent = as_compare_embedder(f"{__name__}:make_silent", "mine").name
-        assert as_compare_embedder(f"{__name__}:make_other", "mine").name != silent
-        assert as_compare_embedder(f"{__name__}:make_silent", "mine").name == silent
-
-    def test_one_stays_as_it_is(self):
-        embedder = as_compare_embedder(WordEmbedder())
-        assert as_compare_embedder(embedder) is embedder
-        assert as_compare_embedder(EmbedderSpec(name="mine")).label == "mine"
-        for given in (embedder, EmbedderSpec()):
-            with pytest.raises(ExperimentError, match="already"):
-                as_compare_embedder(given, question_prefix="q")
+        silent = opened(f"{__name__}:make_silent", "mine").name
+        assert opened(f"{__name__}:make_other", "mine").name != silent
+        assert opened(f"{__name__}:make_silent", "mine").name == silent
 
 
 class TestPrefixes:
@@ -126,25 +122,23 @@ class TestPrefixes:
             texts.extend(given)
             return [[1.0]] * len(given)
 
-        embedder = as_compare_embedder(
-            DualEncoder("seen", encode), question_prefix="Represent this: ", document_prefix="passage: "
-        )
+        embedder = opened(DualEncoder("seen", encode), question_prefix="Represent this: ", document_prefix="passage: ")
         embedder.embed_questions(["a", "b"])
         embedder.embed_documents(["c"])
         assert texts == ["Represent this: a", "Represent this: b", "passage: c"]
 
     def test_another_prefix_is_another_embedder(self):
         given = [{}, {"question_prefix": "q"}, {"document_prefix": "q"}, {"question_prefix": "r"}]
-        embedders = [as_compare_embedder(**prefixes) for prefixes in given]
+        embedders = [opened(**prefixes) for prefixes in given]
         assert len({embedder.name for embedder in embedders}) == 4
         assert len({embedder.label for embedder in embedders}) == 4
-        assert as_compare_embedder(question_prefix="q").name == embedders[1].name
+        assert opened(question_prefix="q").name == embedders[1].name
 
     @pytest.mark.parametrize("name", ["question_prefix", "document_prefix", "tokenizer"])
     def test_they_are_texts(self, name):
         given: dict[str, Any] = {name: 3}
         with pytest.raises(OptionError, match=name):
-            as_compare_embedder(**given)
+            opened(**given)
 
 
 class TestSpending:
@@ -161,13 +155,13 @@ class TestSpending:
     def test_what_runs_elsewhere_may_cost_money(self, module, name, spends):
         kind = type(name, (Hosted,), {})
         kind.__module__ = module
-        assert as_compare_embedder(kind()).spends is spends
+        assert opened(kind()).spends is spends
 
     def test_a_user_knows_better(self):
-        assert as_compare_embedder(spends=True).spends
-        assert not as_compare_embedder(Hosted(), spends=False).spends
+        assert opened(spends=True).spends
+        assert not opened(Hosted(), spends=False).spends
         with pytest.raises(OptionError, match="spends"):
-            as_compare_embedder(spends=1)
+            opened(spends=1)
 
 
 class TestRefusals:
@@ -176,44 +170,44 @@ class TestRefusals:
     )
     def test_what_is_no_embedder(self, given):
         with pytest.raises(ExperimentError, match=r"an embedder must be local, PROVIDER:MODEL, huggingface:PATH"):
-            as_compare_embedder(given)
+            opened(given)
 
     @pytest.mark.parametrize("given", ["", "words", "nobody:model", "huggingface:", f"{__name__}:nothing"])
     def test_a_name_that_means_nothing(self, given):
         with pytest.raises(ExperimentError, match=r"must be local or PROVIDER:MODEL|cannot use the embeddings"):
-            as_compare_embedder(given)
+            opened(given)
 
     def test_a_module_that_is_not_found(self):
         with pytest.raises(ExperimentError, match="nor does Python find such a function"):
-            as_compare_embedder("my_embedders:make")
+            opened("my_embedders:make")
 
     def test_what_does_not_say_what_it_is_needs_a_name(self):
         fake = DeterministicFakeEmbedding(size=4)
         with pytest.raises(ExperimentError, match="give it a name"):
-            as_compare_embedder(fake)
-        first, second = (as_compare_embedder(fake, name) for name in ("first", "second"))
+            opened(fake)
+        first, second = (opened(fake, name) for name in ("first", "second"))
         assert first.name != second.name
-        assert first.name == as_compare_embedder(DeterministicFakeEmbedding(size=4), "first").name
+        assert first.name == opened(DeterministicFakeEmbedding(size=4), "first").name
         assert (first.label, first.spends) == ("first", False)
 
     @pytest.mark.parametrize("given", ["local", WordEmbedder(), Hosted()], ids=["local", "ours", "langchain"])
     def test_settings_of_what_takes_none(self, given):
         with pytest.raises(ExperimentError, match="settings go with"):
-            as_compare_embedder(given, dimensions=3)
+            opened(given, settings={"dimensions": 3})
 
     def test_a_key_that_is_missing(self, cohere):
         with pytest.raises(ExperimentError, match="Did not find cohere_api_key"):
-            as_compare_embedder("cohere:keyless")
+            opened("cohere:keyless")
 
     def test_a_tokenizer_that_there_is_not(self):
-        embedder = as_compare_embedder(tokenizer="words")
+        embedder = opened(tokenizer="words")
         with pytest.raises(ExperimentError, match="a tokenizer must be"):
             embedder.count_tokens(TEXT)
 
     def test_without_its_package(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "langchain_huggingface", None)
         with pytest.raises(MissingExtraError, match=r"oprag\[huggingface\]"):
-            as_compare_embedder("huggingface:BAAI/bge-large-en-v1.5")
+            opened("huggingface:BAAI/bge-large-en-v1.5")
 
 
 @pytest.mark.process

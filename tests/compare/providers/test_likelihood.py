@@ -13,7 +13,7 @@ import pytest
 from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.pairs import differences
 from oprag.compare.plan import make_plan
-from oprag.compare.providers.likelihood import LIKELIHOOD, LikelihoodModel, gives_likelihoods
+from oprag.compare.providers.likelihood import LIKELIHOOD, LikelihoodModel
 from oprag.compare.providers.model import Model, ModelSpec, as_model
 from oprag.compare.running import run
 from oprag.errors import ExperimentError, LikelihoodError, ModelError, OptionError
@@ -233,10 +233,9 @@ def test_a_model_that_judges(tmp_path):
 
 
 def test_what_gives_likelihoods():
-    assert all(gives_likelihoods(given) for given in (Reader(), "gguf:model.gguf", "transformers:gpt2"))
-    assert not any(
-        gives_likelihoods(given) for given in (Reader, RecordingModel(), "gguf", "gguf: ", "openai:gpt-5", 3)
-    )
+    assert all(ModelSpec(given).gives_likelihoods for given in (Reader(), "gguf:model.gguf", "transformers:gpt2"))
+    for given in (Reader, RecordingModel(), "gguf", "gguf: ", "openai:gpt-5", 3):
+        assert not ModelSpec(given).gives_likelihoods
 
 
 def test_a_model_that_is_not_there_is_refused_before_a_run():

@@ -1,6 +1,7 @@
 import json
 import pickle
 import sys
+from functools import partial
 
 import pytest
 from tokenizers import Tokenizer
@@ -9,7 +10,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from oprag import ExperimentError, LocalEmbedder, TokenizerError, approximate_tokens, split_tokens
-from oprag.compare.providers.names import COUNTER_NAMES, counter_of, tokenizer_of
+from oprag.compare.providers.names import counter_of, lasting_name, tokenizer_of
 from tests.helpers import run_python
 
 TEXT = "The harbour of Aldmere has nine cranes."
@@ -52,8 +53,8 @@ def test_what_comes_with_the_package(name, tokens):
     assert counter(TEXT + "\ud800") >= expected
 
 
-def test_the_default_is_approximate():
-    assert counter_of() == counter_of("approximate") == counter_of(approximate_tokens)
+def test_equal_counters():
+    assert counter_of("approximate") == counter_of(approximate_tokens)
     assert counter_of(counter_of("words")) == counter_of("words")
 
 
@@ -107,18 +108,21 @@ def negative(text):
     return -1
 
 
-def test_a_function_needs_a_name():
-    with pytest.raises(ExperimentError, match="needs a name"):
-        counter_of(by_tens)
-    counter = counter_of(by_tens, "tens")
-    assert (counter(TEXT), counter.name) == (4, "tens")
-    assert counter != counter_of(by_tens, "others")
-    with pytest.raises(ExperimentError, match="already"):
-        counter_of("words", "w")
+def test_a_function_is_the_same_counter_as_its_name():
+    assert counter_of(by_tens) == counter_of(f"{__name__}:by_tens")
+    assert counter_of(by_tens)(TEXT) == 4
+    with pytest.raises(ExperimentError, match="count_tokens is a lambda; give it a name"):
+        counter_of(lambda text: 1)
+
+
+def test_what_a_function_is_kept_under():
+    assert lasting_name(by_tens, "a function") == f"{__name__}:by_tens"
+    # An object that can be called is known by its class.
+    assert lasting_name(partial(by_tens, TEXT), "a function") == "functools:partial"
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "word", "tiktoken:", "huggingface: ", "nobody:count", None, 3, str, ":", "a:b:c"]
+    "wrong", ["", "word", "tiktoken:", "huggingface: ", "nobody:count", None, 3, str, "x".count, ":", "a:b:c"]
 )
 def test_what_is_no_counter(wrong):
     with pytest.raises(ExperimentError, match=r"must be one of approximate|Python finds no such function"):
@@ -158,10 +162,4 @@ def test_they_go_to_other_processes(folder):
             run_python(f"{unpickled}; print(counter({TEXT!r}), counter.identity)").strip()
             == f"{counter(TEXT)} {counter.identity}"
         )
-    assert pickle.loads(pickle.dumps(counter_of(by_tens, "tens")))(TEXT) == 4
-
-
-def test_all_names_are_listed():
-    assert (
-        *("approximate", "words", "characters", "local", "tiktoken:ENCODING", "huggingface:PATH", "MODULE:FUNCTION"),
-    ) == COUNTER_NAMES
+    assert pickle.loads(pickle.dumps(counter_of(by_tens)))(TEXT) == 4

@@ -1,7 +1,7 @@
 import pytest
 
 from oprag.compare.providers.likelihood import likelihood_prompt
-from oprag.errors import OptionError, PromptError, QueryError
+from oprag.errors import OptionError, QueryError
 
 
 def test_a_text_to_be_continued():
@@ -18,15 +18,8 @@ def test_closed_book_begins_with_the_question():
     assert likelihood_prompt("", "What?") == "Question: What?\nAnswer:"
 
 
-def test_the_template_of_a_chat_model():
-    template = "<|user|>{context}\n{question}<|assistant|>"
-    assert likelihood_prompt("Text.", "What?", template=template) == "<|user|>Text.\nWhat?<|assistant|>"
-
-
 def test_what_cannot_be_prompted():
     with pytest.raises(QueryError, match="the question is empty"):
         likelihood_prompt("Text.", " ")
     with pytest.raises(OptionError, match="choices must be at most 26, got 27"):
         likelihood_prompt("Text.", "What?", ["no"] * 27)
-    with pytest.raises(PromptError, match=r"wants \{passage\}"):
-        likelihood_prompt("Text.", "What?", template="{passage}")

@@ -179,7 +179,9 @@ def test_a_tokenizer_is_loaded_from_its_folder_or_its_file(tmp_path):
         assert options.count_tokens("one two three") == 3
 
 
-@pytest.mark.parametrize("value", [len, counter_of(len, "letters"), "os:system", "tests.helpers:word_offsets"])
+@pytest.mark.parametrize(
+    "value", [len, counter_of("tests.helpers:word_offsets"), "os:system", "tests.helpers:word_offsets"]
+)
 def test_no_profile_says_which_code_runs(value):
     with pytest.raises(OptionError, match=r"holds no functions.* give count_tokens= beside the profile"):
         Profile(context={"count_tokens": value})

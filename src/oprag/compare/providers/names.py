@@ -1,4 +1,4 @@
-"""Names in experiments and on the command line: providers, functions and token counters."""
+"""Names in experiments and on the command line: providers, functions of a user's own, token counters, classes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from oprag.tokens import approximate_tokens
 
 __all__ = [
     "CHAT_PROVIDERS",
-    "COUNTER_NAMES",
     "EMBEDDING_PROVIDERS",
     "LOCAL",
     "counter_of",
     "descends",
     "function_named",
+    "lasting_name",
     "made_by",
     "no_function",
     "required_function",
@@ -56,20 +56,20 @@ CHAT_PROVIDERS = EMBEDDING_PROVIDERS | frozenset(
 
 
 def function_named(name: str, providers: Collection[str] = ()) -> Callable[..., Any] | None:
-    """The function that a name means; None where there is no such module, or it has no such function.
+    """The function that MODULE:FUNCTION means; None where there is no such module, or it has no such function.
 
     Names of providers and models look the same, so a name that means no function is no error. Looking for a module
     imports its parents: only for names that the user typed or trusts.
 
     Args:
-        name: MODULE:FUNCTION; the module must be found where Python looks for modules.
+        name: The name; the module must be found where Python looks for modules.
         providers: Names before the colon that are never modules.
 
     Raises:
         ExperimentError: There is the module, and it cannot be imported.
     """
     module, _, function = name.partition(":")
-    if module in providers or not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
+    if not _looks_like_a_function(name, providers):
         return None
     try:
         # What is imported already need not be found again: that may be impossible, as for the program itself.
@@ -87,21 +87,8 @@ def function_named(name: str, providers: Collection[str] = ()) -> Callable[..., 
     return found if callable(found) else None
 
 
-def no_function(name: Any, providers: Collection[str] = ()) -> str:
-    """What to add to the message that there is no such model, for a name that looks like that of a function."""
-    module, _, function = str(name).partition(":")
-    if module in providers or not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
-        return ""
-    if module in sys.modules:
-        return f"; nor has the module {module!r} a function {function!r}"
-    return "; nor does Python find such a function (is the folder of its module in PYTHONPATH?)"
-
-
 def required_function(name: str) -> Callable[..., Any]:
-    """The function that a name means.
-
-    Args:
-        name: MODULE:FUNCTION.
+    """The function that MODULE:FUNCTION means.
 
     Raises:
         ExperimentError: There is none.
@@ -116,13 +103,24 @@ def required_function(name: str) -> Callable[..., Any]:
     return function
 
 
-def made_by(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
-    """What a function of the user's own makes.
+def no_function(name: Any, providers: Collection[str] = ()) -> str:
+    """What to add to the message that there is no such model, for a name that looks like that of a function."""
+    if not _looks_like_a_function(str(name), providers):
+        return ""
+    module, _, function = str(name).partition(":")
+    if module in sys.modules:
+        return f"; nor has the module {module!r} a function {function!r}"
+    return "; nor does Python find such a function (is the folder of its module in PYTHONPATH?)"
 
-    Args:
-        name: The name that it was given by, for the message.
-        function: The function.
-        settings: Its arguments.
+
+def _looks_like_a_function(name: str, providers: Collection[str]) -> bool:
+    module, _, function = name.partition(":")
+    parts = (*module.split("."), *function.split("."))
+    return module not in providers and all(part.isidentifier() for part in parts)
+
+
+def made_by(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    """What the function of this name makes of its arguments.
 
     Raises:
         ExperimentError: It raises.
@@ -135,37 +133,45 @@ def made_by(name: str, function: Callable[..., Any], settings: Mapping[str, Any]
         raise ExperimentError(f"{name!r} raises {type(error).__name__}: {reason(error)}", name) from error
 
 
-COUNTER_NAMES = (*COUNTERS, "MODULE:FUNCTION")
-"""The token counters that an experiment can name."""
+def lasting_name(function: Any, what: str) -> str:
+    """MODULE:FUNCTION of a function, or of the class of an object; the same in every process.
+
+    Raises:
+        ExperimentError: It is a lambda. The message begins with `what`.
+    """
+    named = function if hasattr(function, "__qualname__") else type(function)
+    if "<lambda>" in named.__qualname__:
+        raise ExperimentError(f"{what} is a lambda; give it a name, under which its results are kept", function)
+    return f"{named.__module__}:{named.__qualname__}"
 
 
-def counter_of(given: Any = "approximate", name: str | None = None) -> Counter:
+def counter_of(given: Any) -> Counter:
     """A token counter.
 
     Args:
-        given: A name of `oprag.token_counters`, MODULE:FUNCTION; a function of a text, with a name; or a `Counter`,
-            which is returned as it is.
-        name: The name of a function; counts of one name must come from one function.
+        given: A name of `oprag.token_counters`, MODULE:FUNCTION or such a function, or a `Counter`, which is returned
+            as it is.
 
     Raises:
-        ExperimentError: The counter is unknown or cannot be loaded, or a function has no name.
+        ExperimentError: The counter is unknown or cannot be loaded, or is a lambda.
         MissingExtraError: Its package is not installed.
     """
     if isinstance(given, Counter):
         return given
     if given is approximate_tokens:
         given = "approximate"
-    if isinstance(given, str):
-        if name is not None:
-            raise ExperimentError(f"the counter {given!r} has its name already, got {describe(name)}", name)
-        return _named(given)
-    if not callable(given) or isinstance(given, type):
-        raise ExperimentError(
-            f"a token counter must be one of {', '.join(COUNTER_NAMES)}, got {describe(given)}", given
-        )
-    if name is None or not name.strip():
-        raise ExperimentError("a function that counts tokens needs a name, under which its counts are kept", given)
-    return Counter(name, f"function {name}", given)
+    if callable(given) and not isinstance(given, type):
+        name = lasting_name(given, "count_tokens")
+        # Methods of two objects have one name, and may count differently.
+        given = name if function_named(name) is given else given
+    kind, _, which = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if given in COUNTERS or (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()):
+        with _as_experiment_errors():
+            return counter_named(given)
+    if not which:
+        known = ", ".join((*COUNTERS, "MODULE:FUNCTION"))
+        raise ExperimentError(f"a token counter must be one of {known}, got {describe(given)}", given)
+    return Counter(given, f"named {given}", required_function(given), counter_of)
 
 
 def tokenizer_of(name: str) -> NamedTokenizer:
@@ -179,16 +185,6 @@ def tokenizer_of(name: str) -> NamedTokenizer:
         return tokenizer_named(name)
 
 
-def _named(name: str) -> Counter:
-    kind, _, which = name.partition(":")
-    if name in COUNTERS or (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()) or name == LOCAL:
-        with _as_experiment_errors():
-            return counter_named(name)
-    if not which:
-        raise ExperimentError(f"a token counter must be one of {', '.join(COUNTER_NAMES)}, got {describe(name)}", name)
-    return Counter(name, f"named {name}", required_function(name), counter_of)
-
-
 @contextmanager
 def _as_experiment_errors() -> Iterator[None]:
     try:
@@ -198,7 +194,7 @@ def _as_experiment_errors() -> Iterator[None]:
 
 
 def descends(given: Any, package: str, *names: str) -> bool:
-    """Whether an object is of a class, or of one derived from it.
+    """Whether an object is of a class with one of these names, or of one derived from it; nothing is imported.
 
     Args:
         given: The object; a class is none.

@@ -18,15 +18,7 @@ __all__ = ["EmbedderOnDemand", "ProviderEmbedder", "embedder_of"]
 
 @cache
 def embedder_of(name: str) -> Embedder:
-    """An embedder by its name, loaded once.
-
-    Args:
-        name: "local", or PROVIDER:MODEL as LangChain's `init_embeddings` takes it.
-
-    Raises:
-        MissingExtraError: LangChain, or the local embedder, is not installed.
-        OptionError: It is no such name, LangChain knows no such provider, or the provider's package or key is missing.
-    """
+    """An embedder by its name, "local" or PROVIDER:MODEL, loaded once."""
     return local_embedder() if name == LOCAL else ProviderEmbedder(name)
 
 
@@ -51,7 +43,7 @@ class ProviderEmbedder:
     Args:
         name: PROVIDER:MODEL, as LangChain's `init_embeddings` takes it.
         feature: What needs it, as the start of a sentence, for the message where LangChain is not installed.
-        settings: What that takes beside.
+        settings: Its settings.
 
     Raises:
         MissingExtraError: LangChain is not installed.

@@ -44,8 +44,8 @@ class Retrying:
     """Makes a call again while its failure may pass.
 
     Attributes:
-        retries: How often at most; 0 for never.
-        wait: Waits for so many seconds; gives whether the wait was ended, which ends the retries, as the `wait` of a
+        retries: How often at most.
+        wait: Waits for some seconds; returns whether the wait was ended, which ends the retries, as the `wait` of a
             `threading.Event` does that is set to stop a run.
     """
 
@@ -53,11 +53,7 @@ class Retrying:
     wait: Callable[[float], bool] = _no_wait
 
     def call(self, ask: Callable[[], Completion]) -> Completion:
-        """The first completion that has no error, or the last one.
-
-        Args:
-            ask: Makes the call.
-        """
+        """The first completion that has no error, or the last one."""
         for done in range(self.retries):
             completion = ask()
             seconds = None if completion.error is None else _pause(completion.error, done)
@@ -78,13 +74,7 @@ def _pause(error: Exception, done: int) -> float | None:
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same call may succeed later: rate limits, timeouts, broken connections, faults of a server.
-
-    Neither a wrong key, nor a request that is refused, nor a prompt that is too long.
-
-    Args:
-        error: What the client of the model raised.
-    """
+    """Whether the same call may succeed later: rate limits, timeouts, broken connections, faults of a server."""
     for one in _with_causes(error):
         status = _status(one)
         if status is not None:
@@ -99,19 +89,14 @@ def may_pass(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """The seconds that a server asks to wait, None where it names none.
-
-    The header Retry-After has seconds or a date (RFC 9110, section 10.2.3); some servers give milliseconds beside.
-
-    Args:
-        error: What the client of the model raised.
-    """
+    """The seconds that a server asks to wait, None where it names none."""
     for one in _with_causes(error):
         # The error of Python's own client is the response itself.
         headers = getattr(getattr(one, "response", one), "headers", None)
         get = getattr(headers, "get", None)
         if not callable(get):
             continue
+        # Seconds or a date (RFC 9110, section 10.2.3); some servers give milliseconds beside.
         for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
             seconds = _seconds(get(name))
             if seconds is not None:

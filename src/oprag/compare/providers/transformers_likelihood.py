@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.providers.likelihood import begun, split_answer
+from oprag.compare.providers.likelihood import split_answer
 from oprag.errors import MissingExtraError, ModelError, OptionError
 from oprag.options import check_bool, check_count, check_text
 
@@ -28,7 +28,7 @@ class TransformersLikelihood:
         tokenizer: The tokenizer of a loaded model, else None.
         name: What tells a loaded model from others; needed for one, since its weights may have been changed. None for
             a model by its name: the hub's commit or a digest of the folder's files.
-        window: The most tokens of prompt and answer; None for what the model's configuration says.
+        window: Maximum number of tokens of prompt and answer; None for what the model's configuration says.
         dtype: The type of the weights: "auto" for that of the files, or "float32", "bfloat16", "float16".
         device: Where it runs, such as "cuda"; None for where a loaded model is, else the processor.
         revision: The branch, tag or commit on the hub; None for the newest.
@@ -36,11 +36,11 @@ class TransformersLikelihood:
             such. Else they are plain text, as is safe where documents of others are in the prompt.
 
     Attributes:
-        window: The most tokens that prompt and answer may have together.
+        window: Maximum number of tokens of prompt and answer together.
 
     Raises:
         MissingExtraError: The extra `huggingface` is not installed.
-        OptionError: An option has a value that it cannot have, or the window must be given.
+        OptionError: An option is invalid, or the window must be given.
         ModelError: The model cannot be loaded.
     """
 
@@ -98,6 +98,10 @@ class TransformersLikelihood:
     def answer_likelihood(self, prompt: str, answer: str) -> float:
         """The mean log-probability of a token of the answer after the prompt, see `LikelihoodModel`.
 
+        Args:
+            prompt: The text before the answer.
+            answer: The answer.
+
         Raises:
             OptionError: The prompt or the answer is no string.
             LikelihoodError: The answer is empty, or does not fit the window together with the prompt.
@@ -105,7 +109,7 @@ class TransformersLikelihood:
         """
         import torch
 
-        given, scored = split_answer(prompt, answer, lambda text: begun(self._first, self._tokens(text)), self.window)
+        given, scored = split_answer(prompt, answer, self._tokens, self._first, self.window)
         # The last token is only scored, not read; the logits behind each token are those of the next one.
         ids = torch.tensor([given + scored[:-1]], device=self._model.device)
         keep = {"logits_to_keep": len(scored)} if self._keeps else {}
