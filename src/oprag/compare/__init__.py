@@ -12,6 +12,8 @@ __all__ = [
     "EmbedderSpec",
     "Evidence",
     "Experiment",
+    "GgufLikelihood",
+    "LikelihoodModel",
     "Limits",
     "ModelSpec",
     "Plan",
@@ -22,6 +24,7 @@ __all__ = [
     "ResultsFile",
     "Sweep",
     "SweetSpot",
+    "TransformersLikelihood",
     "cell_table",
     "compare",
     "differences",
@@ -45,6 +48,8 @@ _PLACES = {
     "EmbedderSpec": "oprag.compare.providers.embedder",
     "Evidence": "oprag.compare.data",
     "Experiment": "oprag.compare.experiment",
+    "GgufLikelihood": "oprag.compare.providers.gguf_likelihood",
+    "LikelihoodModel": "oprag.compare.providers.likelihood",
     "Limits": "oprag.compare.money",
     "ModelSpec": "oprag.compare.providers.model",
     "Plan": "oprag.compare.plan",
@@ -55,6 +60,7 @@ _PLACES = {
     "ResultsFile": "oprag.compare.results_file",
     "Sweep": "oprag.compare.sweep.choice",
     "SweetSpot": "oprag.compare.sweet_spot",
+    "TransformersLikelihood": "oprag.compare.providers.transformers_likelihood",
     "cell_table": "oprag.compare.table",
     "compare": "oprag.compare.frame",
     "differences": "oprag.compare.pairs",
@@ -81,7 +87,10 @@ if TYPE_CHECKING:
     from oprag.compare.plan import Plan, make_plan
     from oprag.compare.progress import Progress
     from oprag.compare.providers.embedder import EmbedderSpec
+    from oprag.compare.providers.gguf_likelihood import GgufLikelihood
+    from oprag.compare.providers.likelihood import LikelihoodModel
     from oprag.compare.providers.model import ModelSpec
+    from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
     from oprag.compare.report import Report
     from oprag.compare.results_file import ResultsFile
     from oprag.compare.running import run

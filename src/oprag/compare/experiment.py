@@ -38,7 +38,7 @@ class Experiment:
         models: The models by their names: `ModelSpec`s, or what they take. The first is the default of the axis.
         embedders: The embedders by their names: `EmbedderSpec`s, or what they take.
         stores: Stores of one's own by their names: MODULE:FUNCTION, or a function of LangChain `Embeddings` that gives
-            an empty vector store. The others can be named without.
+            an empty vector store, or of nothing that gives one of LlamaIndex. The others can be named without.
         metrics: The names of the metrics; all by default.
         score_embedder: Embeds answers and gold answers for `answer_cosine`. It is the same in all cells, so that it
             favours none of them.

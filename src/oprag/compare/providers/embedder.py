@@ -170,7 +170,11 @@ class EmbedderSpec:
         return addresses_of(self.settings, provider_of(self.given, self.settings))
 
     def unopened(self, identity: str) -> ExperimentEmbedder:
-        """The embedder of this identity before it is opened: it counts tokens, and embeds nothing."""
+        """What is known of the embedder before it is opened: it counts tokens, and embeds nothing.
+
+        Args:
+            identity: Its identity, as far as that is known.
+        """
         return ExperimentEmbedder(
             identity,
             self.label,

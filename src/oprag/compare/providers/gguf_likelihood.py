@@ -111,7 +111,11 @@ class GgufLikelihood:
         return f"gguf:{self._path.name}@{digest}{special}"
 
     def count_tokens(self, text: str) -> int:
-        """The tokens of a text, without the one that begins every text."""
+        """The tokens of a text, without the token that begins every text.
+
+        Args:
+            text: The text.
+        """
         return len(self._tokens(text))
 
     def answer_likelihood(self, prompt: str, answer: str) -> float:

@@ -54,7 +54,11 @@ class LikelihoodModel(Protocol):
         ...
 
     def count_tokens(self, text: str) -> int:
-        """The tokens of a text, to be used as `count_tokens`; without the token that begins every text."""
+        """The tokens of a text, without the token that begins every text.
+
+        Args:
+            text: The text.
+        """
         ...
 
     def answer_likelihood(self, prompt: str, answer: str) -> float:

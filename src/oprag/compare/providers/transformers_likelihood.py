@@ -92,7 +92,11 @@ class TransformersLikelihood:
         return f"huggingface:{source} {str(self._model.dtype).removeprefix('torch.')}{special}"
 
     def count_tokens(self, text: str) -> int:
-        """The tokens of a text, without the one that begins every text."""
+        """The tokens of a text, without the token that begins every text.
+
+        Args:
+            text: The text.
+        """
         return len(self._tokens(text))
 
     def answer_likelihood(self, prompt: str, answer: str) -> float:
