@@ -1,6 +1,12 @@
-"""Methods that there are in experiments alone: what a model knows without a text, and how likely it finds an answer."""
+"""What the methods of an experiment read and write, and those that there are in experiments alone.
+
+What a model knows without a text, what a context is like by itself, and how likely a model finds an answer.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 from oprag.compare.providers.likelihood import LIKELIHOOD, likelihood_prompt
 from oprag.methods.answer import Result
@@ -10,7 +16,7 @@ from oprag.methods.prompts import TextTemplate
 from oprag.methods.registry import MethodFunction
 from oprag.methods.task import Task
 
-__all__ = ["GOLD", "control"]
+__all__ = ["CONTROLS", "GOLD", "MethodKind", "kind_of"]
 
 GOLD = "gold_answers"
 """The input of a task that holds the gold answers, for the methods that may see them."""
@@ -18,9 +24,31 @@ GOLD = "gold_answers"
 _CLOSED_BOOK = TextTemplate("Question: {question}\n{instruction}")
 
 
-def control(name: str) -> MethodFunction | None:
-    """The method of this name, if it is one of the harness."""
-    return _CONTROLS.get(name)
+class MethodKind(NamedTuple):
+    """What a method reads and writes.
+
+    Attributes:
+        reads: A context, whole documents whatever the token budget, or nothing.
+        writes: An answer, the likelihood of one, or nothing, where no model is asked.
+    """
+
+    reads: Literal["context", "documents"] | None = "context"
+    writes: Literal["answer", "likelihood"] | None = "answer"
+
+
+_KINDS = {
+    "closed_book": MethodKind(reads=None),
+    "closed_book_likelihood": MethodKind(reads=None, writes="likelihood"),
+    "context_only": MethodKind(writes=None),
+    "answer_likelihood": MethodKind(writes="likelihood"),
+    "long_context": MethodKind(reads="documents"),
+}
+_OTHERS = MethodKind()
+
+
+def kind_of(method: str) -> MethodKind:
+    """What a method reads and writes; one of the user's own reads a context and writes an answer."""
+    return _KINDS.get(method, _OTHERS)
 
 
 def closed_book(task: Task) -> Body:
@@ -43,7 +71,7 @@ def context_only(task: Task) -> Body:
 
 
 def answer_likelihood(task: Task) -> Body:
-    """Ask how likely each gold answer is behind the context and the question.
+    """Ask how likely each gold answer is after the context and the question.
 
     Calls: 1 for each gold answer, of a model that gives likelihoods.
     """
@@ -71,9 +99,10 @@ def _best(replies: tuple[object, ...]) -> str:
     return max((str(getattr(reply, "text", "")) for reply in replies), key=float, default="")
 
 
-_CONTROLS: dict[str, MethodFunction] = {
+CONTROLS: Mapping[str, MethodFunction] = {
     "closed_book": closed_book,
+    "closed_book_likelihood": closed_book_likelihood,
     "context_only": context_only,
     "answer_likelihood": answer_likelihood,
-    "closed_book_likelihood": closed_book_likelihood,
 }
+"""The methods that there are in experiments alone."""

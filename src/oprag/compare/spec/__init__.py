@@ -1,0 +1,3 @@
+"""What an experiment says, checked."""
+
+__all__: list[str] = []
