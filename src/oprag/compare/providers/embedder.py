@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from oprag.compare.providers.endpoints import addresses_of, is_here, provider_of, with_key
-from oprag.compare.providers.huggingface_embedder import HuggingFaceEmbedder
 from oprag.compare.providers.identity import plain_settings
 from oprag.compare.providers.names import (
     EMBEDDING_PROVIDERS,
@@ -162,7 +161,7 @@ class EmbedderSpec:
     @property
     def may_need_key(self) -> bool:
         """Whether opening it may need the key of a provider who is paid."""
-        return self.spends is not False and _is_paid_provider(self.given, self.settings)
+        return self.spends is not False and self._paid_provider
 
     @property
     def addresses(self) -> list[str]:
@@ -193,21 +192,88 @@ class EmbedderSpec:
             MissingExtraError: What it needs is not installed.
         """
         try:
-            loaded = _load(self.given, self.name, self.settings, self.api_key_env)
+            embedder, spends, tokenizer = self._loaded()
         except OptionError as error:
             raise ExperimentError(f"{error}{no_function(self.given, EMBEDDING_PROVIDERS)}", error.value) from error
         prefixes = (self.question_prefix, self.document_prefix)
-        own = self.tokenizer or loaded.tokenizer or _own_tokenizer(loaded.embedder)
+        own = self.tokenizer or tokenizer or _own_tokenizer(embedder)
         note = "" if own else "documents are cut and counted by the packaged tokenizer"
         return ExperimentEmbedder(
-            name=loaded.embedder.name + (f" prefixes {digest_of(prefixes)}" if self._prefixed else ""),
+            name=embedder.name + (f" prefixes {digest_of(prefixes)}" if self._prefixed else ""),
             label=self.label,
-            spends=loaded.spends if self.spends is None else self.spends,
+            spends=spends if self.spends is None else self.spends,
             note=note,
-            _embedder=loaded.embedder,
+            _embedder=embedder,
             _prefixes=prefixes,
             _tokenizer=own or LOCAL,
         )
+
+    def _loaded(self) -> tuple[Any, bool, str]:
+        """An `oprag.Embedder`, whether it may cost money, and the name of its own tokenizer, if it has one."""
+        given = self.given
+        if not isinstance(given, str):
+            return self._of_object(given)
+        if given == LOCAL:
+            from oprag.embedding.static import local_embedder
+
+            return local_embedder(), False, LOCAL
+        kind, _, model = given.partition(":")
+        if kind == HUGGINGFACE and model.strip():
+            from oprag.compare.providers.huggingface_embedder import HuggingFaceEmbedder
+
+            return HuggingFaceEmbedder(model, self.settings), False, given
+        function = function_named(given, EMBEDDING_PROVIDERS)
+        if function is not None:
+            return self._of_object(made_by(given, function, self.settings), f", {given}")
+        from oprag.compare.providers.provider_embedder import ProviderEmbedder
+
+        settings = with_key(given, self.settings, self.api_key_env)
+        embedder = ProviderEmbedder(given, f"The embedder {given!r}", **settings)
+        if not embedder.tells_settings:
+            embedder.name = f"{given} {digest_of(plain_settings(self.settings, given))}"
+        return embedder, self._paid_provider, ""
+
+    @property
+    def _paid_provider(self) -> bool:
+        """Whether it is PROVIDER:MODEL, and the models do not run on this machine, as far as that is known."""
+        if not isinstance(self.given, str) or self.given == LOCAL or self.given.partition(":")[0] == HUGGINGFACE:
+            return False
+        if function_named(self.given, EMBEDDING_PROVIDERS) is not None:
+            return False
+        if self.addresses:
+            return not all(map(is_here, self.addresses))
+        return provider_of(self.given, self.settings) not in _FREE
+
+    def _of_object(self, given: Any, maker: str = "") -> tuple[Any, bool, str]:
+        """The same of an object that embeds, which a function may have made."""
+        if isinstance(given, type):
+            raise _no_embedder(given)
+        if hasattr(given, "embed_questions") and hasattr(given, "embed_documents"):
+            # The packaged one may be given as an object as well.
+            from oprag.embedding.static import LocalEmbedder
+
+            if not isinstance(getattr(given, "name", None), str):
+                raise ExperimentError(f"an oprag.Embedder must have a name, its identity; got {describe(given)}", given)
+            return given, False, LOCAL if isinstance(given, LocalEmbedder) else ""
+        wrap: Callable[..., Any]
+        if descends(given, "llama_index", "BaseEmbedding"):
+            from oprag.llama_index.embedder import as_embedder as wrap
+        elif hasattr(given, "embed_query") and hasattr(given, "embed_documents"):
+            from oprag.langchain.embedder import as_embedder as wrap
+        else:
+            raise _no_embedder(given)
+        embedder = wrap(given)
+        if not embedder.lasting:
+            kind = f"{type(given).__module__}.{type(given).__qualname__}"
+            if self.name is None:
+                raise ExperimentError(
+                    f"a {type(given).__name__} does not say which model it is; give it a name of its own, under which "
+                    "its vectors are kept",
+                    given,
+                )
+            told = f" {digest_of(plain_settings(self.settings, self.name))}" if self.settings else ""
+            embedder = wrap(given, f"{kind}({self.name}{maker}){told}")
+        return embedder, not _runs_here(given), ""
 
 
 def _own_tokenizer(embedder: Any) -> NamedTokenizer | None:
@@ -218,78 +284,6 @@ def _own_tokenizer(embedder: Any) -> NamedTokenizer | None:
 
 def _with(prefix: str, texts: Sequence[str]) -> Sequence[str]:
     return [prefix + text for text in texts] if prefix else texts
-
-
-class _Loaded(NamedTuple):
-    """An `oprag.Embedder`, whether it may cost money, and the name of its own tokenizer, empty where it has none."""
-
-    embedder: Any
-    spends: bool
-    tokenizer: str = ""
-
-
-def _load(given: Any, name: str | None, settings: Mapping[str, Any], api_key_env: str | None) -> _Loaded:
-    if not isinstance(given, str):
-        return _of_object(given, name, settings)
-    if given == LOCAL:
-        from oprag.embedding.static import local_embedder
-
-        return _Loaded(local_embedder(), spends=False, tokenizer=LOCAL)
-    kind, _, model = given.partition(":")
-    if kind == HUGGINGFACE and model.strip():
-        return _Loaded(HuggingFaceEmbedder(model, settings), spends=False, tokenizer=given)
-    function = function_named(given, EMBEDDING_PROVIDERS)
-    if function is not None:
-        return _of_object(made_by(given, function, settings), name, settings, f", {given}")
-    from oprag.compare.providers.provider_embedder import ProviderEmbedder
-
-    embedder = ProviderEmbedder(given, f"The embedder {given!r}", **with_key(given, settings, api_key_env))
-    if not embedder.tells_settings:
-        embedder.name = f"{given} {digest_of(plain_settings(settings, given))}"
-    return _Loaded(embedder, spends=_is_paid_provider(given, settings))
-
-
-def _is_paid_provider(given: Any, settings: Mapping[str, Any]) -> bool:
-    """Whether it is PROVIDER:MODEL, and the models do not run on this machine, as far as that is known."""
-    if not isinstance(given, str) or given == LOCAL or given.partition(":")[0] == HUGGINGFACE:
-        return False
-    if function_named(given, EMBEDDING_PROVIDERS) is not None:
-        return False
-    provider = provider_of(given, settings)
-    addresses = addresses_of(settings, provider)
-    return not all(map(is_here, addresses)) if addresses else provider not in _FREE
-
-
-def _of_object(given: Any, name: str | None, settings: Mapping[str, Any], maker: str = "") -> _Loaded:
-    """What an object means that embeds, which a function may have made."""
-    if isinstance(given, type):
-        raise _no_embedder(given)
-    if hasattr(given, "embed_questions") and hasattr(given, "embed_documents"):
-        # The packaged one may be given as an object as well.
-        from oprag.embedding.static import LocalEmbedder
-
-        if not isinstance(getattr(given, "name", None), str):
-            raise ExperimentError(f"an oprag.Embedder must have a name, its identity; got {describe(given)}", given)
-        return _Loaded(given, spends=False, tokenizer=LOCAL if isinstance(given, LocalEmbedder) else "")
-    wrap: Callable[..., Any]
-    if descends(given, "llama_index", "BaseEmbedding"):
-        from oprag.llama_index.embedder import as_embedder as wrap
-    elif hasattr(given, "embed_query") and hasattr(given, "embed_documents"):
-        from oprag.langchain.embedder import as_embedder as wrap
-    else:
-        raise _no_embedder(given)
-    embedder = wrap(given)
-    if not embedder.lasting:
-        kind = f"{type(given).__module__}.{type(given).__qualname__}"
-        if name is None:
-            raise ExperimentError(
-                f"a {type(given).__name__} does not say which model it is; give it a name of its own, under which its "
-                "vectors are kept",
-                given,
-            )
-        told = f" {digest_of(plain_settings(settings, name))}" if settings else ""
-        embedder = wrap(given, f"{kind}({name}{maker}){told}")
-    return _Loaded(embedder, spends=not _runs_here(given))
 
 
 def _no_embedder(given: Any) -> ExperimentError:
