@@ -20,7 +20,7 @@ from benchmarks.questions import QUESTIONS
 from benchmarks.result import Result, Table, markdown
 from oprag.cli.indexing import Indexing
 from oprag.cli.working import index_sources
-from oprag.compare.providers.local_llm import LOCAL_NAME, local_model
+from oprag.compare.providers.local_model import LOCAL_NAME, local_model
 from oprag.embedding.static import local_embedder
 from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain
 from oprag.methods import Answer, method_names

@@ -182,16 +182,18 @@ class MissingExtraError(OpragError, ImportError):
 
     Args:
         feature: The feature that needs it, as the start of a sentence.
-        extra: The extra of this package that brings it.
+        extra: The extra of this package that brings it, or the name of what is missing.
+        command: What installs it, if an extra alone does not.
     """
 
-    def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional dependency: pip install 'oprag[{extra}]'", extra)
-        self._feature = feature
+    def __init__(self, feature: str, extra: str, command: str | None = None) -> None:
+        command = command or f"pip install 'oprag[{extra}]'"
+        super().__init__(f"{feature} needs an optional dependency: {command}", extra)
+        self._given = feature, extra, command
 
     def __reduce__(self) -> tuple[Any, ...]:
         """It is made of other words than it says, which a copy in another process needs to know."""
-        return type(self), (self._feature, self.value)
+        return type(self), self._given
 
 
 class OpragWarning(UserWarning):

@@ -200,7 +200,7 @@ def _counter_name(given: Any) -> str:
 
     if given is approximate_tokens:
         return "approximate"
-    name = given.name if isinstance(given, Counter) and not given.identity.startswith("function ") else given
+    name = given.name if isinstance(given, Counter) else given
     function = callable(name)
     if isinstance(name, str):
         kind, colon, which = name.partition(":")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oprag import Context, build_context
-from oprag.compare.cell import CONTROLS, Cell
-from oprag.compare.controls import GOLD, control
+from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import Question
+from oprag.compare.spec.controls import CONTROLS, GOLD
 from oprag.index.document_index import DocumentIndex
 from oprag.methods.answer import Answer
 from oprag.methods.driver import Pieces, Vectors, drive
@@ -80,6 +80,6 @@ def answer_alone(
     task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
     own = {name: documents[name] for name in question.documents}
     backend = _Alone(cell, own, embedder, tokenizer, model)
-    answer = run_sync(drive(task, backend, Limit(4), method=control(cell.method)))
+    answer = run_sync(drive(task, backend, Limit(4), method=CONTROLS.get(cell.method)))
     assert isinstance(answer, Answer)
     return answer

@@ -3,7 +3,7 @@
 import pytest
 
 from oprag.compare.calling import ask
-from oprag.compare.models import as_model
+from oprag.compare.providers.model import as_model
 from oprag.errors import ModelError
 from oprag.methods.model_calls import Completion, Message, Prompt, Usage
 from oprag.tokens import approximate_tokens

@@ -4,9 +4,9 @@ import pytest
 
 from oprag.compare.content import address, digest, document_address, prompt_address
 from oprag.compare.data.data_set import DataSet, Evidence, Question
-from oprag.compare.embedders import EmbedderSpec
-from oprag.compare.models import ModelSpec
 from oprag.compare.opened import Opened
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.model import ModelSpec
 from oprag.methods.model_calls import Message, Prompt
 from tests.compare.helpers import Words, experiment, reply_to
 from tests.helpers import run_python

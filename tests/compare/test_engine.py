@@ -3,8 +3,8 @@ import threading
 
 import pytest
 
-from oprag.compare.embedders import EmbedderSpec
-from oprag.compare.models import ModelSpec
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running import run
 from oprag.errors import MissingExtraError
 from oprag.methods.model_calls import Completion, Usage

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Question
-from oprag.compare.models import ModelSpec
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running import run
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows

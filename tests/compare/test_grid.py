@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from oprag.compare.axes import axes
-from oprag.compare.cell import CONTROLS, LIKELIHOODS
 from oprag.compare.grid import Fixed, as_grids, cells_of
+from oprag.compare.spec.controls import CONTROLS, kind_of
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
@@ -234,7 +234,7 @@ def test_cells_that_do_the_same_are_one():
 
 @pytest.mark.parametrize("method", [*METHODS, *CONTROLS])
 def test_what_has_no_effect_on_a_method_makes_no_other_cell(method):
-    models = ["likely", "likelier"] if method in LIKELIHOODS else ["m", "n"]
+    models = ["likely", "likelier"] if kind_of(method).writes == "likelihood" else ["m", "n"]
     options = {
         "inner_method": (["stuff", "refine"], {"step_down", "reciprocal"}),
         "collapse_tokens": ([100, 200], {"map_reduce"}),

@@ -13,11 +13,11 @@ import pytest
 
 pytest.importorskip("psutil")
 
-from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.measured import measure_cells
 from oprag.compare.measuring import usable_cores
-from oprag.compare.models import ModelSpec
 from oprag.compare.progress import Progress
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running import run
 from oprag.errors import ExperimentError, MissingExtraError, OptionError
 from tests.compare.helpers import RecordingModel, Words, rows, text_of
@@ -331,7 +331,7 @@ def test_a_model_of_the_program_itself_is_refused(path):
     code = f"""
 import sys
 from oprag.compare.measured import measure_cells
-from oprag.compare.models import ModelSpec
+from oprag.compare.providers.model import ModelSpec
 from tests.compare.measurable import measurable
 def own(prompt):
     return "yes"

@@ -8,7 +8,7 @@ import oprag.compare
 import oprag.compare.running
 from tests.helpers import run_python
 
-SHOWN = {"DataSet", "Evidence", "Question", "read_data", "EmbedderSpec", "ModelSpec"}
+SHOWN = {"DataSet", "Evidence", "Question", "read_data"}
 """Names that belong to packages of their own."""
 
 

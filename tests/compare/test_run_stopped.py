@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from oprag.compare.models import ModelSpec
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running import run
 from tests.compare.endless import made, name_of
 from tests.compare.helpers import RecordingModel, experiment, keepers, reply_to, rows

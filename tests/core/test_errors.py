@@ -71,6 +71,12 @@ def test_a_missing_extra_is_one_sentence_with_the_command():
     assert isinstance(error, ImportError)
 
 
+def test_a_package_that_no_extra_brings_has_a_command_of_its_own():
+    error = MissingExtraError("the store 'faiss'", "faiss", "pip install faiss-cpu")
+    assert str(error) == "the store 'faiss' needs an optional dependency: pip install faiss-cpu"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
 def test_every_error_survives_the_way_to_another_process():
     for name in errors.__all__:
         kind = CLASSES[name]

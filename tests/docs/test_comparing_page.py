@@ -16,7 +16,7 @@ from oprag.cli.app import app
 from oprag.compare.experiment import Experiment
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.schema import RESULTS
-from oprag.compare.stores import STORE_NAMES
+from oprag.compare.stores.named import STORE_NAMES
 from tests.compare.folders import write_data
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.cell import CLOSED
 from oprag.compare.data import DataSet, Evidence, Question
 from oprag.compare.experiment import Experiment
 from oprag.compare.plan import make_plan
@@ -80,7 +79,7 @@ def rows(path: Path, statement: str) -> list[tuple[Any, ...]]:
 
 def test_every_method_answers_and_replies_are_shared(server, tmp_path):
     path = tmp_path / "results.db"
-    small = experiment(server, [*method_names(), *CLOSED[:1]])
+    small = experiment(server, [*method_names(), "closed_book"])
     plan = make_plan(small)
     report = run(small, path)
     assert report.complete, report

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from oprag import EmbeddingError, ExperimentError, split_tokens
-from oprag.compare.counters import counter_of
-from oprag.compare.embedders import EmbedderSpec, as_compare_embedder
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.names import counter_of
 from tests.helpers import run_python
 
 pytestmark = pytest.mark.integration
@@ -27,7 +27,7 @@ def folder():
 
 @pytest.fixture(scope="module")
 def minilm(folder):
-    return as_compare_embedder(f"huggingface:{folder}", model_kwargs={"device": "cpu"})
+    return EmbedderSpec(f"huggingface:{folder}", settings={"model_kwargs": {"device": "cpu"}}).open()
 
 
 def test_its_vectors_are_those_of_sentence_transformers(minilm, folder):
@@ -59,7 +59,9 @@ def test_its_own_tokenizer_cuts_and_counts(minilm, folder):
 
 def test_a_prefix_changes_the_vector_of_a_question_alone(minilm, folder):
     instruction = "Represent this sentence for searching relevant passages: "
-    prefixed = as_compare_embedder(f"huggingface:{folder}", question_prefix=instruction, model_kwargs={"device": "cpu"})
+    prefixed = EmbedderSpec(
+        f"huggingface:{folder}", question_prefix=instruction, settings={"model_kwargs": {"device": "cpu"}}
+    ).open()
     np.testing.assert_allclose(prefixed.embed_documents(TEXTS), minilm.embed_documents(TEXTS), atol=1e-6)
     np.testing.assert_allclose(
         prefixed.embed_questions([QUESTION]), minilm.embed_questions([instruction + QUESTION]), atol=1e-6
@@ -83,12 +85,14 @@ class TestIdentity:
         (tmp_path / "copy" / "onnx" / "config.json").write_text("{}")
         (tmp_path / "copy" / "pytorch_model.bin").write_text("old")
         (tmp_path / "copy" / "README.md").write_text("changed")
-        assert as_compare_embedder(f"huggingface:{tmp_path / 'copy'}").name == minilm.name
+        assert EmbedderSpec(f"huggingface:{tmp_path / 'copy'}").open().name == minilm.name
 
     def test_settings_count(self, minilm, folder):
-        other = as_compare_embedder(f"huggingface:{folder}", encode_kwargs={"normalize_embeddings": False})
+        other = EmbedderSpec(
+            f"huggingface:{folder}", settings={"encode_kwargs": {"normalize_embeddings": False}}
+        ).open()
         assert other.name != minilm.name
-        assert as_compare_embedder(f"huggingface:{folder}", show_progress=True).name == minilm.name
+        assert EmbedderSpec(f"huggingface:{folder}", settings={"show_progress": True}).open().name == minilm.name
 
     def test_in_another_process_and_without_loading_it(self, minilm, folder):
         spec = EmbedderSpec(f"huggingface:{folder}")
@@ -98,7 +102,7 @@ class TestIdentity:
 
 def test_what_cannot_be_used(folder, tmp_path):
     with pytest.raises(ExperimentError, match="unknown option 'devise'"):
-        as_compare_embedder(f"huggingface:{folder}", devise="cpu")
-    missing = as_compare_embedder(f"huggingface:{tmp_path / 'nothing'}")
+        EmbedderSpec(f"huggingface:{folder}", settings={"devise": "cpu"}).open()
+    missing = EmbedderSpec(f"huggingface:{tmp_path / 'nothing'}").open()
     with pytest.raises(EmbeddingError, match="failed"):
         missing.embed_documents(["a"])

@@ -8,8 +8,9 @@ import pytest
 
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.experiment import Experiment
-from oprag.compare.likelihood import GgufLikelihood, likelihood_prompt
 from oprag.compare.opened import Opened
+from oprag.compare.providers.gguf_likelihood import GgufLikelihood
+from oprag.compare.providers.likelihood import likelihood_prompt
 from oprag.compare.reading import read_results
 from oprag.compare.running import run
 from tests.compare.helpers import rows

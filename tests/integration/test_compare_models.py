@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from oprag import ExperimentError
-from oprag.compare.models import ModelSpec, as_model
+from oprag.compare.providers.model import ModelSpec, as_model
 from oprag.methods.model_calls import Message, Prompt, Usage
-from tests.compare.models.chat_server import BROKEN, Fault, serve
+from tests.compare.providers.chat_server import BROKEN, Fault, serve
 from tests.helpers import run_python
 
 pytestmark = pytest.mark.integration
@@ -216,7 +216,7 @@ class TestLocal:
         first = as_model("local").identity
         assert first == as_model("local", temperature=0, timeout=3).identity
         assert first != as_model("local", temperature=0.5).identity
-        code = "from oprag.compare.models import as_model; print(as_model('local').identity)"
+        code = "from oprag.compare.providers.model import as_model; print(as_model('local').identity)"
         assert run_python(code).strip() == first
 
     @pytest.mark.parametrize("wrong", [{"base_url": "http://host"}, {"model": "m"}, {"temprature": 1}])

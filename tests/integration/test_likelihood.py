@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.likelihood import GgufLikelihood, HuggingFaceLikelihood, LikelihoodModel, likelihood_prompt
+from oprag.compare.providers.gguf_likelihood import GgufLikelihood
+from oprag.compare.providers.likelihood import LikelihoodModel, likelihood_prompt
+from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
 from oprag.errors import LikelihoodError, ModelError, OptionError
 from tests.integration.tiny_model import WINDOW, tiny_model, tiny_tokenizer, write_gguf
 
@@ -36,7 +38,7 @@ def model(tokenizer):
 
 @pytest.fixture(scope="module")
 def huggingface(model, tokenizer):
-    return HuggingFaceLikelihood(model, tokenizer, name="tiny")
+    return TransformersLikelihood(model, tokenizer, name="tiny")
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +111,7 @@ def test_one_that_is_let_go_at_once_ends(gguf_file):
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
     code = """
 import sys
-from oprag.compare.likelihood import GgufLikelihood
+from oprag.compare.providers.gguf_likelihood import GgufLikelihood
 for _ in range(200):
     GgufLikelihood(sys.argv[1], threads=1)
 """
@@ -126,7 +128,7 @@ def test_written_special_tokens_are_text_unless_they_are_asked_for(huggingface, 
     text = "one</s>two"
     plain = huggingface.count_tokens(text)
     assert gguf.count_tokens(text) == plain
-    parsing = HuggingFaceLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)
+    parsing = TransformersLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)
     parsed = len(tokenizer(text, add_special_tokens=False)["input_ids"])
     assert parsing.count_tokens(text) == parsed < plain
     assert GgufLikelihood(gguf_file, parse_special_tokens=True).count_tokens(text) == parsed
@@ -135,7 +137,7 @@ def test_written_special_tokens_are_text_unless_they_are_asked_for(huggingface, 
 def test_the_token_that_begins_every_text_is_there_once(huggingface, gguf, gguf_file, model, tokenizer):
     written = f"<s>{SHORT}"
     for plain, parsing in (
-        (huggingface, HuggingFaceLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)),
+        (huggingface, TransformersLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)),
         (gguf, GgufLikelihood(gguf_file, parse_special_tokens=True)),
     ):
         expected = plain.answer_likelihood(SHORT, ANSWERS[0])
@@ -149,13 +151,13 @@ def test_what_is_too_unlikely_for_single_precision(model, tokenizer, tmp_path):
     extreme = copy.deepcopy(model)
     extreme.lm_head.weight.data *= 200
     write_gguf(extreme, tokenizer, tmp_path / "extreme.gguf")
-    plain = HuggingFaceLikelihood(extreme, tokenizer, name="extreme").answer_likelihood(SHORT, "x")
+    plain = TransformersLikelihood(extreme, tokenizer, name="extreme").answer_likelihood(SHORT, "x")
     assert plain < -200
     assert GgufLikelihood(tmp_path / "extreme.gguf").answer_likelihood(SHORT, "x") == -104
 
 
 def test_the_end_of_a_text_can_be_scored(gguf_file, model, tokenizer):
-    huggingface = HuggingFaceLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)
+    huggingface = TransformersLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)
     gguf = GgufLikelihood(gguf_file, parse_special_tokens=True)
     expected = huggingface.answer_likelihood(SHORT, "x</s>")
     assert expected != huggingface.answer_likelihood(SHORT, "x")
@@ -168,18 +170,18 @@ def test_a_folder_with_a_model(model, tokenizer, tmp_path):
     folder = tmp_path / "tiny"
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    loaded = HuggingFaceLikelihood(str(folder))
-    given = HuggingFaceLikelihood(model, AutoTokenizer.from_pretrained(folder), name="tiny")
+    loaded = TransformersLikelihood(str(folder))
+    given = TransformersLikelihood(model, AutoTokenizer.from_pretrained(folder), name="tiny")
     assert loaded.answer_likelihood(SHORT, ANSWERS[0]) == given.answer_likelihood(SHORT, ANSWERS[0])
     assert loaded.name.startswith("huggingface:tiny@")
     assert loaded.name.endswith(" float32")
-    halved = HuggingFaceLikelihood(folder, dtype="bfloat16")
+    halved = TransformersLikelihood(folder, dtype="bfloat16")
     assert halved.name == loaded.name.replace("float32", "bfloat16")
     assert halved.answer_likelihood(SHORT, ANSWERS[0]) == pytest.approx(
         loaded.answer_likelihood(SHORT, ANSWERS[0]), abs=0.3
     )
     (folder / "generation_config.json").write_text('{"changed": true}')
-    assert HuggingFaceLikelihood(folder).name != loaded.name
+    assert TransformersLikelihood(folder).name != loaded.name
 
 
 def test_only_the_logits_of_the_answer_are_computed(model, tokenizer, huggingface):
@@ -279,7 +281,7 @@ def test_what_has_no_likelihood(request, engine):
 def test_a_window_of_ones_own(gguf_file, model, tokenizer):
     for narrow in (
         GgufLikelihood(gguf_file, window=300),
-        HuggingFaceLikelihood(model, tokenizer, name="tiny", window=300),
+        TransformersLikelihood(model, tokenizer, name="tiny", window=300),
     ):
         assert narrow.window == 300
         with pytest.raises(LikelihoodError, match="the window is 300"):
@@ -294,16 +296,16 @@ def test_a_model_that_cannot_be_loaded(tmp_path):
     with pytest.raises(ModelError, match=r"bad\.gguf cannot be loaded as a GGUF model"):
         bad.answer_likelihood("x", "x")
     with pytest.raises(ModelError, match="cannot be loaded as a causal language model"):
-        HuggingFaceLikelihood(tmp_path)
+        TransformersLikelihood(tmp_path)
 
 
 def test_options_that_cannot_be(gguf_file, model, tokenizer):
     with pytest.raises(OptionError, match="threads must be a whole number"):
         GgufLikelihood(gguf_file, threads=0)
     with pytest.raises(OptionError, match="window must be a whole number"):
-        HuggingFaceLikelihood(model, tokenizer, name="tiny", window=1.5)  # type: ignore[arg-type]
+        TransformersLikelihood(model, tokenizer, name="tiny", window=1.5)  # type: ignore[arg-type]
     for missing in ({"name": "tiny"}, {"tokenizer": tokenizer}, {"tokenizer": tokenizer, "name": ""}):
         with pytest.raises(OptionError, match="a loaded model needs its tokenizer and a name"):
-            HuggingFaceLikelihood(model, **missing)
+            TransformersLikelihood(model, **missing)
     with pytest.raises(OptionError, match="brings its tokenizer"):
-        HuggingFaceLikelihood("a/model", tokenizer)
+        TransformersLikelihood("a/model", tokenizer)

@@ -10,7 +10,7 @@ import pytest
 
 from oprag.compare import EmbedderSpec, ModelSpec
 from oprag.compare.experiment import as_spec
-from oprag.compare.stores import open_store
+from oprag.compare.stores.named import open_store
 from tests.integration.pinecone_stub import API_KEY, serve_pinecone
 
 pytestmark = [pytest.mark.integration, pytest.mark.allow_hosts(["127.0.0.1"])]
@@ -111,7 +111,7 @@ def test_a_store_in_pinecone_waits_for_what_is_put_in_and_is_emptied(monkeypatch
     with serve_pinecone() as stub:
         stub.late = 2
         store = open_store(
-            lambda embeddings: make(embeddings, host=stub.host, pinecone_api_key=API_KEY), "words", name="pinecone"
+            lambda embeddings: make(embeddings, host=stub.host, pinecone_api_key=API_KEY), "pinecone", "words"
         )
         store.add([f"chunk {row}" for row in range(30)], vectors)
         assert sum(request.path == "/describe_index_stats" for request in stub.requests) == 3

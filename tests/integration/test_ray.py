@@ -9,9 +9,9 @@ import time
 import psutil
 import pytest
 
-from oprag.compare.models import ModelSpec
 from oprag.compare.on_ray import driver, run_on_ray
 from oprag.compare.progress import Progress
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running import run
 from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.helpers import RecordingModel, rows, text_of

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from oprag.cli.app import app
 from oprag.compare import compare, read_experiment
 from oprag.compare.data.files import lies_in
-from oprag.compare.embedders import EmbedderSpec
-from oprag.compare.models import ModelSpec
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.model import ModelSpec
 from oprag.errors import ExperimentError, InputFileError, OptionError, UntrustedExperimentError
 from tests.cli import provider
 from tests.compare.folders import model, write_data, write_experiment

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from oprag import OpragError
-from oprag.compare.counters import counter_of
+from oprag.compare.providers.names import counter_of
 from oprag.profile import read_profile
 from tests.security.fuzzing import cases, check_message, damaged
 

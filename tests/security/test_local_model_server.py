@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.likelihood.gguf_server import GgufServer
-from oprag.compare.providers import local_llm
+from oprag.compare.providers import local_model
+from oprag.compare.providers.gguf_likelihood import GgufServer
 
 
 class _Model:
@@ -64,11 +64,11 @@ def model(monkeypatch, tmp_path):
         model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace(), api_keys=[]
     )
     monkeypatch.setitem(sys.modules, "xllamacpp", module)
-    monkeypatch.setattr(local_llm, "_model_file", lambda: tmp_path / "model.gguf")
-    local_llm._server.cache_clear()
+    monkeypatch.setattr(local_model, "_model_file", lambda: tmp_path / "model.gguf")
+    local_model._server.cache_clear()
     with _listening(model):
         yield model
-    local_llm._server.cache_clear()
+    local_model._server.cache_clear()
 
 
 def _likelihood_server(tmp_path):
@@ -89,11 +89,11 @@ def test_the_client_of_the_packaged_model_has_the_key_and_shows_it_nowhere(model
     module: Any = ModuleType("langchain_openai")
     module.ChatOpenAI = lambda **settings: made.append(settings)
     monkeypatch.setitem(sys.modules, "langchain_openai", module)
-    local_llm.local_model()
-    local_llm.local_model()
+    local_model.local_model()
+    local_model.local_model()
     (key,) = model.keys
     assert [settings["api_key"] for settings in made] == [key] * 2
-    assert key not in repr(local_llm._server(sys.modules["xllamacpp"]))
+    assert key not in repr(local_model._server(sys.modules["xllamacpp"]))
 
 
 def test_one_request_cannot_keep_a_server_for_good(model, monkeypatch, tmp_path):
@@ -102,7 +102,7 @@ def test_one_request_cannot_keep_a_server_for_good(model, monkeypatch, tmp_path)
     module: Any = ModuleType("langchain_openai")
     module.ChatOpenAI = lambda **settings: made.append(settings)
     monkeypatch.setitem(sys.modules, "langchain_openai", module)
-    local_llm.local_model()
+    local_model.local_model()
     _likelihood_server(tmp_path)
     assert made[0]["timeout"] > 0
     for parameters in model.parameters:

@@ -22,7 +22,7 @@ from oprag.cli.sweep import sweep
 from oprag.cli.telling import clear_errors, echo_json
 from oprag.cli.working import context_of
 from oprag.compare.document_map import map_of
-from oprag.compare.providers.local_llm import LOCAL_DEFAULTS
+from oprag.compare.providers.local_model import LOCAL_DEFAULTS
 from oprag.files.writing import check_target
 from oprag.masking import safe
 from oprag.methods.options import MethodOptions

@@ -14,8 +14,8 @@ from oprag.cli.reading import Sources, whole_texts
 from oprag.cli.show import characters_of, console, error_console
 from oprag.cli.working import index_sources
 from oprag.compare.providers.chat_models import load_chat_model
-from oprag.compare.providers.embedders import EmbedderOnDemand
-from oprag.compare.providers.local_llm import LOCAL_DEFAULTS
+from oprag.compare.providers.local_model import LOCAL_DEFAULTS
+from oprag.compare.providers.provider_embedder import EmbedderOnDemand
 from oprag.errors import MissingExtraError, OptionError
 from oprag.masking import safe
 from oprag.methods.answer import Answer

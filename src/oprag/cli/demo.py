@@ -13,7 +13,7 @@ from oprag.cli.ask import show_answer, stream_answer
 from oprag.cli.indexing import Indexing
 from oprag.cli.show import console, place_of
 from oprag.cli.working import index_sources
-from oprag.compare.providers.local_llm import LOCAL_NAME, local_model
+from oprag.compare.providers.local_model import LOCAL_NAME, local_model
 from oprag.context import build_context
 from oprag.embedding.static import local_embedder
 from oprag.errors import MissingExtraError

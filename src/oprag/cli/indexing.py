@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from oprag.compare.providers import LOCAL
+from oprag.compare.providers.names import LOCAL
 from oprag.errors import OptionError
 from oprag.index.document_index import SearchKind
 from oprag.index.splitting import Split, Splitter

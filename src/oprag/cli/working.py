@@ -9,7 +9,7 @@ from oprag.cli.index_cache import cached_index, index_key
 from oprag.cli.indexing import Indexing
 from oprag.cli.late_progress import LateProgress
 from oprag.cli.reading import Sources
-from oprag.compare.providers.embedders import embedder_of
+from oprag.compare.providers.provider_embedder import embedder_of
 from oprag.context import Context, ContextInputs, assemble
 from oprag.embedding.static import LocalEmbedder, local_embedder
 from oprag.embedding.vectors import VectorSources, given_with_vectors

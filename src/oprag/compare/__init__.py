@@ -12,6 +12,8 @@ __all__ = [
     "EmbedderSpec",
     "Evidence",
     "Experiment",
+    "GgufLikelihood",
+    "LikelihoodModel",
     "Limits",
     "ModelSpec",
     "Plan",
@@ -22,6 +24,7 @@ __all__ = [
     "ResultsFile",
     "Sweep",
     "SweetSpot",
+    "TransformersLikelihood",
     "cell_table",
     "compare",
     "differences",
@@ -42,11 +45,13 @@ _PLACES = {
     "CellSummary": "oprag.compare.table",
     "Comparison": "oprag.compare.frame",
     "DataSet": "oprag.compare.data",
-    "EmbedderSpec": "oprag.compare.embedders",
+    "EmbedderSpec": "oprag.compare.providers.embedder",
     "Evidence": "oprag.compare.data",
     "Experiment": "oprag.compare.experiment",
+    "GgufLikelihood": "oprag.compare.providers.gguf_likelihood",
+    "LikelihoodModel": "oprag.compare.providers.likelihood",
     "Limits": "oprag.compare.spec.money",
-    "ModelSpec": "oprag.compare.models",
+    "ModelSpec": "oprag.compare.providers.model",
     "Plan": "oprag.compare.plan",
     "Price": "oprag.compare.spec.money",
     "Progress": "oprag.compare.progress",
@@ -55,6 +60,7 @@ _PLACES = {
     "ResultsFile": "oprag.compare.results_file",
     "Sweep": "oprag.compare.sweep.choice",
     "SweetSpot": "oprag.compare.sweet_spot",
+    "TransformersLikelihood": "oprag.compare.providers.transformers_likelihood",
     "cell_table": "oprag.compare.table",
     "compare": "oprag.compare.frame",
     "differences": "oprag.compare.pairs",
@@ -71,16 +77,19 @@ _PLACES = {
 
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet, Evidence, Question, read_data
-    from oprag.compare.embedders import EmbedderSpec
     from oprag.compare.experiment import Experiment
     from oprag.compare.experiment_file import read_experiment
     from oprag.compare.frame import Comparison, compare
     from oprag.compare.measured import measure_cells
-    from oprag.compare.models import ModelSpec
     from oprag.compare.on_ray import run_on_ray
     from oprag.compare.pairs import CellDifference, differences
     from oprag.compare.plan import Plan, make_plan
     from oprag.compare.progress import Progress
+    from oprag.compare.providers.embedder import EmbedderSpec
+    from oprag.compare.providers.gguf_likelihood import GgufLikelihood
+    from oprag.compare.providers.likelihood import LikelihoodModel
+    from oprag.compare.providers.model import ModelSpec
+    from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
     from oprag.compare.report import Report
     from oprag.compare.results_file import ResultsFile
     from oprag.compare.running import run

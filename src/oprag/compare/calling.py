@@ -12,7 +12,7 @@ from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Call, Made
 from oprag.compare.error_text import message_of
 from oprag.compare.keeper import Keeper
-from oprag.compare.models import Model
+from oprag.compare.providers.model import Model
 from oprag.compare.records import FailedCall, Reply
 from oprag.compare.spec.money import Price
 from oprag.compare.storable import storable

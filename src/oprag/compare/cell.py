@@ -6,25 +6,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from oprag.compare.axes import METHOD_AXES, axes
+from oprag.compare.spec.controls import CONTROLS, kind_of
 from oprag.index.document_index import SearchKind
 from oprag.index.splitting import Split
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import OUR_METHODS
 from oprag.options import ContextOptions
 
-__all__ = ["ALONE", "CLOSED", "CONTROLS", "LIKELIHOODS", "Cell"]
-
-CLOSED = ("closed_book", "closed_book_likelihood")
-"""The controls that read no context."""
-
-ALONE = ("context_only",)
-"""The methods of the harness that ask no model."""
-
-LIKELIHOODS = ("answer_likelihood", "closed_book_likelihood")
-"""The methods that ask a likelihood model, and no other one can."""
-
-CONTROLS = (*CLOSED, *ALONE, "answer_likelihood")
-"""The methods that there are in an experiment alone."""
+__all__ = ["Cell"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +67,8 @@ class Cell:
 
     def normal(self) -> Cell:
         """The same with the default for whatever has no effect here, so that cells that do the same are equal."""
-        if self.method in CLOSED:
+        kind = kind_of(self.method)
+        if kind.reads is None:
             return replace(
                 self,
                 split=Split().complete(),
@@ -91,7 +81,7 @@ class Cell:
         cell = replace(
             self, context_options=_normal_context_options(self.context_options), options=_normal_options(self.options)
         )
-        if self.method in ALONE:
+        if kind.writes is None:
             options = MethodOptions(method=self.method, prompts=self.options.prompts)
             return replace(cell, options=options, model=None, repeat=1)
         return cell

@@ -7,9 +7,9 @@ from typing import Any
 
 from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import DataSet, Question, whole_text
-from oprag.compare.embedders import ExperimentEmbedder
 from oprag.compare.index import Index
 from oprag.compare.keeper import Keeper
+from oprag.compare.providers.embedder import ExperimentEmbedder
 from oprag.compare.recent import Recent
 from oprag.compare.search import Search, Splitting, StoreOpener
 from oprag.compare.vector_source import VectorSource

@@ -15,15 +15,15 @@ from oprag.compare.cell import Cell
 from oprag.compare.content import address
 from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
-from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.engine import Engine
 from oprag.compare.error_text import named_message
 from oprag.compare.keeper import Keeper
 from oprag.compare.memory import MemoryKeeper
-from oprag.compare.models.likelihoods import LIKELIHOOD
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
-from oprag.compare.providers import LOCAL
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.likelihood import LIKELIHOOD
+from oprag.compare.providers.names import LOCAL
 from oprag.compare.spec.money import Limits
 from oprag.compare.work import Unit, Work
 from oprag.compare.workshop import longest_replies, make_engine, make_library

@@ -6,17 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from oprag.compare.counters import counter_of
 from oprag.compare.data.data_set import DataSet
-from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.grid import Cells, Fixed, Grid, as_grids, cells_of
-from oprag.compare.models import ModelSpec
-from oprag.compare.providers import LOCAL
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.names import LOCAL, counter_of, lasting_name
 from oprag.compare.scoring import METRICS, check_metrics
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.spec.validation import validated
 from oprag.compare.storable import storable
-from oprag.compare.stores import STORE_NAMES
+from oprag.compare.stores.named import STORE_NAMES
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import as_prompts
@@ -39,11 +38,12 @@ class Experiment:
         models: The models by their names: `ModelSpec`s, or what they take. The first is the default of the axis.
         embedders: The embedders by their names: `EmbedderSpec`s, or what they take.
         stores: Stores of one's own by their names: MODULE:FUNCTION, or a function of LangChain `Embeddings` that gives
-            an empty vector store. The others can be named without.
+            an empty vector store, or of nothing that gives one of LlamaIndex. The others can be named without.
         metrics: The names of the metrics; all by default.
         score_embedder: Embeds answers and gold answers for `answer_cosine`. It is the same in all cells, so that it
             favours none of them.
-        count_tokens: What counts the tokens of contexts, in the reader's unit: what `counter_of` takes.
+        count_tokens: What counts the tokens of contexts, in the reader's unit: approximate, words, characters, local,
+            tiktoken:ENCODING, huggingface:PATH, MODULE:FUNCTION, or such a function.
         prompts: Prompts by the name of their step.
         prices: What a million tokens of a model cost, by the name of the model.
         limits: The most that all runs together may spend.
@@ -119,7 +119,10 @@ class Experiment:
         Raises:
             ExperimentError: One is a function without a name.
         """
-        return {name: _function_name(name, store) for name, store in self.stores.items()}
+        return {
+            name: store if isinstance(store, str) else lasting_name(store, f"the store {name!r}")
+            for name, store in self.stores.items()
+        }
 
     def cells(self) -> Cells:
         """Its cells, and what became of the other combinations.
@@ -140,17 +143,6 @@ class Experiment:
                 f"there is a limit of money, and no price for the model {without[0]!r}; give it one, which may be 0",
                 without[0],
             )
-
-
-def _function_name(name: str, store: Any) -> str:
-    if isinstance(store, str):
-        return store
-    named = store if hasattr(store, "__qualname__") else type(store)
-    if "<lambda>" in named.__qualname__:
-        raise ExperimentError(
-            f"the store {name!r} is a lambda; give it a name, under which its results are kept", store
-        )
-    return f"{named.__module__}:{named.__qualname__}"
 
 
 def _check_name(name: Any) -> None:

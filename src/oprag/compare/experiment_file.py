@@ -12,9 +12,9 @@ from typing import Any
 
 from oprag.compare.data import DataSet, read_data
 from oprag.compare.data.read import format_options
-from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.experiment import Experiment, as_spec
-from oprag.compare.models import ModelSpec
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.spec.validation import validated
 from oprag.compare.trust import AskTrust, check_trust

@@ -9,7 +9,8 @@ from math import prod
 from typing import Any, NamedTuple, get_args
 
 from oprag.compare.axes import axes, plain_value, takes_none
-from oprag.compare.cell import ALONE, CLOSED, CONTROLS, LIKELIHOODS, Cell
+from oprag.compare.cell import Cell
+from oprag.compare.spec.controls import CONTROLS, kind_of
 from oprag.errors import ExperimentError, OpragError, OptionError
 from oprag.files.limits import limit, variable
 from oprag.index.document_index import SearchKind
@@ -257,7 +258,8 @@ def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
         return reason
     if cell.search != "dense" and cell.store != "index":
         return f"a vector store ranks by vectors, so search={cell.search} needs store=index"
-    if cell.method not in CLOSED and cell.context_options.k is None and cell.context_options.token_budget is None:
+    reads = kind_of(cell.method).reads is not None
+    if reads and cell.context_options.k is None and cell.context_options.token_budget is None:
         return "neither k nor token_budget is set, so whole documents would be the context"
     if cell.method in CONTROLS:
         return None
@@ -271,9 +273,10 @@ def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
 
 def _wrong_model(cell: Cell, likelihood_models: Collection[str]) -> str | None:
     """Why the model of a cell cannot do what its method asks; None where it can."""
-    if cell.model is None and cell.method not in ALONE:
+    writes = kind_of(cell.method).writes
+    if cell.model is None and writes is not None:
         return f"method={cell.method} needs a model"
-    if cell.model is not None and (cell.model in likelihood_models) != (cell.method in LIKELIHOODS):
+    if cell.model is not None and (cell.model in likelihood_models) != (writes == "likelihood"):
         does = "says how likely answers are, and writes none" if cell.model in likelihood_models else "only writes"
         return f"the model {cell.model!r} {does}, so it cannot do method={cell.method}"
     return None

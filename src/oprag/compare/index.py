@@ -15,7 +15,8 @@ from oprag.compare.content import address, document_address
 from oprag.compare.keeper import Keeper
 from oprag.compare.recent import Recent
 from oprag.compare.records import Hit, Hits, IndexRecord, Piece
-from oprag.compare.search import Search, Splitting, Store, StoreOpener
+from oprag.compare.search import Search, Splitting, StoreOpener
+from oprag.compare.stores.store import Store
 from oprag.compare.vector_source import VectorSource
 from oprag.context import ContextInputs
 from oprag.embedding.question_vectors import QuestionVectors

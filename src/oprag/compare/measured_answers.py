@@ -14,8 +14,8 @@ from oprag.compare.calls import Call
 from oprag.compare.content import prompt_address
 from oprag.compare.context_library import Library
 from oprag.compare.measuring import Measured, measure
-from oprag.compare.models import Model
 from oprag.compare.money import Meter
+from oprag.compare.providers.model import Model
 from oprag.compare.records import Measurement, Phase, Reply
 from oprag.compare.work import Unit, Work
 from oprag.errors import MissingExtraError

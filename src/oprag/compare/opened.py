@@ -12,16 +12,15 @@ from oprag.compare.answer_tables import CellRow, QuestionRow
 from oprag.compare.axes import axes
 from oprag.compare.cell import Cell
 from oprag.compare.content import address, document_address
-from oprag.compare.counters import counter_of
 from oprag.compare.data.data_set import Question, fields_text
-from oprag.compare.embedders import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
-from oprag.compare.models import Model, ModelSpec
-from oprag.compare.providers.functions import required_function
+from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
+from oprag.compare.providers.model import Model, ModelSpec
+from oprag.compare.providers.names import counter_of, required_function
 from oprag.compare.schema import CELL_COLUMNS
 from oprag.compare.scoring import COSINE, RULES, Scorable, needs_gold, scorable
-from oprag.compare.stores import STORE_NAMES
+from oprag.compare.stores.named import STORE_NAMES
 from oprag.compare.work import Unit
 from oprag.errors import ExperimentError, ModelError, OptionError
 from oprag.masking import describe

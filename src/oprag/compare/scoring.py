@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from oprag.compare.cell import ALONE, CLOSED, LIKELIHOODS, Cell
+from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import DataSet, Question, page_starts
 from oprag.compare.index import Index
 from oprag.compare.metrics import (
@@ -21,6 +21,7 @@ from oprag.compare.metrics import (
     token_f1,
 )
 from oprag.compare.metrics.choices import REVISIONS
+from oprag.compare.spec.controls import kind_of
 from oprag.context import Context
 from oprag.embedding.embedder import Embedder
 from oprag.errors import OptionError
@@ -43,9 +44,6 @@ __all__ = [
 ]
 
 COSINE = "answer_cosine"
-
-_SILENT = (*ALONE, *LIKELIHOODS)
-"""The methods whose text is no answer."""
 
 
 class Scored(NamedTuple):
@@ -78,7 +76,7 @@ Metric = Callable[[Scored], float | None]
 
 def _of_answers(metric: Callable[[str, Sequence[str]], float]) -> Metric:
     def score(given: Scored) -> float | None:
-        if given.method in _SILENT or not given.question.answers:
+        if not _writes(given.method) or not given.question.answers:
             return None
         return metric(given.text, given.question.answers)
 
@@ -87,7 +85,7 @@ def _of_answers(metric: Callable[[str, Sequence[str]], float]) -> Metric:
 
 def _choice(given: Scored) -> float | None:
     labels = given.question.labels
-    return None if given.method in _SILENT or labels is None else choice_accuracy(given.text, labels)
+    return None if not _writes(given.method) or labels is None else choice_accuracy(given.text, labels)
 
 
 def _of_context(metric: Callable[[Scored, Context], float | None]) -> Metric:
@@ -116,15 +114,15 @@ def _inversions(_: Scored, context: Context) -> float | None:
 
 def _likelihood(given: Scored) -> float | None:
     # Without gold answers there is none.
-    return float(given.text) if given.method in LIKELIHOODS and given.text else None
+    return float(given.text) if _judges(given.method) and given.text else None
 
 
 def _paper_tokens(given: Scored) -> float | None:
-    return None if given.method in _SILENT else paper_token_usage(given.text)
+    return None if not _writes(given.method) else paper_token_usage(given.text)
 
 
 def _share(given: Scored) -> float | None:
-    return None if given.method in _SILENT else long_context_share(given.tokens_read, given.tokens_of_sources)
+    return None if not _writes(given.method) else long_context_share(given.tokens_read, given.tokens_of_sources)
 
 
 METRICS: dict[str, Metric | None] = {
@@ -162,11 +160,15 @@ class _Need(NamedTuple):
 
 
 def _writes(method: str) -> bool:
-    return method not in _SILENT
+    return kind_of(method).writes == "answer"
+
+
+def _judges(method: str) -> bool:
+    return kind_of(method).writes == "likelihood"
 
 
 def _reads(method: str) -> bool:
-    return method not in CLOSED
+    return kind_of(method).reads is not None
 
 
 _GOLD = _Need("gold answers", lambda question: bool(question.answers), _writes, "an answer")
@@ -177,7 +179,7 @@ _NEEDS = {
     "choice_accuracy": _Need("a right choice", lambda question: question.labels is not None, _writes, "an answer"),
     "rouge_l": _GOLD,
     COSINE: _GOLD,
-    "answer_likelihood": _GOLD._replace(method=lambda method: method in LIKELIHOODS, given="a likelihood"),
+    "answer_likelihood": _GOLD._replace(method=_judges, given="a likelihood"),
     "evidence_coverage": _Need("evidence", lambda question: bool(question.evidence), _reads, "a context"),
     "inverted_pairs": _Need("", lambda _: True, _reads, "a context"),
     "paper_token_usage": _ANY_ANSWER,
@@ -312,4 +314,4 @@ def spans_of(
 
 
 def _has_cosine(given: Scored) -> bool:
-    return given.method not in _SILENT and bool(given.question.answers)
+    return _writes(given.method) and bool(given.question.answers)

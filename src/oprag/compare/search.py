@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from oprag.compare.stores.store import Store
 from oprag.index.document_index import SearchKind
 from oprag.index.splitting import Split
 
-__all__ = ["Search", "Splitting", "Store", "StoreOpener"]
+__all__ = ["Search", "Splitting", "StoreOpener"]
 
 
 class Search(NamedTuple):
@@ -40,22 +38,6 @@ class Splitting(NamedTuple):
     split: Split
     tokenizer: Any
     name: str
-
-
-class Store(Protocol):
-    """What finds the nearest vectors."""
-
-    def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Put chunks in, whose rows are their places in the list."""
-        ...
-
-    def search(self, vector: NDArray[np.float32], k: int) -> list[tuple[int, float | None]]:
-        """Rows and scores of the k nearest, best first."""
-        ...
-
-    def close(self) -> None:
-        """Give back what it holds."""
-        ...
 
 
 StoreOpener = Callable[[str], Store]

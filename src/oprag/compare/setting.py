@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from oprag.compare.axes import METHOD_AXES, axes
-from oprag.compare.cell import ALONE, CLOSED, CONTROLS
 from oprag.compare.reading import CellAnswers
+from oprag.compare.spec.controls import CONTROLS, kind_of
 from oprag.compare.statistics import mean_over
 from oprag.errors import OptionError
 from oprag.methods.registry import OUR_METHODS
@@ -100,7 +100,8 @@ def varying_axes(settings: Sequence[HasValues]) -> tuple[list[str], dict[str, An
 def _effective(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values without those that mean nothing to this method and this order; see `Cell.normal`."""
     method = values["method"]
-    if method in CLOSED:
+    kind = kind_of(method)
+    if kind.reads is None:
         return {name: value for name, value in values.items() if name in ("data", "method", "model")}
     without = set(AVERAGED)
     used = {method}
@@ -112,6 +113,6 @@ def _effective(values: Mapping[str, Any]) -> dict[str, Any]:
         without.add("source_ranking")
     if values["similarity_threshold"] is None and values["redundancy_threshold"] is None:
         without.add("min_chunks")
-    if method in ALONE:
+    if kind.writes is None:
         without.add("model")
     return {name: value for name, value in values.items() if name not in without}

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oprag.compare.data.files import lies_in
-from oprag.compare.providers import CHAT_PROVIDERS, EMBEDDING_PROVIDERS, LOCAL
-from oprag.compare.providers.addresses import addresses_of, is_own, provider_of, shown_address
+from oprag.compare.providers.endpoints import addresses_of, is_own, provider_of, shown_address
+from oprag.compare.providers.names import CHAT_PROVIDERS, EMBEDDING_PROVIDERS, LOCAL
 from oprag.errors import UntrustedExperimentError
 from oprag.masking import describe
 from oprag.token_counters import HUGGINGFACE, TIKTOKEN

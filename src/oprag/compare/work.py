@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from oprag.compare.cell import CONTROLS, Cell
-from oprag.compare.controls import GOLD, control
+from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import Question
+from oprag.compare.spec.controls import CONTROLS, GOLD
 from oprag.methods.answer import Answer
 from oprag.methods.answering import Answering, answering
 from oprag.methods.model_calls import Completion
@@ -81,7 +81,7 @@ class Work:
         if cell.method in CONTROLS:
             inputs[GOLD] = question.answers
         task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
-        return cls(unit, answering(task, control(cell.method)))
+        return cls(unit, answering(task, CONTROLS.get(cell.method)))
 
     def outcome(self, answer: Answer | None, error: Exception | None = None) -> Outcome:
         """What came of it."""

@@ -13,7 +13,7 @@ from oprag.compare.keeper import Keeper
 from oprag.compare.opened import Opened
 from oprag.compare.recording import Recorder
 from oprag.compare.scoring import load_metrics
-from oprag.compare.stores import open_store
+from oprag.compare.stores.named import open_store
 from oprag.compare.vector_source import VectorSource
 
 __all__ = ["longest_replies", "make_engine", "make_library", "make_recorder"]
@@ -31,7 +31,7 @@ def make_library(
     stores = opened.experiment.stores
 
     def open_one(name: str, embedder: Any) -> Any:
-        return open_store(stores.get(name, name), embedder.name, name=name)
+        return open_store(stores.get(name, name), name, embedder.name)
 
     return kind(
         opened.experiment.data,

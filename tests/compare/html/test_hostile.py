@@ -10,7 +10,7 @@ pytest.importorskip("jinja2")
 from oprag.compare.data import DataSet, Evidence, Question
 from oprag.compare.html import write_report
 from oprag.compare.html.page import clean, render
-from oprag.compare.models import ModelSpec
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running import run
 from tests.compare.helpers import experiment
 from tests.compare.html.parsed import page_of

@@ -8,7 +8,7 @@ pytest.importorskip("jinja2")
 
 from oprag.compare.html import write_report
 from oprag.compare.html.refusals import KINDS, classify, opened_model
-from oprag.compare.models import as_model
+from oprag.compare.providers.model import as_model
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
 from tests.compare.html.grids import full_experiment, ran, reader

@@ -15,10 +15,10 @@ pytest.importorskip("jinja2")
 
 from oprag.compare.answer_tables import Spent
 from oprag.compare.data import DataSet
-from oprag.compare.embedders import EmbedderSpec
 from oprag.compare.html import write_report
 from oprag.compare.html.kept import Kept
 from oprag.compare.pairs import differences
+from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.reading import read_results
 from oprag.compare.records import Measurement
 from oprag.compare.results_access import opened_database

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag.compare.counters import tokenizer_of
+from oprag.compare.providers.names import tokenizer_of
 from oprag.compare.sweep.depth import candidates
 from oprag.index.splitting import Split, pieces_of
 from oprag.tokens import approximate_tokens

@@ -10,7 +10,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from oprag import OP_RAG, ContextOptions, OptionError, PromptError, approximate_tokens
-from oprag.compare.counters import counter_of
+from oprag.compare.providers.names import counter_of
 from oprag.methods import MethodOptions, Prompts, TextTemplate
 from oprag.profile import Profile
 from tests.option_values import BAD, each_good_value
@@ -179,7 +179,9 @@ def test_a_tokenizer_is_loaded_from_its_folder_or_its_file(tmp_path):
         assert options.count_tokens("one two three") == 3
 
 
-@pytest.mark.parametrize("value", [len, counter_of(len, "letters"), "os:system", "tests.helpers:word_offsets"])
+@pytest.mark.parametrize(
+    "value", [len, counter_of("tests.helpers:word_offsets"), "os:system", "tests.helpers:word_offsets"]
+)
 def test_no_profile_says_which_code_runs(value):
     with pytest.raises(OptionError, match=r"holds no functions.* give count_tokens= beside the profile"):
         Profile(context={"count_tokens": value})

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare.stores import STORE_NAMES, open_store
+from oprag.compare.stores.named import STORE_NAMES, open_store
 from tests.compare.stores.made_up import check_found
 from tests.integration.pinecone_stub import API_KEY, serve_pinecone
 from tests.integration.stores.corpus import CHUNKS
@@ -91,7 +91,7 @@ OWN = [pinecone, qdrant_of_llama_index, faiss_of_llama_index, chroma_of_llama_in
 
 @pytest.fixture(scope="module", params=[*STORE_NAMES, *OWN], ids=lambda given: getattr(given, "__name__", given))
 def store(request, corpus):
-    opened = open_store(request.param, "local", name=getattr(request.param, "__name__", request.param))
+    opened = open_store(request.param, getattr(request.param, "__name__", request.param), "local")
     opened.add(corpus.texts, corpus.vectors)
     yield opened
     opened.close()
@@ -120,7 +120,7 @@ def test_questions_from_several_threads(store, corpus):
 
 @pytest.mark.parametrize("name", STORE_NAMES)
 def test_two_of_a_kind_are_apart(name, corpus):
-    stores = [open_store(name, "local") for _ in range(2)]
+    stores = [open_store(name, name, "local") for _ in range(2)]
     stores[0].add(corpus.texts[:20], corpus.vectors[:20])
     stores[1].add(corpus.texts[20:50], corpus.vectors[20:50])
     question = next(iter(corpus.questions.values()))
@@ -134,7 +134,7 @@ def test_two_of_a_kind_are_apart(name, corpus):
 def test_equal_texts_and_a_large_number_of_them(name):
     generator = np.random.default_rng(4)
     vectors: Any = generator.standard_normal((2_500, 16)).astype(np.float32)
-    store = open_store(name, "random")
+    store = open_store(name, name, "random")
     store.add(["the same text"] * len(vectors), vectors)
     question = generator.standard_normal(16).astype(np.float32)
     check_found(store.search(question, 20), vectors, question, 20)
@@ -146,7 +146,7 @@ def test_odd_chunks(given):
     vectors: Any = np.random.default_rng(6).standard_normal((6, 16)).astype(np.float32)
     # What an embedder makes of white space.
     vectors[4] = 0
-    store = open_store(given, "random", name="odd")
+    store = open_store(given, "odd", "random")
     store.add(["half \ud83d of a pair", "nothing \0", "", "\n", " ", "Straße 漢 🙂"], vectors)
     for place in (0, 1, 2, 3, 5):
         assert store.search(vectors[place], 1)[0][0] == place
@@ -157,7 +157,7 @@ def test_odd_chunks(given):
 @pytest.mark.parametrize("name", ["chroma", "lancedb"])
 def test_nothing_is_left_on_the_disk(name, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    store = open_store(name, "local")
+    store = open_store(name, name, "local")
     store.add(corpus.texts[:50], corpus.vectors[:50])
     assert list(Path(tmp_path).iterdir())
     store.close()

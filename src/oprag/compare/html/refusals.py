@@ -10,7 +10,7 @@ from typing import Any
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Heading, Part, Table, Text
 from oprag.compare.html.words import counted, share
-from oprag.compare.models import Model, ModelSpec, as_model
+from oprag.compare.providers.model import Model, ModelSpec, as_model
 from oprag.compare.results_access import opened_database
 from oprag.methods.model_calls import Message, Prompt
 

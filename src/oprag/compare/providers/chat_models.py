@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from oprag.compare.providers import LOCAL
-from oprag.compare.providers.addresses import provider_of
-from oprag.compare.providers.local_llm import check_local_model, local_client, local_model
+from oprag.compare.providers.endpoints import provider_of
+from oprag.compare.providers.local_model import check_local_model, local_client, local_model
+from oprag.compare.providers.names import LOCAL
 from oprag.errors import MissingExtraError, OptionError
 from oprag.masking import reason
 
@@ -27,9 +27,9 @@ def load_chat_model(
 
     Args:
         name: "local", or PROVIDER:MODEL as LangChain's `init_chat_model` takes it.
-        settings: What that takes beside: `base_url`, `temperature`, `max_tokens`, and all that the model knows.
+        settings: `base_url`, `temperature`, `max_tokens`, and all that the model knows.
         feature: What needs it, as the start of a sentence, for the message where LangChain is not installed.
-        defaults: Settings that stand where none is given, for models that know them.
+        defaults: Settings where none is given, for models that know them.
 
     Raises:
         MissingExtraError: LangChain, or a piece of the local model, is not installed.
@@ -61,12 +61,7 @@ def load_chat_model(
 
 
 def check_local_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse settings that the packaged model does not know, without starting it.
-
-    Raises:
-        MissingExtraError: A piece of it is not installed.
-        OptionError: It knows no such setting.
-    """
+    """Refuse settings that the packaged model does not know, without starting it."""
     check_local_model()
     for fixed in ("base_url", "openai_api_base", "model", "model_name", "api_key", "openai_api_key"):
         if fixed in settings:

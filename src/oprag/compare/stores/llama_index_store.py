@@ -12,27 +12,21 @@ from llama_index.core.schema import MetadataMode, TextNode
 from llama_index.core.vector_stores import VectorStoreQuery
 from numpy.typing import NDArray
 
-from oprag.compare.stores.store import FoundRow, checked_rows, storable, unit_vector
+from oprag.compare.stores.store import FoundRow, checked_rows, replace_unstorable, unit_vector
 from oprag.embedding.cosine import as_vectors
 from oprag.errors import ExperimentError
 from oprag.masking import describe
 
 __all__ = ["LlamaIndexStore"]
 
-_AT_ONCE = 1_000
+_BATCH_SIZE = 1_000
 
 
 class LlamaIndexStore:
-    """A LlamaIndex vector store, which must be empty; it is asked by one thread at a time.
-
-    Args:
-        name: What it is called in tables.
-        store: The store.
-        close: Gives back what it holds.
-    """
+    """A LlamaIndex vector store, which must be empty; one thread at a time searches it."""
 
     def __init__(self, name: str, store: Any, close: Callable[[], None]) -> None:
-        self.name = name
+        self._name = name
         self._store = store
         self._close = close
         self._dimension: int | None = None
@@ -47,9 +41,9 @@ class LlamaIndexStore:
         with self._lock:
             matrix = as_vectors(vectors, len(texts), self._dimension)
             self._dimension = matrix.shape[1]
-            for start in range(0, len(texts), _AT_ONCE):
-                part = [storable(text) for text in texts[start : start + _AT_ONCE]]
-                rows = matrix[start : start + _AT_ONCE]
+            for start in range(0, len(texts), _BATCH_SIZE):
+                part = [replace_unstorable(text) for text in texts[start : start + _BATCH_SIZE]]
+                rows = matrix[start : start + _BATCH_SIZE]
                 # UUIDs, since some stores take no other ids.
                 nodes = [
                     TextNode(text=text, id_=str(uuid.UUID(int=len(self._texts) + place)), embedding=vector)
@@ -76,10 +70,10 @@ class LlamaIndexStore:
         texts = [None] * len(names) if not nodes else [node.get_content(MetadataMode.NONE) for node in nodes]
         found = zip(names, scores, texts, strict=True)
         rows = [(self._row_of(name, text), None if score is None else float(score)) for name, score, text in found]
-        return checked_rows(rows, wanted, self.name)
+        return checked_rows(rows, wanted, self._name)
 
     def close(self) -> None:
-        """Give back what the store holds."""
+        """Release what the store holds."""
         self._dimension = None
         self._texts, self._rows = [], {}
         self._close()
@@ -88,7 +82,7 @@ class LlamaIndexStore:
         row = self._rows.get(str(name))
         if row is None or (text is not None and text != self._texts[row]):
             raise ExperimentError(
-                f"the store {self.name!r} found a node that this experiment did not put in, with the id "
+                f"the store {self._name!r} found a node that this experiment did not put in, with the id "
                 f"{describe(name)}; it must be empty when it is opened",
                 name,
             )

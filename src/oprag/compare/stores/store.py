@@ -1,18 +1,27 @@
-"""What an experiment needs of a store: put vectors in, and find the nearest."""
+"""What an experiment needs of a store: put vectors in, and find the nearest; exact search as the simplest one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.embedding.cosine import as_vectors
-from oprag.errors import ExperimentError, MissingExtraError, OpragError
+from oprag.embedding.cosine import CosineSearch, as_vectors, top
+from oprag.errors import ExperimentError
 
-__all__ = ["FoundRow", "MissingStoreError", "Store", "checked_rows", "storable", "unit_vector"]
+__all__ = [
+    "EmptyStore",
+    "ExactStore",
+    "FoundRow",
+    "Store",
+    "checked_rows",
+    "replace_unstorable",
+    "unit_vector",
+]
 
 # PostgreSQL refuses the character 0, and nothing can write the other ones.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -24,11 +33,6 @@ FoundRow = tuple[int, float | None]
 @runtime_checkable
 class Store(Protocol):
     """Chunks by their rows, 0 to n - 1 in the sequence in which they were put in."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in tables."""
-        ...
 
     def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Put chunks in.
@@ -49,43 +53,77 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what it holds: memory, files, connections. It cannot be used afterwards."""
+        """Release memory, files and connections. The store cannot be used afterwards."""
         ...
 
 
-class MissingStoreError(MissingExtraError):
-    """The package of a store is not installed."""
+class ExactStore:
+    """The exact ranking by cosine; of equal cosines the lowest row."""
 
-    def __init__(self, store: str, packages: str) -> None:
-        OpragError.__init__(self, f"the store {store!r} needs an optional dependency: pip install {packages}", store)
+    def __init__(self) -> None:
+        self._vectors: NDArray[np.float32] | None = None
+        self._search: CosineSearch | None = None
+
+    def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Put chunks in; of their texts nothing is kept."""
+        if not texts:
+            return
+        known = self._vectors
+        matrix = as_vectors(vectors, len(texts), None if known is None else known.shape[1])
+        self._vectors = matrix if known is None else np.concatenate([known, matrix])
+        self._search = CosineSearch(self._vectors)
+
+    def search(self, vector: NDArray[np.float32], k: int) -> list[FoundRow]:
+        """The rows that are nearest to a vector, and their cosines."""
+        if self._search is None or self._vectors is None:
+            return []
+        (scores,) = self._search.scores(unit_vector(vector, self._vectors.shape[1])[None])
+        rows = top(scores, k)
+        return list(zip(rows.tolist(), scores[rows].tolist(), strict=True))
+
+    def close(self) -> None:
+        """Release the memory."""
+        self._vectors = self._search = None
 
 
-def storable(text: str) -> str:
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class EmptyStore:
+    """An empty LangChain vector store.
+
+    Attributes:
+        store: The store.
+        close: Releases what it holds.
+        batch_size: How many chunks it takes in one call.
+        key: The id of a row.
+        search: What each search needs beside.
+        threads: Whether it can be searched from several threads at a time.
+    """
+
+    store: Any
+    close: Callable[[], None] = _nothing
+    batch_size: int = 1_000
+    key: Callable[[int], str | int] = str
+    search: Mapping[str, Any] = field(default_factory=dict)
+    threads: bool = True
+
+
+def replace_unstorable(text: str) -> str:
     """A text as all stores take it: without halves of surrogate pairs, and without the character 0."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 def unit_vector(vector: Any, dimension: int) -> NDArray[np.float32]:
-    """The vector of a question, of shape (dimension,), with the length 1.
-
-    Raises:
-        EmbeddingError: It has another shape, or is not finite.
-    """
+    """The vector of a question, of shape (dimension,), with the length 1."""
     row: NDArray[np.float32] = as_vectors(np.asarray(vector)[None], 1, dimension)[0]
     return row
 
 
 def checked_rows(rows: Sequence[FoundRow], k: int, name: str) -> list[FoundRow]:
-    """What a store found, at most k rows, and none of them twice.
-
-    Args:
-        rows: What it found.
-        k: How many were asked for.
-        name: What the store is called.
-
-    Raises:
-        ExperimentError: A row is there twice.
-    """
+    """What the store of this name found: at most k rows, and none of them twice."""
     seen: set[int] = set()
     for row, _ in rows:
         if row in seen:

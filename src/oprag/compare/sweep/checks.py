@@ -7,20 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oprag.compare.better import check_better
-from oprag.compare.cell import ALONE, CLOSED, LIKELIHOODS
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.scoring import check_metrics
+from oprag.compare.spec.controls import kind_of
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.options import check_count, check_text
 
 __all__ = ["as_budget", "budgets_of", "check_fixed", "check_metric", "method_of", "orders_of"]
 
-_UNBOUNDED = {
-    **dict.fromkeys(CLOSED, "it reads no context"),
-    "long_context": "it reads whole documents",
-}
-"""The methods whose reading no budget bounds, and why."""
+_UNBOUNDED = {None: "it reads no context", "documents": "it reads whole documents"}
+"""What a method may read that no budget bounds."""
 
 _OWN = {
     "token_budget": "budgets",
@@ -115,26 +112,26 @@ def method_of(given: str | None, *, with_model: bool, likelihood: bool) -> str:
         OptionError: It would have no effect, or no budget bounds what it reads.
     """
     if given is None:
-        return "stuff" if with_model and not likelihood else LIKELIHOODS[0] if likelihood else ALONE[0]
+        return "stuff" if with_model and not likelihood else "answer_likelihood" if likelihood else "context_only"
     if not isinstance(given, str):
         raise OptionError(f"method must be the name of a method, got {describe(given)}", given)
     if not with_model:
-        if given in ALONE:
+        if kind_of(given).writes is None:
             return given
         raise OptionError(
             f"method={given} has no effect without a model, which would answer by it: give a model", given
         )
     _check_bounded("method", given)
     if likelihood:
-        if given == LIKELIHOODS[0]:
+        if given == "answer_likelihood":
             return given
         raise OptionError(
             f"method={given} has no effect: this model says how likely answers are, and writes none; leave it out",
             given,
         )
-    if given in ALONE:
+    if kind_of(given).writes is None:
         raise OptionError(f"method={given} asks no model: leave the model out, or take another method", given)
-    if given in LIKELIHOODS:
+    if kind_of(given).writes == "likelihood":
         raise OptionError(
             f"method={given} needs a model that gives likelihoods, gguf:FILE or transformers:FOLDER", given
         )
@@ -180,9 +177,10 @@ def _check_asked(metric: str, data: DataSet, has: Callable[[Question], Any], wha
 
 
 def _check_bounded(name: str, method: str) -> None:
-    if method in _UNBOUNDED:
+    reads = kind_of(method).reads
+    if reads != "context":
         raise OptionError(
-            f"{name}={method} cannot be swept over token budgets: {_UNBOUNDED[method]}, whatever the budget; oprag "
+            f"{name}={method} cannot be swept over token budgets: {_UNBOUNDED[reads]}, whatever the budget; oprag "
             "compare holds it against others",
             method,
         )

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 
 from oprag.compare.data.data_set import whole_text
-from oprag.compare.providers import LOCAL
+from oprag.compare.providers.names import LOCAL
 from oprag.compare.setting import HasValues
 from oprag.index.splitting import Split, pieces_of
 from oprag.tokens import TokenCounter, count
@@ -39,7 +39,7 @@ def candidates(
         MissingExtraError: The splitter or the packaged tokenizer is not installed.
         TokenizerError: `count_tokens` gave no usable count.
     """
-    from oprag.compare.counters import tokenizer_of
+    from oprag.compare.providers.names import tokenizer_of
 
     split = split.complete()
     tokenizer = tokenizer_of(LOCAL).tokenizer

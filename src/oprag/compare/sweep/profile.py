@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from oprag.compare.cell import ALONE, LIKELIHOODS
 from oprag.compare.reading import Results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting
+from oprag.compare.spec.controls import kind_of
 from oprag.compare.sweep.contexts import context_columns
 from oprag.compare.sweep.depth import limit_of
 from oprag.errors import OptionError
@@ -40,7 +40,7 @@ def profile_of(
     if values["order"] == "random":
         values["seed"] = setting.cells[0].values["seed"]
     context_options = ContextOptions(**_those_of(ContextOptions, values))
-    answered = values["method"] not in (*ALONE, *LIKELIHOODS)
+    answered = kind_of(values["method"]).writes == "answer"
     options = MethodOptions(**_those_of(MethodOptions, values)) if answered else None
     profile = Profile.of(context_options, options, about)
     counter = results.described.get("count_tokens")

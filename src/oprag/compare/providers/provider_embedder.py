@@ -1,0 +1,91 @@
+"""Embedders by their names: the local one, or any that LangChain knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from oprag.compare.providers.names import LOCAL
+from oprag.embedding.embedder import Embedder
+from oprag.embedding.question_vectors import QuestionVectors
+from oprag.embedding.static import local_embedder
+from oprag.errors import EmbeddingError, MissingExtraError, OpragError, OptionError
+from oprag.masking import describe, reason
+
+__all__ = ["EmbedderOnDemand", "ProviderEmbedder", "embedder_of"]
+
+
+@cache
+def embedder_of(name: str) -> Embedder:
+    """An embedder by its name, "local" or PROVIDER:MODEL, loaded once."""
+    return local_embedder() if name == LOCAL else ProviderEmbedder(name)
+
+
+class EmbedderOnDemand:
+    """An embedder that is loaded when something is embedded, which most methods of answering never do."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def embed_questions(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        return embedder_of(self.name).embed_questions(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        return embedder_of(self.name).embed_documents(texts)
+
+
+class ProviderEmbedder:
+    """Embeddings of a provider, which is asked for each question once, and whose errors are one line.
+
+    Args:
+        name: PROVIDER:MODEL, as LangChain's `init_embeddings` takes it.
+        feature: What needs it, as the start of a sentence, for the message where LangChain is not installed.
+        settings: Its settings.
+
+    Raises:
+        MissingExtraError: LangChain is not installed.
+        OptionError: It is no such name, LangChain knows no such provider, or the provider's package or key is missing.
+    """
+
+    def __init__(self, name: str, feature: str | None = None, **settings: Any) -> None:
+        self._typed = name
+        self._embedder = _load(name, feature or f"--embeddings {name}", settings)
+        self._questions = QuestionVectors(self._embedder, None)
+        # What it is called after its settings holds in this process alone where it does not tell them.
+        self.tells_settings: bool = self._embedder.lasting
+        self.name: str = self._embedder.name if self.tells_settings else name
+
+    def embed_questions(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        return self._asked(self._questions.of, texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        return self._asked(self._embedder.embed_documents, texts)
+
+    def _asked(self, embed: Any, texts: Sequence[str]) -> Any:
+        try:
+            return embed(texts)
+        except OpragError:
+            raise
+        except Exception as error:
+            raise EmbeddingError(f"the embeddings {self._typed!r} failed: {reason(error)}", self._typed) from error
+
+
+def _load(name: str, feature: str, settings: Mapping[str, Any]) -> Any:
+    provider, _, model = name.partition(":")
+    if not provider.strip() or not model.strip():
+        raise OptionError(f"embeddings must be {LOCAL} or PROVIDER:MODEL, got {describe(name)}", name)
+    try:
+        from langchain.embeddings import init_embeddings
+
+        from oprag.langchain.embedder import as_embedder
+    except ImportError as error:
+        raise MissingExtraError(feature, "ask") from error
+    try:
+        return as_embedder(init_embeddings(name, **settings))
+    except Exception as error:
+        raise OptionError(f"cannot use the embeddings {name!r}: {reason(error)}", name) from error

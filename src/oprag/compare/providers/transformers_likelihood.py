@@ -1,0 +1,166 @@
+"""The likelihood of an answer by a model of Hugging Face, in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from oprag.compare.providers.likelihood import split_answer
+from oprag.errors import MissingExtraError, ModelError, OptionError
+from oprag.options import check_bool, check_count, check_text
+
+__all__ = ["TransformersLikelihood"]
+
+
+class TransformersLikelihood:
+    """Reads prompt and answer in one pass of a causal language model, through `transformers`.
+
+    The logits are computed for the answer alone, where the model can do that (`logits_to_keep`, as all that come with
+    transformers 5 can): those of a long prompt would need gigabytes. Nothing is kept from one call to the next, so
+    equal calls give equal figures.
+
+    Args:
+        model: The name of a model on the hub, the folder of one, or a loaded model (`transformers.PreTrainedModel`)
+            with its tokenizer.
+        tokenizer: The tokenizer of a loaded model, else None.
+        name: What tells a loaded model from others; needed for one, since its weights may have been changed. None for
+            a model by its name: the hub's commit or a digest of the folder's files.
+        window: Maximum number of tokens of prompt and answer; None for what the model's configuration says.
+        dtype: The type of the weights: "auto" for that of the files, or "float32", "bfloat16", "float16".
+        device: Where it runs, such as "cuda"; None for where a loaded model is, else the processor.
+        revision: The branch, tag or commit on the hub; None for the newest.
+        parse_special_tokens: Whether special tokens that are written out in a text, as in a chat template, are read as
+            such. Else they are plain text, as is safe where documents of others are in the prompt.
+
+    Attributes:
+        window: Maximum number of tokens of prompt and answer together.
+
+    Raises:
+        MissingExtraError: The extra `huggingface` is not installed.
+        OptionError: An option is invalid, or the window must be given.
+        ModelError: The model cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any = None,
+        *,
+        name: str | None = None,
+        window: int | None = None,
+        dtype: str = "auto",
+        device: str | None = None,
+        revision: str | None = None,
+        parse_special_tokens: bool = False,
+    ) -> None:
+        check_count("window", window)
+        check_bool("parse_special_tokens", parse_special_tokens)
+        check_text("name", name, optional=True)
+        named = isinstance(model, str | Path)
+        if not named and (tokenizer is None or not name):
+            raise OptionError("a loaded model needs its tokenizer and a name that tells it from others", model)
+        if named and tokenizer is not None:
+            raise OptionError(
+                "a model that is loaded by its name brings its tokenizer; give the loaded model", tokenizer
+            )
+        self._source = str(model) if named else ""
+        self._given_name = name
+        self._parse_special_tokens = parse_special_tokens
+        if named:
+            model, tokenizer = _load(str(model), dtype, revision)
+        self._model = (model if device is None else model.to(device)).eval()
+        self._tokenizer = tokenizer
+        self._keeps = "logits_to_keep" in inspect.signature(self._model.forward).parameters
+        self.window = window or _window(self._model.config)
+        # The token that begins every text, if there is one; some tokenizers would put one at the end as well.
+        first = self._tokenizer("")["input_ids"][:1]
+        self._first: list[int] = first if first == [self._tokenizer.bos_token_id] else []
+
+    @cached_property
+    def name(self) -> str:
+        """The given name, or that of the model with what its weights are known by; and the type of the weights."""
+        if self._given_name:
+            source = self._given_name
+        elif Path(self._source).is_dir():
+            source = f"{Path(self._source).resolve().name}@{_digest(Path(self._source))}"
+        else:
+            source = f"{self._source}@{getattr(self._model.config, '_commit_hash', None)}"
+        special = ", special tokens parsed" if self._parse_special_tokens else ""
+        return f"huggingface:{source} {str(self._model.dtype).removeprefix('torch.')}{special}"
+
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, without the token that begins every text.
+
+        Args:
+            text: The text.
+        """
+        return len(self._tokens(text))
+
+    def answer_likelihood(self, prompt: str, answer: str) -> float:
+        """The mean log-probability of a token of the answer after the prompt, see `LikelihoodModel`.
+
+        Args:
+            prompt: The text before the answer.
+            answer: The answer.
+
+        Raises:
+            OptionError: The prompt or the answer is no string.
+            LikelihoodError: The answer is empty, or does not fit the window together with the prompt.
+            ModelError: The model failed.
+        """
+        import torch
+
+        given, scored = split_answer(prompt, answer, self._tokens, self._first, self.window)
+        # The last token is only scored, not read; the logits behind each token are those of the next one.
+        ids = torch.tensor([given + scored[:-1]], device=self._model.device)
+        keep = {"logits_to_keep": len(scored)} if self._keeps else {}
+        try:
+            with torch.inference_mode():
+                logits = self._model(input_ids=ids, use_cache=False, **keep).logits[0, -len(scored) :]
+                chosen = torch.tensor(scored, device=logits.device).unsqueeze(1)
+                return float(logits.float().log_softmax(-1).gather(1, chosen).double().mean())
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise ModelError(f"the model failed on {len(given) + len(scored):,} tokens: {error}", self.name) from error
+
+    def _tokens(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(
+            text, add_special_tokens=False, split_special_tokens=not self._parse_special_tokens, verbose=False
+        )["input_ids"]
+        return ids
+
+
+def _load(model: str, dtype: str, revision: str | None) -> tuple[Any, Any]:
+    try:
+        import torch  # noqa: F401 - transformers can be imported without it
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+    except ImportError as error:
+        raise MissingExtraError("A likelihood by a model of Hugging Face", "huggingface") from error
+    try:
+        # Without a word about code of the model, transformers asks on the terminal whether to run it.
+        given: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, **given)
+        return loaded, AutoTokenizer.from_pretrained(model, **given)
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"{model} cannot be loaded as a causal language model: {error}", model) from error
+
+
+def _window(config: Any) -> int:
+    text = config.get_text_config()
+    for name in ("max_position_embeddings", "n_positions", "max_sequence_length"):
+        window = getattr(text, name, None)
+        if isinstance(window, int):
+            return window
+    raise OptionError("the configuration of the model does not say how long its window is; give window", config)
+
+
+def _digest(folder: Path) -> str:
+    """A digest of all files that a figure depends on: weights, configuration and tokenizer."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.suffix in {".safetensors", ".bin", ".json", ".model", ".txt"}:
+            with path.open("rb") as file:
+                digest.update(f"{path.name}\0".encode() + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]

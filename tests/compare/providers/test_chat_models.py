@@ -1,0 +1,57 @@
+import sys
+
+import pytest
+
+from oprag import OptionError
+from oprag.compare.providers.chat_models import load_chat_model
+from oprag.compare.providers.names import CHAT_PROVIDERS, EMBEDDING_PROVIDERS
+from oprag.errors import MissingExtraError
+from tests.cli import provider
+
+
+@pytest.fixture
+def groq(monkeypatch):
+    """A provider's package, as LangChain finds it."""
+    return provider.install(monkeypatch)
+
+
+def load(name, defaults=None, **settings):
+    return load_chat_model(name, settings, feature="A test", defaults=defaults)
+
+
+def test_settings_reach_the_model(groq):
+    assert load("groq:cranes", temperature=0.5).temperature == 0.5
+    assert load("cranes", model_provider="groq", max_tokens=7).max_tokens == 7
+
+
+def test_defaults_stand_where_nothing_is_given_and_the_model_knows_them(groq):
+    defaults = {"temperature": 0.1, "max_tokens": 5, "unheard_of": 3}
+    model = load("groq:cranes", defaults, temperature=0.9)
+    assert (model.temperature, model.max_tokens) == (0.9, 5)
+
+
+def test_a_setting_that_the_model_would_leave_aside_in_silence_is_refused(groq):
+    with pytest.raises(OptionError, match=r"'groq:cranes' knows no setting 'max_token'; did you mean 'max_tokens'\?"):
+        load("groq:cranes", max_token=3)
+    with pytest.raises(OptionError, match="what it knows are the fields of ChatGroq"):
+        load("groq:cranes", zzz=3)
+
+
+@pytest.mark.parametrize("name", ["", " ", "nobody:model", "model-that-nobody-has"])
+def test_names_that_mean_nothing(name):
+    with pytest.raises(OptionError, match=r"no name|cannot use the model"):
+        load(name)
+
+
+def test_without_langchain(monkeypatch):
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
+    with pytest.raises(MissingExtraError, match=r"A test needs an optional dependency: pip install 'oprag\[ask\]'"):
+        load("groq:cranes")
+
+
+def test_names_of_providers_are_those_that_langchain_knows():
+    chat = pytest.importorskip("langchain.chat_models.base")
+    embeddings = pytest.importorskip("langchain.embeddings.base")
+    # One that is missing would be taken for a module, and need trust in an experiment file.
+    assert {*chat._BUILTIN_PROVIDERS} <= CHAT_PROVIDERS
+    assert {*embeddings._BUILTIN_PROVIDERS} <= EMBEDDING_PROVIDERS

@@ -1,0 +1,233 @@
+"""Embedders of an experiment: what can be given, what comes back, and what they are called."""
+
+import pickle
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from llama_index.core.embeddings import MockEmbedding
+
+from oprag import DualEncoder, Embedder, ExperimentError, LocalEmbedder, MissingExtraError, OptionError, split_tokens
+from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
+from tests.cli import embeddings_provider
+from tests.helpers import WordEmbedder, run_python
+
+TEXT = "The harbour of Aldmere has nine cranes."
+
+
+def opened(given: Any = "local", name: str | None = None, settings: Any = None, **said: Any) -> ExperimentEmbedder:
+    return EmbedderSpec(given, name, settings=settings or {}, **said).open()
+
+
+class Hosted(Embeddings):
+    """Embeddings of a provider that say which model they are."""
+
+    def __init__(self, model="embed-1", api_key="very-secret", **settings):
+        self.model, self.api_key = model, api_key
+        self.__dict__ |= settings
+
+    def embed_documents(self, texts):
+        return [[len(text), 1.0] for text in texts]
+
+    def embed_query(self, text):
+        return [1.0, len(text)]
+
+
+def make_hosted(**settings):
+    return Hosted(**settings)
+
+
+def make_words():
+    return WordEmbedder()
+
+
+def make_silent():
+    return DeterministicFakeEmbedding(size=4)
+
+
+def make_other():
+    return DeterministicFakeEmbedding(size=4)
+
+
+@pytest.fixture
+def cohere(monkeypatch):
+    """A provider's package, as LangChain finds it."""
+    from langchain.embeddings.base import _get_embeddings_class_creator
+
+    monkeypatch.setitem(sys.modules, embeddings_provider.MODULE, embeddings_provider)
+    yield embeddings_provider.CohereEmbeddings
+    _get_embeddings_class_creator.cache_clear()
+
+
+class TestKinds:
+    def test_the_packaged_one(self):
+        embedder = opened()
+        local = LocalEmbedder()
+        assert isinstance(embedder, Embedder)
+        np.testing.assert_array_equal(embedder.embed_documents([TEXT]), local.embed_documents([TEXT]))
+        np.testing.assert_array_equal(embedder.embed_questions([TEXT]), local.embed_questions([TEXT]))
+        assert (embedder.name, embedder.label, embedder.spends, embedder.note) == (local.name, "local", False, "")
+        assert embedder.count_tokens(TEXT) == local.count_tokens(TEXT)
+        assert split_tokens(TEXT, embedder.tokenizer, size=3) == split_tokens(TEXT, local.tokenizer, size=3)
+        assert opened(local).note == ""
+        assert opened(local).name == local.name
+
+    def test_one_of_our_own(self):
+        embedder = opened(WordEmbedder(name="words-32"))
+        assert (embedder.name, embedder.label, embedder.spends) == ("words-32", "WordEmbedder", False)
+        assert embedder.embed_documents([TEXT, ""]).shape == (2, 32)
+        assert embedder.count_tokens(TEXT) == LocalEmbedder().count_tokens(TEXT)
+        assert "packaged tokenizer" in embedder.note
+
+    def test_one_of_langchain(self):
+        embedder = opened(Hosted())
+        assert embedder.embed_documents(["a", "bc"]) == [[1, 1], [2, 1]]
+        assert embedder.embed_questions(["abc"]) == [[1, 3]]
+        assert embedder.spends
+        assert embedder.name.startswith(f"{__name__}.Hosted(embed-1) ")
+        assert "secret" not in embedder.name
+
+    def test_one_of_llama_index(self):
+        embedder = opened(MockEmbedding(embed_dim=3), "mock")
+        assert np.shape(embedder.embed_documents(["a", "b"])) == (2, 3)
+        assert np.shape(embedder.embed_questions(["a"])) == (1, 3)
+        assert not embedder.spends
+
+    def test_one_of_a_provider(self, cohere):
+        embedder = opened("cohere:words")
+        words = WordEmbedder()
+        np.testing.assert_allclose(embedder.embed_documents([TEXT]), words.embed_documents([TEXT]))
+        assert embedder.spends
+        assert embedder.label == "cohere:words"
+        assert embedder.name == opened("cohere:words").name != opened("cohere:others").name
+
+    def test_a_function_that_gives_one(self):
+        embedder = opened(f"{__name__}:make_hosted", settings={"model": "embed-2"})
+        assert embedder.name == opened(Hosted("embed-2")).name
+        assert opened(f"{__name__}:make_words").name == "words"
+
+    def test_another_function_is_another_embedder_whatever_it_is_called(self):
+        silent = opened(f"{__name__}:make_silent", "mine").name
+        assert opened(f"{__name__}:make_other", "mine").name != silent
+        assert opened(f"{__name__}:make_silent", "mine").name == silent
+
+
+class TestPrefixes:
+    def test_they_stand_before_what_is_embedded(self):
+        texts: list[str] = []
+
+        def encode(given):
+            texts.extend(given)
+            return [[1.0]] * len(given)
+
+        embedder = opened(DualEncoder("seen", encode), question_prefix="Represent this: ", document_prefix="passage: ")
+        embedder.embed_questions(["a", "b"])
+        embedder.embed_documents(["c"])
+        assert texts == ["Represent this: a", "Represent this: b", "passage: c"]
+
+    def test_another_prefix_is_another_embedder(self):
+        given = [{}, {"question_prefix": "q"}, {"document_prefix": "q"}, {"question_prefix": "r"}]
+        embedders = [opened(**prefixes) for prefixes in given]
+        assert len({embedder.name for embedder in embedders}) == 4
+        assert len({embedder.label for embedder in embedders}) == 4
+        assert opened(question_prefix="q").name == embedders[1].name
+
+    @pytest.mark.parametrize("name", ["question_prefix", "document_prefix", "tokenizer"])
+    def test_they_are_texts(self, name):
+        given: dict[str, Any] = {name: 3}
+        with pytest.raises(OptionError, match=name):
+            opened(**given)
+
+
+class TestSpending:
+    @pytest.mark.parametrize(
+        ("module", "name", "spends"),
+        [
+            ("langchain_openai.embeddings.base", "OpenAIEmbeddings", True),
+            ("langchain_huggingface.embeddings.huggingface", "HuggingFaceEmbeddings", False),
+            ("langchain_huggingface.embeddings.huggingface_endpoint", "HuggingFaceEndpointEmbeddings", True),
+            ("langchain_ollama.embeddings", "OllamaEmbeddings", False),
+            ("langchain_community.embeddings.llamacpp", "LlamaCppEmbeddings", False),
+        ],
+    )
+    def test_what_runs_elsewhere_may_cost_money(self, module, name, spends):
+        kind = type(name, (Hosted,), {})
+        kind.__module__ = module
+        assert opened(kind()).spends is spends
+
+    def test_a_user_knows_better(self):
+        assert opened(spends=True).spends
+        assert not opened(Hosted(), spends=False).spends
+        with pytest.raises(OptionError, match="spends"):
+            opened(spends=1)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "given", [None, 3, object(), Hosted, []], ids=["none", "number", "object", "class", "list"]
+    )
+    def test_what_is_no_embedder(self, given):
+        with pytest.raises(ExperimentError, match=r"an embedder must be local, PROVIDER:MODEL, huggingface:PATH"):
+            opened(given)
+
+    @pytest.mark.parametrize("given", ["", "words", "nobody:model", "huggingface:", f"{__name__}:nothing"])
+    def test_a_name_that_means_nothing(self, given):
+        with pytest.raises(ExperimentError, match=r"must be local or PROVIDER:MODEL|cannot use the embeddings"):
+            opened(given)
+
+    def test_a_module_that_is_not_found(self):
+        with pytest.raises(ExperimentError, match="nor does Python find such a function"):
+            opened("my_embedders:make")
+
+    def test_what_does_not_say_what_it_is_needs_a_name(self):
+        fake = DeterministicFakeEmbedding(size=4)
+        with pytest.raises(ExperimentError, match="give it a name"):
+            opened(fake)
+        first, second = (opened(fake, name) for name in ("first", "second"))
+        assert first.name != second.name
+        assert first.name == opened(DeterministicFakeEmbedding(size=4), "first").name
+        assert (first.label, first.spends) == ("first", False)
+
+    @pytest.mark.parametrize("given", ["local", WordEmbedder(), Hosted()], ids=["local", "ours", "langchain"])
+    def test_settings_of_what_takes_none(self, given):
+        with pytest.raises(ExperimentError, match="settings go with"):
+            opened(given, settings={"dimensions": 3})
+
+    def test_a_key_that_is_missing(self, cohere):
+        with pytest.raises(ExperimentError, match="Did not find cohere_api_key"):
+            opened("cohere:keyless")
+
+    def test_a_tokenizer_that_there_is_not(self):
+        embedder = opened(tokenizer="words")
+        with pytest.raises(ExperimentError, match="a tokenizer must be"):
+            embedder.count_tokens(TEXT)
+
+    def test_without_its_package(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "langchain_huggingface", None)
+        with pytest.raises(MissingExtraError, match=r"oprag\[huggingface\]"):
+            opened("huggingface:BAAI/bge-large-en-v1.5")
+
+
+@pytest.mark.process
+def test_a_spec_goes_to_another_process():
+    for spec in (
+        EmbedderSpec(question_prefix="q: ", tokenizer="local"),
+        EmbedderSpec(f"{__name__}:make_hosted", "mine", settings={"model": "embed-3", "api_key": "very-secret"}),
+    ):
+        code = f"import pickle; embedder = pickle.loads({pickle.dumps(spec)!r}).open()"
+        embedder = spec.open()
+        assert (
+            run_python(f"{code}; print(embedder.name, embedder.label)", PYTHONHASHSEED="7").strip()
+            == f"{embedder.name} {embedder.label}"
+        )
+        assert "secret" not in repr(spec)
+
+
+def test_nothing_heavy_is_imported():
+    code = (
+        "import sys; from oprag.compare.providers.embedder import EmbedderSpec; EmbedderSpec('huggingface:a').label; "
+        "print([name for name in ('numpy', 'pydantic', 'langchain_core', 'tokenizers') if name in sys.modules])"
+    )
+    assert run_python(code).strip() == "[]"

@@ -1,0 +1,243 @@
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core.vector_stores import SimpleVectorStore
+
+from oprag import EmbeddingError, ExperimentError, MissingExtraError
+from oprag.compare.stores.named import STORE_NAMES, open_store
+from oprag.compare.stores.store import Store
+from tests.compare.stores import made_up
+from tests.compare.stores.made_up import CHUNKS, DIMENSION, Faulty, check_found, cosines, texts_of, vectors_of
+from tests.helpers import run_python
+
+HERE = "tests.compare.stores.made_up"
+GIVEN = [
+    "index",
+    "in_memory",
+    f"{HERE}:plain",
+    made_up.plain,
+    made_up.WithoutScores,
+    made_up.cleaned,
+    f"{HERE}:simple",
+    made_up.cleaned_simple,
+]
+QUESTIONS = vectors_of(5, seed=2)
+
+
+def name_of(given: Any) -> str:
+    return given if isinstance(given, str) else given.__name__
+
+
+def opened(given: Any, chunks: int = CHUNKS, name: str | None = None) -> Store:
+    store = open_store(given, name or name_of(given), "embedder")
+    store.add(texts_of(chunks), vectors_of(chunks))
+    return store
+
+
+@pytest.fixture(params=GIVEN, ids=lambda given: name_of(given).rpartition(".")[2])
+def store(request):
+    store = opened(request.param)
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("k", [1, 8, 128, CHUNKS, 1_000])
+def test_the_rows_are_those_that_numpy_finds(store, k):
+    assert isinstance(store, Store)
+    for question in QUESTIONS:
+        check_found(store.search(question, k), vectors_of(), question, k)
+
+
+def test_equal_texts_keep_their_own_vectors(store):
+    vectors = vectors_of()
+    for row in (7, 9):
+        assert store.search(vectors[row], 1)[0][0] == row
+
+
+def test_texts_that_cannot_be_written(store):
+    vectors = vectors_of(10, seed=6)[:3]
+    store.add(["half \ud83d of a pair", "nothing \0", ""], vectors)
+    for place, vector in enumerate(vectors):
+        assert store.search(vector, 1)[0][0] == CHUNKS + place
+
+
+def test_what_is_added_later_gets_the_next_rows(store):
+    more = vectors_of(10, seed=5)
+    store.add([f"more {row}" for row in range(10)], more)
+    both = np.concatenate([vectors_of(), more])
+    for question in (*QUESTIONS, more[4]):
+        check_found(store.search(question, 20), both, question, 20)
+    assert store.search(more[4], 1)[0][0] == CHUNKS + 4
+
+
+def test_questions_from_several_threads(store):
+    questions = vectors_of(60, seed=3)
+    expected = [store.search(question, 12) for question in questions]
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda question: store.search(question, 12), questions)) == expected
+
+
+def test_what_cannot_be_put_in_or_asked(store):
+    with pytest.raises(EmbeddingError):
+        store.add(["a"], np.zeros((2, DIMENSION), np.float32))
+    with pytest.raises(EmbeddingError):
+        store.add(["a"], np.zeros((1, 3), np.float32))
+    with pytest.raises(EmbeddingError, match="finite"):
+        store.search(np.full(DIMENSION, np.nan, np.float32), 3)
+    with pytest.raises(EmbeddingError, match="dimension"):
+        store.search(np.ones(3, np.float32), 3)
+
+
+@pytest.mark.parametrize("given", GIVEN, ids=name_of)
+def test_an_empty_one(given):
+    store = open_store(given, "mine", "embedder")
+    assert store.search(QUESTIONS[0], 3) == []
+    store.add([], np.zeros((0, DIMENSION), np.float32))
+    assert store.search(QUESTIONS[0], 3) == []
+    store.close()
+
+
+def test_scores():
+    question = QUESTIONS[0]
+    exact = cosines(vectors_of(), question)
+    for given in ("index", "in_memory", made_up.plain, made_up.simple):
+        found = opened(given).search(question, 9)
+        np.testing.assert_allclose([score or 0.0 for _, score in found], exact[[row for row, _ in found]], atol=1e-5)
+    assert {score for _, score in opened(made_up.WithoutScores).search(question, 9)} == {None}
+
+
+def test_our_own_index_ties_by_row():
+    vectors = np.repeat(np.eye(2, 4, dtype=np.float32), 3, axis=0)
+    store = open_store("index", "index", "embedder")
+    store.add(list("abcdef"), vectors)
+    assert [row for row, _ in store.search(vectors[0], 6)] == [0, 1, 2, 3, 4, 5]
+    assert [row for row, _ in store.search(vectors[5], 4)] == [3, 4, 5, 0]
+
+
+def test_a_large_one_is_put_in_piece_by_piece():
+    vectors = vectors_of(2_345)
+    for given in (made_up.plain, made_up.simple):
+        store = opened(given, 2_345)
+        check_found(store.search(vectors[2_344], 30), vectors, vectors[2_344], 30)
+        store.close()
+
+
+def test_stores_are_closed_behind_their_blocks():
+    made_up.closed.clear()
+    for given in (made_up.cleaned, made_up.cleaned_simple):
+        opened(given).close()
+    assert made_up.closed == ["langchain", "llama_index"]
+
+
+def test_a_store_that_is_not_empty():
+    def used(embeddings):
+        store = InMemoryVectorStore(embeddings)
+        store.add_texts(["of another run"], ids=["old"])
+        return store
+
+    store = opened(used, name="used")
+    with pytest.raises(ExperimentError, match=r"'used' found a document that this experiment did not put in.*'old'"):
+        store.search(np.eye(1, DIMENSION, dtype=np.float32)[0], 1_000)
+
+
+class TestFaults:
+    def find(self, fault, k=8):
+        class Store(Faulty):
+            """With this fault."""
+
+        Store.fault = fault
+        return opened(Store, name="faulty").search(QUESTIONS[0], k)
+
+    def test_a_chunk_that_is_found_twice(self):
+        with pytest.raises(ExperimentError, match=r"'faulty' found chunk \d+ twice"):
+            self.find("twice")
+
+    @pytest.mark.parametrize("fault", ["stranger", "unknown id"])
+    def test_a_document_of_somebody_else(self, fault):
+        with pytest.raises(ExperimentError, match="did not put in"):
+            self.find(fault)
+
+    def test_fewer_are_what_it_found(self):
+        assert len(self.find("fewer")) == 4
+
+    def test_more_are_cut_off(self):
+        check_found(self.find("more"), vectors_of(), QUESTIONS[0], 8)
+
+    def test_a_store_that_changes_texts(self):
+        with pytest.raises(ExperimentError, match="asks for the vector of a text that was not put into it: 'CHUNK 0"):
+            opened(made_up.Changing)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("given", ["", "pinecone", "Chroma"])
+    def test_a_name_that_there_is_not(self, given):
+        with pytest.raises(ExperimentError, match=r"a store must be one of index, in_memory, .*MODULE:FUNCTION"):
+            open_store(given, "mine", "embedder")
+
+    @pytest.mark.parametrize("given", ["nobody:store", f"{HERE}:nothing", f"{HERE}:CHUNKS", ":"])
+    def test_a_function_that_there_is_not(self, given):
+        with pytest.raises(ExperimentError, match="Python finds no such function"):
+            open_store(given, "mine", "embedder")
+
+    def test_what_gives_no_store(self):
+        with pytest.raises(ExperimentError, match="nonsense must give a LangChain vector store"):
+            opened(made_up.nonsense)
+        with pytest.raises(ExperimentError, match="takes no Embeddings, so it must give a LlamaIndex vector store"):
+            opened(made_up.nonsense_of_nothing)
+
+    def test_a_store_of_langchain_itself(self):
+        store = InMemoryVectorStore(made_up.plain)  # type: ignore[arg-type]
+        with pytest.raises(ExperimentError, match="give a function of Embeddings"):
+            open_store(store, "mine", "embedder")
+
+    @pytest.mark.parametrize("given", [None, 3, []])
+    def test_what_is_no_store(self, given):
+        with pytest.raises(ExperimentError, match="a store must be a name or a function"):
+            open_store(given, "mine", "embedder")
+
+    def test_a_store_of_llama_index_can_be_used_once(self):
+        store = SimpleVectorStore()
+        check_found(opened(store, name="mine").search(QUESTIONS[0], 5), vectors_of(), QUESTIONS[0], 5)
+        with pytest.raises(ExperimentError, match="in use already; give a function"):
+            open_store(store, "mine", "embedder")
+
+    @pytest.mark.parametrize(
+        ("name", "module", "packages"),
+        [
+            ("chroma", "langchain_chroma", "langchain-chroma"),
+            ("faiss", "faiss", "langchain-community faiss-cpu"),
+            ("qdrant", "qdrant_client", "langchain-qdrant"),
+            ("lancedb", "lancedb", "langchain-community lancedb"),
+        ],
+    )
+    def test_a_package_that_is_missing(self, name, module, packages, monkeypatch):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(MissingExtraError, match=f"the store '{name}' needs .*pip install {packages}"):
+            opened(name)
+
+    def test_without_langchain(self, monkeypatch):
+        code = (
+            "import sys; sys.modules['langchain_core'] = None; from oprag.compare.stores.named import open_store\n"
+            "from oprag import MissingExtraError\n"
+            "try: open_store('in_memory', 'in_memory', 'embedder')\nexcept MissingExtraError as error: print(error)"
+        )
+        assert (
+            run_python(code).strip()
+            == "The store 'in_memory' needs an optional dependency: pip install 'oprag[langchain]'"
+        )
+
+
+def test_the_names_that_need_no_function():
+    assert STORE_NAMES == ("index", "in_memory", "chroma", "faiss", "qdrant", "lancedb")
+
+
+def test_nothing_heavy_is_imported():
+    code = (
+        "import sys; from oprag.compare.stores.named import open_store; "
+        "print([name for name in ('pydantic', 'langchain_core', 'llama_index') if name in sys.modules])"
+    )
+    assert run_python(code).strip() == "[]"
