@@ -20,7 +20,7 @@ from oprag.compare.experiment import Experiment
 from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.plan import make_plan
 from oprag.compare.running import run as run_experiment
-from oprag.compare.statistics import Summary
+from oprag.compare.stats.summary import Summary
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots
 from oprag.compare.table import CellSummary, cell_table
 

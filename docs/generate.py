@@ -23,7 +23,7 @@ from docs.help_texts import help_texts
 from oprag import ContextOptions, approximate_tokens
 from oprag.compare import metrics
 from oprag.compare.axes import axes
-from oprag.compare.scoring import METRICS
+from oprag.compare.metrics.registry import METRICS
 from oprag.methods import MethodOptions
 from oprag.option_fields import ContextFields
 from oprag.options import descriptions

@@ -5,10 +5,10 @@ from oprag import Chunk, build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.index import Index
 from oprag.compare.memory import MemoryKeeper
+from oprag.compare.metrics.scorer import Recorder
 from oprag.compare.opened import Opened
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.recent import Recent
-from oprag.compare.recording import Recorder
 from oprag.compare.running import run
 from oprag.compare.search import Search, Splitting
 from oprag.compare.vector_source import VectorSource

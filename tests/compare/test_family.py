@@ -9,7 +9,7 @@ import pytest
 from oprag.compare import Comparison, differences, sweet_spots
 from oprag.compare.html import write_report
 from oprag.compare.running import run
-from oprag.compare.statistics.sign_flips import max_t_p_values
+from oprag.compare.stats.permutation import max_t_p_values
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.html.grids import reader
 from tests.compare.html.parsed import page_of

@@ -7,8 +7,9 @@ import pytest
 
 from oprag.compare.pairs import count_pairs, differences
 from oprag.compare.setting import check_axis
-from oprag.compare.statistics import holm, paired_difference
+from oprag.compare.stats.difference import paired_difference
 from oprag.errors import OptionError
+from tests.compare.stats.oracles import holm
 from tests.compare.test_table import made, results_of
 
 LOW = {str(number): number / 40 for number in range(20)}

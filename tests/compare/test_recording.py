@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
+from oprag.compare.metrics.registry import METRICS, check_metrics
 from oprag.compare.running import run
-from oprag.compare.scoring import METRICS, check_metrics
 from oprag.errors import OptionError
 from tests.compare.helpers import METHODS, Likely, RecordingModel, experiment, keepers, rows
 
@@ -119,7 +119,7 @@ def test_nothing_left_by_thresholds_is_answered_without_a_call(method, tmp_path)
 
 
 def test_a_likelihood_that_is_no_number_is_no_score(tmp_path):
-    from oprag.compare.scoring import Scored, scores_of
+    from oprag.compare.metrics.registry import Scored, scores_of
 
     scored = Scored(FULL, "answer_likelihood", "nan", None, (), 0, 0, {})
     assert scores_of(scored, ["answer_likelihood"]) == ({}, ["no answer_likelihood: it is nan, not a number"])

@@ -12,11 +12,11 @@ from rich.table import Table
 
 from oprag.cli.show import console
 from oprag.compare.measurements import MeasuredSetting
+from oprag.compare.metrics.registry import of_answers
 from oprag.compare.pairs import CellDifference
-from oprag.compare.scoring import of_answers
 from oprag.compare.setting import HasValues, varying_axes
-from oprag.compare.statistics import Summary
-from oprag.compare.statistics.difference import FEW_UNITS
+from oprag.compare.stats.difference import FEW_UNITS
+from oprag.compare.stats.summary import Summary
 from oprag.compare.table import MANY, CellSummary, faults
 from oprag.masking import safe
 

@@ -9,7 +9,7 @@ from typing import Any
 from oprag.compare.family import Family, Judgment
 from oprag.compare.highest import highest
 from oprag.compare.setting import Setting
-from oprag.compare.statistics import Summary
+from oprag.compare.stats.summary import Summary
 from oprag.compare.table import CellSummary
 from oprag.errors import OptionError
 

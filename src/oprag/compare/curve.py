@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from oprag.compare.setting import Setting, check_axis
-from oprag.compare.statistics import Summary
+from oprag.compare.stats.summary import Summary
 from oprag.compare.table import CellSummary
 from oprag.errors import OptionError
 

@@ -14,8 +14,8 @@ from oprag.compare.highest import Scores, highest
 from oprag.compare.reading import Results
 from oprag.compare.sequence import values_of
 from oprag.compare.setting import Setting, settings_of, varying_axes
-from oprag.compare.statistics import Difference, paired_difference
-from oprag.compare.statistics.given import RESAMPLES, check_resampling
+from oprag.compare.stats.difference import Difference, paired_difference
+from oprag.compare.stats.resampling import RESAMPLES, check_resampling
 
 __all__ = ["Family", "Judgment", "axis_pairs", "family_of"]
 
@@ -71,7 +71,7 @@ class Family:
     ) -> None:
         import numpy as np
 
-        from oprag.compare.statistics.sign_flips import max_t_p_values
+        from oprag.compare.stats.permutation import max_t_p_values
 
         check_resampling(confidence, resamples, 0)
         self.clusters = clusters

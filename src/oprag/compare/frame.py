@@ -19,7 +19,7 @@ from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
 from oprag.compare.report import Report
 from oprag.compare.setting import settings_of
-from oprag.compare.statistics.given import RESAMPLES
+from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots
 from oprag.compare.table import cell_table
 from oprag.errors import OptionError

@@ -20,7 +20,7 @@ from oprag.compare.reading import Results
 from oprag.compare.report import Report
 from oprag.compare.setting import settings_of, varying_axes
 from oprag.compare.setting_rows import axis_columns, setting_columns, setting_rows
-from oprag.compare.statistics.given import RESAMPLES
+from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.table import CellSummary, metrics_of
 from oprag.errors import OptionError
 from oprag.files.writing import FileKind, check_target

@@ -12,8 +12,8 @@ from oprag.compare.reading import Failure, Results, merged_failures
 from oprag.compare.records import Phase
 from oprag.compare.results_access import opened_database
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.setting import settings_of
-from oprag.compare.statistics import Summary, mean_over, summarise
+from oprag.compare.setting import mean_over, settings_of
+from oprag.compare.stats.summary import Summary, summarise
 
 __all__ = [
     "MeasuredPhase",

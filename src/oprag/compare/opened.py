@@ -15,11 +15,11 @@ from oprag.compare.content import address, document_address
 from oprag.compare.data.data_set import Question, fields_text
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
+from oprag.compare.metrics.registry import COSINE, RULES, Scorable, needs_gold, scorable
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, required_function
 from oprag.compare.schema import CELL_COLUMNS
-from oprag.compare.scoring import COSINE, RULES, Scorable, needs_gold, scorable
 from oprag.compare.stores.named import STORE_NAMES
 from oprag.compare.work import Unit
 from oprag.errors import ExperimentError, ModelError, OptionError

@@ -11,8 +11,8 @@ from oprag.compare.family import Family, axis_pairs, family_of
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting, check_axis, settings_of
-from oprag.compare.statistics import Difference
-from oprag.compare.statistics.given import RESAMPLES
+from oprag.compare.stats.difference import Difference
+from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.table import check_known_metric, metrics_of
 
 __all__ = ["CellDifference", "count_pairs", "differences"]

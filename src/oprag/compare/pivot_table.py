@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from oprag.compare.quantities import Seconds, values_by_question
 from oprag.compare.reading import Results
-from oprag.compare.setting import Setting
-from oprag.compare.statistics import Summary, mean_over, summarise
+from oprag.compare.setting import Setting, mean_over
+from oprag.compare.stats.summary import Summary, summarise
 from oprag.compare.text_table import shown, text_table
 from oprag.options import check_choice
 

@@ -15,7 +15,7 @@ from oprag.compare.highest import highest
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import settings_of
-from oprag.compare.statistics.given import RESAMPLES
+from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.table import CellSummary, cell_table
 
 __all__ = ["Behind", "CurvePoint", "SweetSpot", "sweet_spots"]

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
 
+from oprag.compare.metrics.registry import METRICS
 from oprag.compare.reading import KeptAnswer, Results, as_results
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.scoring import METRICS
 from oprag.compare.setting import Setting, asks_model, settings_of
-from oprag.compare.statistics import Summary, summarise
-from oprag.compare.statistics.given import RESAMPLES
+from oprag.compare.stats.resampling import RESAMPLES
+from oprag.compare.stats.summary import Summary, summarise
 from oprag.errors import OptionError
 from oprag.methods.answering import CUT_SHORT, EMPTY
 
@@ -107,7 +107,7 @@ def cell_table(
     """A row for each setting, in the sequence of the grid.
 
     Intervals are drawn from documents where a data set has ten or more, else from questions (`Results.clusters`,
-    `oprag.compare.statistics.summarise`).
+    `oprag.compare.stats.summary.summarise`).
 
     Args:
         results: The results, or the file that has them.

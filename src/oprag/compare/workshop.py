@@ -10,9 +10,9 @@ from oprag.compare.context_library import Library
 from oprag.compare.engine import Engine
 from oprag.compare.experiment import Experiment
 from oprag.compare.keeper import Keeper
+from oprag.compare.metrics.registry import load_metrics
+from oprag.compare.metrics.scorer import Recorder
 from oprag.compare.opened import Opened
-from oprag.compare.recording import Recorder
-from oprag.compare.scoring import load_metrics
 from oprag.compare.stores.named import open_store
 from oprag.compare.vector_source import VectorSource
 

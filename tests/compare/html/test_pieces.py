@@ -17,7 +17,7 @@ from oprag.compare.html.sides import CellName, chosen
 from oprag.compare.html.words import amount, change, named, value_text
 from oprag.compare.pairs import CellDifference
 from oprag.compare.setting import Setting
-from oprag.compare.statistics import paired_difference
+from oprag.compare.stats.difference import paired_difference
 from tests.compare.test_sweet_spot import spots
 from tests.compare.test_table import made
 

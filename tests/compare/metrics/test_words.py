@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag.compare.metrics import exact_match, token_f1
-from oprag.compare.metrics.normalization import normalized_words
+from oprag.compare.metrics.answers import normalized_words
 
 # What ∞Bench's own function gives, seen by running it.
 OFFICIAL = [

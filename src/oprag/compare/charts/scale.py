@@ -10,7 +10,7 @@ from math import log10
 from oprag.compare.charts.numbers import figure
 from oprag.compare.charts.texts import SMALL, text_width
 from oprag.compare.charts.ticks import Tick, linear_ticks, logarithmic_ticks
-from oprag.compare.statistics.given import finite
+from oprag.compare.stats.resampling import finite
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.options import check_bool, check_text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from oprag.compare.html.material import Material
 from oprag.compare.html.words import counted, value_text
 from oprag.compare.pairs import CellDifference, count_pairs, differences
-from oprag.compare.statistics.difference import FEW_UNITS
+from oprag.compare.stats.difference import FEW_UNITS
 
 __all__ = ["LEAST_P", "Comparisons", "claim", "claimed", "comparisons_of", "corrected"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from oprag.compare.statistics import Summary
+from oprag.compare.stats.summary import Summary
 
 __all__ = [
     "amount",

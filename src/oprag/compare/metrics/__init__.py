@@ -18,27 +18,28 @@ __all__ = [
 
 # No file is called as its function is: importing the file would put it in the place of the function.
 _PLACES = {
-    "answer_cosine": "oprag.compare.metrics.vectors",
+    "answer_cosine": "oprag.compare.metrics.answers",
     "choice_accuracy": "oprag.compare.metrics.choices",
-    "evidence_coverage": "oprag.compare.metrics.evidence",
-    "exact_match": "oprag.compare.metrics.exact",
-    "inverted_pairs": "oprag.compare.metrics.inversions",
-    "long_context_share": "oprag.compare.metrics.share",
-    "paper_token_usage": "oprag.compare.metrics.paper_tokens",
+    "evidence_coverage": "oprag.compare.metrics.contexts",
+    "exact_match": "oprag.compare.metrics.answers",
+    "inverted_pairs": "oprag.compare.metrics.contexts",
+    "long_context_share": "oprag.compare.metrics.answers",
+    "paper_token_usage": "oprag.compare.metrics.answers",
     "rouge_l": "oprag.compare.metrics.rouge",
-    "token_f1": "oprag.compare.metrics.f1",
+    "token_f1": "oprag.compare.metrics.answers",
 }
 
 if TYPE_CHECKING:
+    from oprag.compare.metrics.answers import (
+        answer_cosine,
+        exact_match,
+        long_context_share,
+        paper_token_usage,
+        token_f1,
+    )
     from oprag.compare.metrics.choices import choice_accuracy
-    from oprag.compare.metrics.evidence import evidence_coverage
-    from oprag.compare.metrics.exact import exact_match
-    from oprag.compare.metrics.f1 import token_f1
-    from oprag.compare.metrics.inversions import inverted_pairs
-    from oprag.compare.metrics.paper_tokens import paper_token_usage
+    from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs
     from oprag.compare.metrics.rouge import rouge_l
-    from oprag.compare.metrics.share import long_context_share
-    from oprag.compare.metrics.vectors import answer_cosine
 
 __getattr__ = loader(__name__, _PLACES)
 

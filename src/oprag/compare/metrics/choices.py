@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from oprag.compare.metrics.given import check_answers
+from oprag.compare.metrics.answers import check_answers
 from oprag.options import check_choice, check_text
 
 __all__ = ["REVISIONS", "Revision", "choice_accuracy"]

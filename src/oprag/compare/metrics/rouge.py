@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from oprag.compare.metrics.given import check_texts
+from oprag.compare.metrics.answers import check_texts
 from oprag.errors import MissingExtraError, OptionError, TokenizerError
 from oprag.masking import describe
 from oprag.options import check_bool

@@ -8,7 +8,7 @@ from typing import Any
 
 from oprag.compare.better import check_better
 from oprag.compare.data.data_set import DataSet, Question
-from oprag.compare.scoring import check_metrics
+from oprag.compare.metrics.registry import check_metrics
 from oprag.compare.spec.controls import kind_of
 from oprag.errors import OptionError
 from oprag.masking import describe

@@ -13,7 +13,7 @@ from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.reading import Results, read_failures, read_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import asks_model, settings_of
-from oprag.compare.statistics import Difference, paired_difference
+from oprag.compare.stats.difference import Difference, paired_difference
 from oprag.compare.sweep.points import NO_ROOM, Repeated, Unfilled, is_impossible, read_contexts, remarks_of
 from oprag.compare.sweep.profile import profile_of, retrieval_of
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots

@@ -8,7 +8,7 @@ from typing import Any
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Part, Section, Table, Text
 from oprag.compare.html.words import amount, interval, value_text
-from oprag.compare.statistics.difference import FEW_UNITS
+from oprag.compare.stats.difference import FEW_UNITS
 from oprag.compare.table import MANY, CellSummary
 
 __all__ = ["section"]

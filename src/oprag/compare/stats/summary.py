@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from oprag.compare.statistics.given import RESAMPLES, check_resampling, finite
+from oprag.compare.stats.resampling import RESAMPLES, check_resampling, finite
 from oprag.errors import OptionError
 
 __all__ = ["Summary", "summarise"]
@@ -75,8 +75,7 @@ def summarise(
     """
     import numpy as np
 
-    from oprag.compare.statistics.bootstrap import interval
-    from oprag.compare.statistics.units import units_of
+    from oprag.compare.stats.resampling import bootstrap_interval, units_of
 
     check_resampling(confidence, resamples, seed)
     if isinstance(values, Mapping):  # Whose keys would be taken for the scores.
@@ -89,7 +88,7 @@ def summarise(
     if not numbers:
         return Summary(n=0, mean=None, low=None, high=None, median=None, standard_deviation=None, units=0)
     units = units_of(numbers, clusters)
-    low, high = interval(units, confidence, resamples, seed) or (None, None)
+    low, high = bootstrap_interval(units, confidence, resamples, seed) or (None, None)
     return Summary(
         n=len(numbers),
         mean=units.mean,

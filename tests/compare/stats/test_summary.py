@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oprag import OptionError
-from oprag.compare.statistics import Summary, summarise
+from oprag.compare.stats.summary import Summary, summarise
 
 scores = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_size=2, max_size=25)
 NOTHING: dict[str, Any] = {"low": None, "high": None, "standard_deviation": None}

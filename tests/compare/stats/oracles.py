@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
-from oprag.compare.statistics.given import check_scores
+from oprag.compare.stats.resampling import check_scores
 from oprag.errors import OptionError
 from oprag.masking import describe
 

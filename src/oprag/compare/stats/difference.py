@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from oprag.compare.statistics.given import RESAMPLES, check_resampling, check_scores
+from oprag.compare.stats.resampling import RESAMPLES, check_resampling, check_scores
 from oprag.errors import OptionError
 from oprag.masking import describe
 
@@ -97,9 +97,8 @@ def paired_difference(
         >>> paired_difference(in_order, by_rank).describe()
         '+0.145 [+0.055, +0.200], n = 11'
     """
-    from oprag.compare.statistics.bootstrap import interval
-    from oprag.compare.statistics.sign_flips import sign_flip_p_value
-    from oprag.compare.statistics.units import units_of
+    from oprag.compare.stats.permutation import sign_flip_p_value
+    from oprag.compare.stats.resampling import bootstrap_interval, units_of
 
     check_resampling(confidence, resamples, seed)
     for side, scores in (("first", first), ("second", second)):
@@ -127,7 +126,7 @@ def paired_difference(
         apart,
         None if clusters is None else [clusters[key] for key in both],
     )
-    low, high = interval(units, confidence, resamples, seed) or (None, None)
+    low, high = bootstrap_interval(units, confidence, resamples, seed) or (None, None)
     return Difference(
         n=len(both),
         mean=units.mean,

@@ -11,9 +11,9 @@ from oprag.compare.content import address
 from oprag.compare.context_library import Library
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.error_text import message_of
+from oprag.compare.metrics.registry import COSINE, Scored, cosines, scores_of, spans_of
 from oprag.compare.recent import Recent
 from oprag.compare.records import AnswerRecord, ContextRecord
-from oprag.compare.scoring import COSINE, Scored, cosines, scores_of, spans_of
 from oprag.compare.work import Outcome
 from oprag.context import Context
 from oprag.embedding.embedder import Embedder

@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from oprag.compare.statistics.draws import bootstrap_counts, random_signs, sign_patterns
+from oprag.compare.stats.resampling import bootstrap_counts, random_signs, sign_patterns
 
 SIZES = [(1, 100), (2, 100), (37, 1000), (500, 10_000)]
 """The last ones do not fit one block."""
@@ -44,13 +44,13 @@ def test_what_is_kept_cannot_be_changed():
 @pytest.mark.parametrize("weights", [bootstrap_counts, random_signs])
 def test_what_is_kept_packed_is_the_same(weights, monkeypatch):
     packed = [np.concatenate(list(weights(500, 9_000, 3))) for _ in range(2)]
-    monkeypatch.setattr("oprag.compare.statistics.draws._PACKED", 0)
+    monkeypatch.setattr("oprag.compare.stats.resampling._PACKED", 0)
     made = np.concatenate(list(weights(500, 9_000, 3)))
     assert all(np.array_equal(one, made) for one in packed)
 
 
 def test_a_unit_that_is_drawn_too_often_for_a_byte_is_not_packed(monkeypatch):
-    monkeypatch.setattr("oprag.compare.statistics.draws._LARGEST", 2)
+    monkeypatch.setattr("oprag.compare.stats.resampling._LARGEST", 2)
     made = np.concatenate(list(bootstrap_counts(501, 9_000, 4)))
     assert made.max() > 2
     assert (made.sum(axis=1) == 501).all()

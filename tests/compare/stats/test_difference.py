@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oprag import OptionError
-from oprag.compare.statistics import Difference, paired_difference, summarise
+from oprag.compare.stats.difference import Difference, paired_difference
+from oprag.compare.stats.summary import summarise
 
 
 def keyed(values: Any) -> dict[str, float]:

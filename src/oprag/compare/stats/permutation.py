@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.statistics.draws import random_signs, sign_patterns
-from oprag.compare.statistics.units import Units, facing
+from oprag.compare.stats.resampling import Units, facing, random_signs, sign_patterns
 
 __all__ = ["max_t_p_values", "sign_flip_p_value"]
 

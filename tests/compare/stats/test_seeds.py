@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from oprag import OptionError
-from oprag.compare.statistics import mean_over, summarise
+from oprag.compare.setting import mean_over
+from oprag.compare.stats.summary import summarise
 
 
 def test_each_question_has_its_mean():

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import OptionError
-from oprag.compare.statistics import holm, paired_difference
-from oprag.compare.statistics.sign_flips import max_t_p_values
+from oprag.compare.stats.difference import paired_difference
+from oprag.compare.stats.permutation import max_t_p_values
+from tests.compare.stats.oracles import holm
 
 p_values = st.lists(st.floats(0, 1).map(lambda value: round(value, 3)), max_size=12)
 

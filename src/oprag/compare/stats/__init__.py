@@ -1,0 +1,1 @@
+"""Statistics of scores: intervals, paired differences, p-values. Arrays in, NaN where a question has no score."""
