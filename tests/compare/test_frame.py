@@ -24,6 +24,7 @@ from oprag.compare.table import cell_table
 from oprag.errors import ExperimentError, OptionError, ResultsFileError
 from tests.compare.folders import model, write_experiment
 from tests.compare.helpers import RecordingModel, experiment
+from tests.compare.stats.oracles import as_pair
 from tests.compare.test_setting import DEFAULTS
 from tests.compare.test_sweet_spot import PEAK, curve
 from tests.compare.test_table import made, results_of
@@ -351,7 +352,7 @@ def test_best_is_held_against_the_others_question_by_question(ran):
     assert len(found.others) + len(found.tied) == 4
     assert all(means[place(one)] == means[place(found.setting)] for one in found.tied)
     for other in found.others:
-        assert other.difference == paired_difference(means[place(found.setting)], means[place(other.setting)])
+        assert other.difference == paired_difference(*as_pair(means[place(found.setting)], means[place(other.setting)]))
 
 
 @pytest.mark.process

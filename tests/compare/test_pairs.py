@@ -9,7 +9,7 @@ from oprag.compare.pairs import count_pairs, differences
 from oprag.compare.setting import check_axis
 from oprag.compare.stats.difference import paired_difference
 from oprag.errors import OptionError
-from tests.compare.stats.oracles import holm
+from tests.compare.stats.oracles import as_pair, holm
 from tests.compare.test_table import made, results_of
 
 LOW = {str(number): number / 40 for number in range(20)}
@@ -38,7 +38,7 @@ def test_each_order_is_held_against_the_first_with_all_else_equal():
 
 def test_the_difference_is_that_of_the_setting_minus_the_first():
     (pair,) = found(results_of(made(LOW, order="source"), made(HIGH, order="rank")))
-    assert pair.difference == paired_difference(HIGH, LOW)
+    assert pair.difference == paired_difference(*as_pair(HIGH, LOW))
     assert pair.difference.mean > 0.25
     assert (pair.metric, pair.axis) == ("token_f1", "order")
 
@@ -50,7 +50,7 @@ def test_p_values_are_adjusted_for_the_family():
     # The highest is held against both others, so that one comparison more belongs to the family.
     assert {pair.comparisons for pair in pairs} == {3}
     p_values = {pair.value: pair.difference.p_value for pair in pairs}
-    p_values["highest"] = paired_difference(HIGH, slightly).p_value
+    p_values["highest"] = paired_difference(*as_pair(HIGH, slightly)).p_value
     # As strict as Holm's correction at most, but for the draws.
     assert all(p_values[pair.value] <= pair.adjusted_p <= holm(p_values)[pair.value] + 0.02 for pair in pairs)
 
@@ -94,7 +94,7 @@ def test_seeds_are_one_side_of_a_pair():
     cells = [made(LOW), *(made(HIGH, order="random", seed=seed) for seed in (1, 2, 3))]
     (pair,) = found(results_of(*cells))
     assert pair.difference.n == 20
-    assert pair.difference.mean == pytest.approx(paired_difference(HIGH, LOW).mean)
+    assert pair.difference.mean == pytest.approx(paired_difference(*as_pair(HIGH, LOW)).mean)
 
 
 def test_failures_leave_questions_without_a_counterpart():

@@ -33,6 +33,12 @@ def test_scores_are_averaged_where_all_cells_have_one():
     assert setting.scores("rouge_l") == {}
 
 
+def test_equal_scores_have_exactly_their_own_mean():
+    scores = {str(number): number / 7 for number in range(50)}
+    (setting,) = settings_of(cell(scores, order="random", seed=seed) for seed in range(3))
+    assert setting.scores("token_f1") == scores
+
+
 @pytest.mark.parametrize(
     ("values", "without"),
     [

@@ -1,5 +1,6 @@
 """The table: each number of it counted again from what was asked and scored."""
 
+import math
 from statistics import fmean, median, stdev
 from typing import Any
 
@@ -131,6 +132,18 @@ def test_progress_is_told():
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_wrong_options_are_refused():
-    with pytest.raises(OptionError, match="resamples"):
-        table_of(results_of(made({"a": 1.0, "b": 0.0})), resamples=1)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": 0}, "confidence must be between 0 and 1"),
+        ({"confidence": 1}, "confidence must be between 0 and 1"),
+        ({"confidence": 95}, "such as 0.95, got 95"),
+        ({"confidence": math.nan}, "confidence must be between 0 and 1"),
+        ({"confidence": "0.95"}, "confidence must be between 0 and 1"),
+        ({"resamples": 99}, "resamples must be a whole number from 100"),
+        ({"resamples": 1e4}, "resamples must be a whole number from 100"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        table_of(results_of(made({"a": 1.0, "b": 0.0})), **options)

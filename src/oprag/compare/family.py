@@ -8,14 +8,18 @@ from itertools import chain
 from math import fsum
 from typing import Any
 
+import numpy as np
+
 from oprag.compare.better import NOT_BETTER
 from oprag.compare.curve import ORDERED_AXES, curves_of
-from oprag.compare.highest import Scores, highest
+from oprag.compare.highest import Scores, as_arrays, highest
 from oprag.compare.reading import Results
 from oprag.compare.sequence import values_of
 from oprag.compare.setting import Setting, settings_of, varying_axes
 from oprag.compare.stats.difference import Difference, paired_difference
-from oprag.compare.stats.resampling import RESAMPLES, check_resampling
+from oprag.compare.stats.permutation import max_t_p_values
+from oprag.compare.stats.resampling import RESAMPLES
+from oprag.compare.table import check_resampling
 
 __all__ = ["Family", "Judgment", "axis_pairs", "family_of"]
 
@@ -69,11 +73,7 @@ class Family:
         confidence: float = 0.95,
         resamples: int = RESAMPLES,
     ) -> None:
-        import numpy as np
-
-        from oprag.compare.stats.permutation import max_t_p_values
-
-        check_resampling(confidence, resamples, 0)
+        check_resampling(confidence, resamples)
         self.clusters = clusters
         self.confidence = confidence
         self._resamples = resamples
@@ -89,7 +89,7 @@ class Family:
         for column, sums in enumerate(compared.values()):
             for unit, value in sums.items():
                 table[units[unit], column] = value
-        corrected = max_t_p_values(table, resamples, 0).tolist() if compared else []
+        corrected = max_t_p_values(table, resamples).tolist() if compared else []
         self._adjusted: dict[frozenset[int], float] = dict(zip(compared, corrected, strict=True))
 
     @property
@@ -99,9 +99,8 @@ class Family:
 
     def judge(self, first: Scores, second: Scores) -> Judgment:
         """What is known of the difference between the two sides of a comparison of this family."""
-        difference = paired_difference(
-            first, second, clusters=self.clusters, confidence=self.confidence, resamples=self._resamples
-        )
+        (one, other), clusters = as_arrays([first, second], self.clusters)
+        difference = paired_difference(one, other, clusters, confidence=self.confidence, resamples=self._resamples)
         adjusted = self._adjusted.get(self._key(first, second))
         if adjusted is not None and difference.p_value is not None:
             # Of other random signs, it may be larger by a hair.

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import fsum
+from collections.abc import Hashable, Mapping, Sequence
+from math import fsum, nan
 
-__all__ = ["Scores", "highest"]
+import numpy as np
+
+from oprag.compare.stats.resampling import FloatArray, IntArray
+
+__all__ = ["Scores", "as_arrays", "highest"]
 
 Scores = Mapping[str, float]
 """The score of each question by its key."""
+
+
+def as_arrays(samples: Sequence[Scores], clusters: Mapping[str, Hashable]) -> tuple[list[FloatArray], IntArray]:
+    """The samples over the questions that any of them has, NaN where it has none, and the clusters of the questions."""
+    questions = list(dict.fromkeys(question for one in samples for question in one))
+    numbers: dict[Hashable, int] = {}
+    of_questions = [numbers.setdefault(clusters[question], len(numbers)) for question in questions]
+    arrays = [np.array([one.get(question, nan) for question in questions], dtype=np.float64) for one in samples]
+    return arrays, np.array(of_questions, dtype=np.int64)
 
 
 def highest(scores: Sequence[Scores]) -> int:

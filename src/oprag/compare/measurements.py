@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from oprag.compare.reading import Failure, Results, merged_failures
 from oprag.compare.records import Phase
 from oprag.compare.results_access import opened_database
@@ -19,7 +21,6 @@ __all__ = [
     "MeasuredPhase",
     "MeasuredRow",
     "MeasuredSetting",
-    "averaged",
     "measured_rows",
     "measured_table",
     "read_failed_measurements",
@@ -143,14 +144,6 @@ def measured_table(results: Results, file: ResultsFile | str | os.PathLike[str])
     return table
 
 
-def averaged(by_cell: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of each question over the cells of a setting, where all of them have one."""
-    if not by_cell:
-        return {}
-    in_all = [question for question in by_cell[0] if all(question in values for values in by_cell)]
-    return mean_over([{question: values[question] for question in in_all} for values in by_cell])
-
-
 def _phase(by_cell: Sequence[Sequence[MeasuredRow]]) -> MeasuredPhase | None:
     seconds: list[dict[str, float]] = []
     for rows in by_cell:
@@ -158,12 +151,12 @@ def _phase(by_cell: Sequence[Sequence[MeasuredRow]]) -> MeasuredPhase | None:
         for row in rows:
             attempts.setdefault(row.question, []).append(row.seconds)
         seconds.append({question: fsum(some) / len(some) for question, some in attempts.items()})
-    found = averaged(seconds)
+    found = mean_over(seconds)
     if not found:
         return None
     everything = [row for rows in by_cell for row in rows]
     return MeasuredPhase(
-        seconds=summarise(found.values()),
+        seconds=summarise(np.array(list(found.values()))),
         cpu_percent=fsum(row.cpu_percent for row in everything) / len(everything),
         peak_memory_bytes=max(row.peak_memory_bytes for row in everything),
         memory_growth_bytes=max(row.memory_growth_bytes for row in everything),

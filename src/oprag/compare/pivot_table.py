@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from oprag.compare.highest import as_arrays
 from oprag.compare.quantities import Seconds, values_by_question
 from oprag.compare.reading import Results
 from oprag.compare.setting import Setting, mean_over
@@ -198,13 +199,12 @@ def _cell(
         count += len(having)
         lacking += sum(map(_unanswered, some))
         if having:
-            in_all = [question for question in having[0] if all(question in found for found in having)]
-            values |= mean_over([{question: found[question] for question in in_all} for found in having])
+            values |= mean_over(having)
     if not values:
         return None
-    clusters = [results.clusters[question] for question in values]
+    (array,), clusters = as_arrays([values], results.clusters)
     return PivotCell(
-        summary=summarise(values.values(), clusters=clusters, confidence=confidence, resamples=resamples),
+        summary=summarise(array, clusters, confidence=confidence, resamples=resamples),
         settings=count,
         lacking=lacking,
         asked=sum(max(cell.asked for one in some for cell in one.cells) for some in by_data.values()),

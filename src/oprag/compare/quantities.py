@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from math import fsum
 from statistics import fmean
 
-from oprag.compare.measurements import averaged, measured_rows
+from oprag.compare.measurements import measured_rows
 from oprag.compare.reading import KeptAnswer, Results
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.setting import HasValues, Setting, asks_model
+from oprag.compare.setting import HasValues, Setting, asks_model, mean_over
 from oprag.compare.table import OF_MODELS, TAKEN
 from oprag.errors import OptionError
 from oprag.masking import describe
@@ -78,11 +78,11 @@ def values_by_question(setting: Setting, name: str, seconds: Seconds) -> dict[st
     """
     if name in SECONDS:
         measured = [seconds[cell.key] for cell in setting.cells if cell.key in seconds]
-        return averaged([_seconds(one, name) for one in measured])
+        return mean_over([_seconds(one, name) for one in measured])
     if name in ("tokens", *OF_MODELS) and not asks_model(setting):
         return {}
     if name in COSTS:
-        return averaged([_taken(cell.answers, name) for cell in setting.cells])
+        return mean_over([_taken(cell.answers, name) for cell in setting.cells])
     return setting.scores(name)
 
 

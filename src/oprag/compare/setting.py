@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from oprag.compare.axes import METHOD_AXES, axes
 from oprag.compare.reading import CellAnswers
 from oprag.compare.spec.controls import CONTROLS, kind_of
-from oprag.compare.stats.resampling import check_scores
 from oprag.errors import OptionError
-from oprag.masking import describe
 from oprag.methods.registry import OUR_METHODS
 from oprag.options import check_names
 
@@ -45,12 +43,12 @@ class Setting:
 
     def scores(self, metric: str) -> dict[str, float]:
         """The score of each question by its key, averaged over the cells, where all of them have one."""
-        by_cell = [
-            {question: answer.scores[metric] for question, answer in cell.answers.items() if metric in answer.scores}
-            for cell in self.cells
-        ]
-        in_all = [question for question in by_cell[0] if all(question in scores for scores in by_cell)]
-        return mean_over([{question: scores[question] for question in in_all} for scores in by_cell])
+        return mean_over(
+            [
+                {key: answer.scores[metric] for key, answer in cell.answers.items() if metric in answer.scores}
+                for cell in self.cells
+            ]
+        )
 
 
 def settings_of(cells: Iterable[CellAnswers]) -> list[Setting]:
@@ -120,45 +118,20 @@ def _effective(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in without}
 
 
-Key = TypeVar("Key", bound=Hashable)
-
-
-def mean_over(values_by_seed: Sequence[Mapping[Key, float]]) -> dict[Key, float]:
-    """The mean score of each question over several seeds (or repeats), to be resampled afterwards.
+def mean_over(by_cell: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean score of each question over the cells of a setting, where all of them have one.
 
     Five random orders of 100 questions are not 500 questions: the scores of one question under several seeds are
     alike, and resampling them as if they were independent makes the interval too narrow, the more so the more seeds
     there are. Averaged first, each question is one unit; more seeds then take away the noise of the orders, and never
     that of the questions.
-
-    Args:
-        values_by_seed: For each seed the score of each question by its key; all have the same keys.
-
-    Returns:
-        The mean of each question, in the sequence of the first seed.
-
-    Raises:
-        OptionError: There is no seed, a question lacks under some of them (the message says which), or a score is no
-            finite number.
-
-    Example:
-        >>> mean_over([{"q1": 0.0, "q2": 1.0}, {"q1": 0.5, "q2": 1.0}])
-        {'q1': 0.25, 'q2': 1.0}
     """
-    if not values_by_seed:
-        raise OptionError("values_by_seed must hold the scores of at least one seed, got none", values_by_seed)
-    keys = dict.fromkeys(key for values in values_by_seed for key in values)
-    lacking = {key: [place for place, values in enumerate(values_by_seed) if key not in values] for key in keys}
-    if missing := {key: places for key, places in lacking.items() if places}:
-        named = "; ".join(
-            f"{describe(key)} under seed number {', '.join(map(str, at))}" for key, at in list(missing.items())[:3]
-        )
-        more = f"; and {len(missing) - 3:,} more" if len(missing) > 3 else ""
-        raise OptionError(
-            f"each question needs a score under every seed, missing: {named}{more}; leave these questions out", missing
-        )
-    for place, values in enumerate(values_by_seed):
-        check_scores(values, f"under seed number {place}")
-    scores = {key: [float(values[key]) for values in values_by_seed] for key in keys}
+    if not by_cell:
+        return {}
+    first, *others = by_cell
     # From the first on, so that equal scores have exactly their own mean, and make no difference of rounding alone.
-    return {key: first[0] + fsum(one - first[0] for one in first) / len(first) for key, first in scores.items()}
+    return {
+        question: score + fsum(other[question] - score for other in others) / len(by_cell)
+        for question, score in first.items()
+        if all(question in other for other in others)
+    }

@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import fsum
+from numbers import Real
 from typing import Any
 
+from oprag.compare.highest import as_arrays
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.reading import KeptAnswer, Results, as_results
 from oprag.compare.results_file import ResultsFile
@@ -16,7 +18,9 @@ from oprag.compare.setting import Setting, asks_model, settings_of
 from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.stats.summary import Summary, summarise
 from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.methods.answering import CUT_SHORT, EMPTY
+from oprag.options import check_count
 
 __all__ = [
     "MANY",
@@ -25,6 +29,7 @@ __all__ = [
     "CellSummary",
     "cell_table",
     "check_known_metric",
+    "check_resampling",
     "faults",
     "metrics_of",
 ]
@@ -121,6 +126,7 @@ def cell_table(
         ResultsFileError: There is no such file, or it is damaged or another one.
         OptionError: The confidence or the resamples cannot be.
     """
+    check_resampling(confidence, resamples)
     results = as_results(results, experiment)
     names = metrics_of(results)
     settings = settings_of(results.cells)
@@ -130,6 +136,18 @@ def cell_table(
         if watch is not None:
             watch(len(rows), len(settings))
     return rows
+
+
+def check_resampling(confidence: Any, resamples: Any) -> None:
+    """Refuse options with which no interval can be made.
+
+    Raises:
+        OptionError: The confidence is not between 0 and 1, or the resamples are no whole number from 100.
+    """
+    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
+        raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {describe(confidence)}", confidence)
+    # With fewer the ends of an interval are mere chance.
+    check_count("resamples", resamples, optional=False, least=100)
 
 
 def faults(rows: Collection[CellSummary]) -> str:
@@ -169,8 +187,8 @@ def _summary(
     for metric in metrics:
         values = setting.scores(metric)
         if values:
-            clusters = [results.clusters[question] for question in values]
-            scores[metric] = summarise(values.values(), clusters=clusters, confidence=confidence, resamples=resamples)
+            (array,), clusters = as_arrays([values], results.clusters)
+            scores[metric] = summarise(array, clusters, confidence=confidence, resamples=resamples)
     return CellSummary(
         values=setting.values,
         cells=len(setting.cells),

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 pytest.importorskip("jinja2")
@@ -94,9 +95,7 @@ def test_a_map_of_nothing_is_empty():
 
 
 def difference(values, adjusted_p):
-    found = paired_difference(
-        {str(number): value for number, value in enumerate(values)}, dict.fromkeys(map(str, range(len(values))), 0.0)
-    )
+    found = paired_difference(np.array(values), np.zeros(len(values)))
     return CellDifference(
         metric="token_f1",
         axis="order",
@@ -111,12 +110,8 @@ def difference(values, adjusted_p):
 def test_only_questions_that_are_all_the_same_are_said_to_be():
     assert claim(difference([0.0] * 5, 1.0)) == "The same score in every question."
     # In each of the documents they cancel.
-    keys = [f"{document}{side}" for document in range(10) for side in "ab"]
-    found = paired_difference(
-        {key: float(key.endswith("a")) for key in keys},
-        {key: float(key.endswith("b")) for key in keys},
-        clusters={key: key[:-1] for key in keys},
-    )
+    side = np.tile([0.0, 1.0], 10)
+    found = paired_difference(side, 1 - side, np.arange(20) // 2)
     assert (found.mean, found.low, found.high, found.differing) == (0, 0, 0, 20)
     assert claim(replace(difference([0.0] * 5, 1.0), difference=found)).startswith("No difference can be claimed.")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import log10
+from math import isfinite, log10
+from numbers import Real
 
 from oprag.compare.charts.numbers import figure
 from oprag.compare.charts.texts import SMALL, text_width
 from oprag.compare.charts.ticks import Tick, linear_ticks, logarithmic_ticks
-from oprag.compare.stats.resampling import finite
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.options import check_bool, check_text
@@ -114,7 +114,13 @@ def number(value: float, where: str) -> float:
     Raises:
         OptionError: It is no finite number, or beyond 1e300.
     """
-    given = finite(value, where)
+    try:
+        finite = isinstance(value, Real) and isfinite(value)
+    except OverflowError:
+        finite = False
+    if not finite:
+        raise OptionError(f"the value of {where} must be a finite number, got {describe(value)}", value)
+    given = float(value)
     if abs(given) > _LARGEST:
         raise OptionError(
             f"the value of {where} must lie between −1e300 and 1e300 to be drawn, got {describe(value)}", value

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
-from oprag.compare.stats.resampling import RESAMPLES, check_resampling, check_scores
-from oprag.errors import OptionError
-from oprag.masking import describe
+import numpy as np
+
+from oprag.compare.stats.permutation import sign_flip_p_value
+from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray, bootstrap_interval, units_of
 
 __all__ = ["FEW_UNITS", "Difference", "paired_difference"]
-
-Key = TypeVar("Key", bound=Hashable)
 
 FEW_UNITS = 10
 """With fewer units than this the interval is clearly too narrow."""
@@ -29,8 +26,7 @@ class Difference:
         high: Its upper end.
         excludes_zero: Whether the interval lies on one side of 0.
         unpaired: How many questions one of the two has alone; they play no part.
-        p_value: Of the sign-flip test, two-sided; None without questions. For `holm`, where many differences are
-            looked at.
+        p_value: Of the sign-flip test, two-sided; None without questions.
         units: What the interval was drawn from: how many clusters, or questions where there are none.
         differing: How many questions differ at all.
     """
@@ -63,13 +59,12 @@ class Difference:
 
 
 def paired_difference(
-    first: Mapping[Key, float],
-    second: Mapping[Key, float],
+    first: FloatArray,
+    second: FloatArray,
+    clusters: IntArray | None = None,
     *,
-    clusters: Mapping[Key, Hashable] | None = None,
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> Difference:
     """How much better the first is than the second, question by question, and how sure that is.
 
@@ -80,36 +75,17 @@ def paired_difference(
     With the sides the other way round it is the negative, to the last digit, and the p-value is the same.
 
     Args:
-        first: The score of each question by its key.
-        second: The scores that it is compared with.
+        first: The score of each question, of shape (questions,); NaN where it has none.
+        second: The scores that it is compared with, of the same questions.
         clusters: What each question belongs to, such as its document; questions of one cluster are drawn together.
         confidence: How often such an interval holds the truth.
-        resamples: How many samples are drawn. The p-value cannot fall below 1 / (resamples + 1), which bounds how many
-            differences `holm` can look at together.
-        seed: The same seed gives the same interval, in whatever sequence the questions come.
-
-    Raises:
-        OptionError: A score is no finite number, a question that both have has no cluster, or an option cannot be.
-
-    Example:
-        >>> in_order = {f"q{number}": number / 10 for number in range(11)}
-        >>> by_rank = {f"q{number}": abs(number - 2) / 10 for number in range(11)}
-        >>> paired_difference(in_order, by_rank).describe()
-        '+0.145 [+0.055, +0.200], n = 11'
+        resamples: How many samples are drawn. The p-value cannot fall below 1 / (resamples + 1).
     """
-    from oprag.compare.stats.permutation import sign_flip_p_value
-    from oprag.compare.stats.resampling import bootstrap_interval, units_of
-
-    check_resampling(confidence, resamples, seed)
-    for side, scores in (("first", first), ("second", second)):
-        check_scores(scores, f"in {side}")
-    both = [key for key in first if key in second]
-    unpaired = len(first) + len(second) - 2 * len(both)
-    if clusters is not None and (missing := [key for key in both if key not in clusters]):
-        raise OptionError(
-            f"clusters must name the cluster of each question, got none for {describe(missing[0])}", missing
-        )
-    if not both:
+    apart = first - second
+    both = ~np.isnan(apart)
+    unpaired = int(np.sum(np.isnan(first) != np.isnan(second)))
+    apart = apart[both]
+    if not len(apart):
         return Difference(
             n=0,
             mean=None,
@@ -121,20 +97,16 @@ def paired_difference(
             units=0,
             differing=0,
         )
-    apart = [float(first[key]) - float(second[key]) for key in both]
-    units = units_of(
-        apart,
-        None if clusters is None else [clusters[key] for key in both],
-    )
-    low, high = bootstrap_interval(units, confidence, resamples, seed) or (None, None)
+    units = units_of(apart, None if clusters is None else clusters[both])
+    low, high = bootstrap_interval(units, confidence, resamples) or (None, None)
     return Difference(
-        n=len(both),
+        n=len(apart),
         mean=units.mean,
         low=low,
         high=high,
         excludes_zero=low is not None and high is not None and (low > 0 or high < 0),
         unpaired=unpaired,
-        p_value=sign_flip_p_value(units, resamples, seed),
+        p_value=sign_flip_p_value(units, resamples),
         units=len(units.sums),
-        differing=len(apart) - apart.count(0.0),
+        differing=int(np.count_nonzero(apart)),
     )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from oprag.compare.stats.resampling import Units, facing, random_signs, sign_patterns
+from oprag.compare.stats.resampling import RESAMPLES, FloatArray, Units, facing, random_signs, sign_patterns
 
 __all__ = ["max_t_p_values", "sign_flip_p_value"]
 
@@ -14,7 +13,7 @@ _BLOCK = 2**21
 """Maximum number of sums that are made at a time: 16 MB."""
 
 
-def sign_flip_p_value(units: Units, resamples: int, seed: int) -> float:
+def sign_flip_p_value(units: Units, resamples: int = RESAMPLES, seed: int = 0) -> float:
     """The two-sided p-value of the randomisation test of paired differences (Fisher 1935, "The Design of Experiments").
 
     If neither side were better, each unit's difference could as well have had the other sign. The p-value is the share
@@ -34,7 +33,7 @@ def sign_flip_p_value(units: Units, resamples: int, seed: int) -> float:
     return (as_far + 1) / (resamples + 1)
 
 
-def max_t_p_values(sums: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
+def max_t_p_values(sums: FloatArray, resamples: int = RESAMPLES, seed: int = 0) -> FloatArray:
     """The two-sided p-values of several comparisons of the same units, corrected for all of them together.
 
     The step-down maxT procedure of Westfall and Young (1993, "Resampling-Based Multiple Testing", chapter 2): all

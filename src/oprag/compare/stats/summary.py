@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from oprag.compare.stats.resampling import RESAMPLES, check_resampling, finite
-from oprag.errors import OptionError
+import numpy as np
+
+from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray, bootstrap_interval, units_of
 
 __all__ = ["Summary", "summarise"]
 
@@ -43,12 +43,11 @@ class Summary:
 
 
 def summarise(
-    values: Iterable[float],
+    values: FloatArray,
+    clusters: IntArray | None = None,
     *,
-    clusters: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> Summary:
     """The mean with its bootstrap interval, the median and the standard deviation.
 
@@ -56,45 +55,26 @@ def summarise(
     kind. Questions about one document are not independent of each other; with `clusters` whole documents are drawn, and
     the interval is as wide as so many documents allow. With few units it is too narrow: in simulations of scores of
     which half are 0, as F1 often is, 95 % intervals held the true mean in 79 % of the samples of 5 questions, 89 % of
-    those of 10, 93 % of those of 20 and 30, and 95 % of those of 50.
+    those of 10, 93 % of those of 20 and 30, and 95 % of those of 50. The sequence of the questions does not matter.
 
     Args:
-        values: The score of each question.
-        clusters: What each question belongs to, such as its document; in the sequence of the values.
+        values: The score of each question, of shape (questions,); NaN where it has none.
+        clusters: What each question belongs to, such as its document, of the same shape.
         confidence: How often such an interval holds the truth.
         resamples: How many samples are drawn.
-        seed: The same seed gives the same interval, in whatever sequence the values come.
-
-    Raises:
-        OptionError: A value is no finite number, there are not as many clusters as values, or an option cannot be.
-
-    Example:
-        >>> scores = summarise([0.0, 0.5, 1.0, 0.5])
-        >>> scores.n, scores.mean, scores.low, scores.high, scores.median
-        (4, 0.5, 0.125, 0.875, 0.5)
     """
-    import numpy as np
-
-    from oprag.compare.stats.resampling import bootstrap_interval, units_of
-
-    check_resampling(confidence, resamples, seed)
-    if isinstance(values, Mapping):  # Whose keys would be taken for the scores.
-        raise OptionError("values must be numbers one after another, got a mapping; give its .values()", values)
-    numbers = [finite(value, f"question {place}") for place, value in enumerate(values)]
-    if clusters is not None and len(clusters) != len(numbers):
-        raise OptionError(
-            f"clusters must name the cluster of each value, got {len(clusters)} for {len(numbers)} values", clusters
-        )
-    if not numbers:
+    known = ~np.isnan(values)
+    values = values[known]
+    if not len(values):
         return Summary(n=0, mean=None, low=None, high=None, median=None, standard_deviation=None, units=0)
-    units = units_of(numbers, clusters)
-    low, high = bootstrap_interval(units, confidence, resamples, seed) or (None, None)
+    units = units_of(values, None if clusters is None else clusters[known])
+    low, high = bootstrap_interval(units, confidence, resamples) or (None, None)
     return Summary(
-        n=len(numbers),
+        n=len(values),
         mean=units.mean,
         low=low,
         high=high,
-        median=float(np.median(numbers)),
-        standard_deviation=float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None,
+        median=float(np.median(values)),
+        standard_deviation=float(np.std(values, ddof=1)) if len(values) > 1 else None,
         units=len(units.sums),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from oprag.compare.curve import Row
 from oprag.compare.family import family_of
-from oprag.compare.highest import highest
+from oprag.compare.highest import as_arrays, highest
 from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.reading import Results, read_failures, read_results
 from oprag.compare.results_file import ResultsFile
@@ -158,10 +158,9 @@ def _choice(rows: Sequence[Row], results: Results, metric: str) -> tuple[Row, st
     rows = [row for row in rows if row[0].values["order"] != "random"] or rows
     scores = [setting.scores(metric) for setting, _ in rows]
     top = highest(scores)
+    arrays, clusters = as_arrays(scores, results.clusters)
     behind = {
-        number: paired_difference(scores[top], other, clusters=results.clusters)
-        for number, other in enumerate(scores)
-        if number != top
+        number: paired_difference(arrays[top], other, clusters) for number, other in enumerate(arrays) if number != top
     }
     near = [row for number, row in enumerate(rows) if number == top or _is_near(behind[number])]
     most = _ALIKE * min(_tokens(row) for _, row in near)
