@@ -5,10 +5,11 @@ from oprag import Chunk, build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.index import Index
 from oprag.compare.memory import MemoryKeeper
-from oprag.compare.metrics.scorer import Recorder
+from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.opened import Opened
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.recent import Recent
+from oprag.compare.recording import Recorder
 from oprag.compare.running import run
 from oprag.compare.search import Search, Splitting
 from oprag.compare.vector_source import VectorSource
@@ -280,7 +281,7 @@ def test_records_of_contexts_say_what_was_kept():
     with pytest.raises(StopIteration) as stopped:
         work.body.send((context,))
     assert request == Retrieve((unit.question.text,))
-    (record,) = Recorder(small.data, library, ["inverted_pairs"], None).records([work.outcome(stopped.value.value)])
+    (record,) = Recorder(small.data, library, Scorer(["inverted_pairs"])).records([work.outcome(stopped.value.value)])
     assert record.context is not None
     assert [(row, rank) for row, rank, _ in record.context.kept] == [
         (int(chunk.id or 0), chunk.rank) for chunk in context.kept

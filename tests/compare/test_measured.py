@@ -494,7 +494,7 @@ def test_answers_of_a_cell_whose_process_was_interrupted_are_made_by_the_next_st
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("oprag.compare.metrics.scorer.Recorder.records", interrupted)
+        patch.setattr("oprag.compare.recording.Recorder.records", interrupted)
         assert measure_cells(small, path, warmup=0, repeats=1).outcome == "interrupted"
     assert (len(noted(log, "call")), rows(path, "SELECT * FROM answers")) == (2, [])
     assert measure_cells(small, path, warmup=0, repeats=1).complete

@@ -4,9 +4,7 @@ from dataclasses import replace
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
-from oprag.compare.metrics.registry import METRICS, check_metrics
 from oprag.compare.running import run
-from oprag.errors import OptionError
 from tests.compare.helpers import METHODS, Likely, RecordingModel, experiment, keepers, rows
 
 TEXT = "The keeper of the moon is Selene. Other words stand here for a while, and then some more of them. " * 3
@@ -118,13 +116,6 @@ def test_nothing_left_by_thresholds_is_answered_without_a_call(method, tmp_path)
     assert sum(json.loads(dropped).values()) == 4
 
 
-def test_a_likelihood_that_is_no_number_is_no_score(tmp_path):
-    from oprag.compare.metrics.registry import Scored, scores_of
-
-    scored = Scored(FULL, "answer_likelihood", "nan", None, (), 0, 0, {})
-    assert scores_of(scored, ["answer_likelihood"]) == ({}, ["no answer_likelihood: it is nan, not a number"])
-
-
 def test_the_likeliest_gold_answer_counts_and_without_any_there_is_no_score(tmp_path):
     path = tmp_path / "results.db"
     grid = {**GRID, "method": ["answer_likelihood", "closed_book_likelihood"]}
@@ -152,14 +143,3 @@ def test_what_an_answer_took_is_as_if_its_cell_were_alone(tmp_path):
     assert found[::2] == found[1::2]
     assert all(embedded > 5 for *_, embedded in found)
     assert sum(row[1] for row in found) >= 2 * len(model.calls)
-
-
-@pytest.mark.parametrize("wrong", ["token_f1", [], ["f1"], ["token_f1", "f1"]])
-def test_wrong_metrics_are_refused(wrong):
-    with pytest.raises(OptionError, match="metric"):
-        check_metrics(wrong)
-
-
-def test_metrics_are_named_once():
-    assert check_metrics(["rouge_l", "token_f1", "rouge_l"]) == ("rouge_l", "token_f1")
-    assert check_metrics(list(METRICS)) == tuple(METRICS)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from oprag.compare.metrics import choice_accuracy
-from oprag.compare.metrics.registry import METRICS, RULES
+from oprag.compare.metrics.registry import METRICS
 from oprag.compare.opened import Opened
 from oprag.compare.plan import make_plan
 from oprag.compare.progress import Progress
@@ -245,12 +245,12 @@ def test_scores_by_another_rule_are_not_mixed_with_the_first(tmp_path, monkeypat
     # The text of an option alone scores by the newest rule only.
     model = RecordingModel(lambda text: "mast")
     with monkeypatch.context() as earlier:
-        earlier.setitem(RULES, "choice_accuracy", "0ce4c976")
-        earlier.setitem(
-            METRICS,
-            "choice_accuracy",
-            lambda given: choice_accuracy(given.text, given.question.labels, revision="0ce4c976"),
+        first = replace(
+            METRICS["choice_accuracy"],
+            score=lambda given: choice_accuracy(given.text, given.question.labels or (), revision="0ce4c976"),
+            rule="0ce4c976",
         )
+        earlier.setitem(METRICS, first.name, first)
         run(experiment(model, **small), path)
     calls = len(model.calls)
     assert {scores for (scores,) in rows(path, "SELECT scores FROM results")} == {'{"choice_accuracy":0.0}'}

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from oprag.cli.show import console
 from oprag.compare.measurements import MeasuredSetting
-from oprag.compare.metrics.registry import of_answers
+from oprag.compare.metrics.registry import METRICS
 from oprag.compare.pairs import CellDifference
 from oprag.compare.setting import HasValues, varying_axes
 from oprag.compare.stats.difference import FEW_UNITS
@@ -98,7 +98,8 @@ def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary
         family = [pair for pair in compared if pair.metric == metric]
         told = [pair for pair in family if not _none_at_all(pair)]
         if not told:
-            doubt = f" {faulty}: that may be why." if of_answers(metric) and (faulty := _doubt(rows)) else ""
+            written = metric not in METRICS or METRICS[metric].of == "answer"
+            doubt = f" {faulty}: that may be why." if written and (faulty := _doubt(rows)) else ""
             out.print(f"{metric}: no difference between the values of {family[0].axis}.{doubt}")
             continue
         intervals = True

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from oprag.compare.better import NOT_BETTER
 from oprag.compare.curve import ORDERED_AXES, curves_of
 from oprag.compare.highest import Scores, as_arrays, highest
+from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.reading import Results
 from oprag.compare.sequence import values_of
 from oprag.compare.setting import Setting, settings_of, varying_axes
@@ -154,7 +154,7 @@ def family_of(
     settings = settings_of(results.cells)
     scores = {id(setting): setting.scores(metric) for setting in settings}
     pairs = _along_axes(settings, results.described)
-    if metric not in NOT_BETTER:
+    if more_is_better(metric):
         pairs = chain(pairs, _with_the_highest([setting for setting in settings if scores[id(setting)]], scores))
     return Family(
         ((scores[id(first)], scores[id(second)]) for first, second in pairs),

@@ -10,11 +10,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, overload
 
 from oprag.compare.answer_rows import TEXTS, answer_columns, answer_rows
-from oprag.compare.better import NOT_BETTER
 from oprag.compare.curve import ORDERED_AXES
 from oprag.compare.exporting import CSV, PARQUET, data_frame, write_csv, write_parquet
 from oprag.compare.frame_text import as_html, as_text
 from oprag.compare.measurements import MeasuredSetting
+from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.quantities import Seconds, values_by_question
 from oprag.compare.reading import Results
 from oprag.compare.report import Report
@@ -91,7 +91,7 @@ class SettingTable(Sequence[Mapping[str, Any]]):
             OptionError: There is none.
         """
         for name in self.metrics:
-            if name not in NOT_BETTER:
+            if more_is_better(name):
                 return name
         there = f"; there are scores of {', '.join(self.metrics)}" if self.metrics else ""
         raise OptionError(f"there are no scores of a metric of which more is better{there}", self.metrics)

@@ -15,7 +15,7 @@ from oprag.compare.content import address, document_address
 from oprag.compare.data.data_set import Question, fields_text
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
-from oprag.compare.metrics.registry import COSINE, RULES, Scorable, needs_gold, scorable
+from oprag.compare.metrics.registry import COSINE, METRICS, Scorable, scorable
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, required_function
@@ -97,7 +97,7 @@ class Opened:
     @property
     def unscored(self) -> str | None:
         """Why models must not be asked: no metric that holds answers against something could score one of them."""
-        wanted = {name: one for name, one in self.scorable.items() if needs_gold(name)}
+        wanted = {name: one for name, one in self.scorable.items() if METRICS[name].needs}
         if not wanted or any(one.questions for one in wanted.values()) or not self._asked:
             return None
         needs: dict[str, list[str]] = {}
@@ -204,7 +204,7 @@ class Opened:
             "count_tokens": counter_of(self.experiment.count_tokens).identity,
             "prompts": _prompts_address(self.experiment.prompts),
             # An answer is written with its scores, so others make another cell; its replies are shared all the same.
-            "metrics": sorted(f"{name} {RULES[name]}" if name in RULES else name for name in self.experiment.metrics),
+            "metrics": sorted(METRICS[name].identity for name in self.experiment.metrics),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
         }
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from oprag.compare.better import check_metric
 from oprag.compare.curve import CurvePoint, check_ordered, curves_of
 from oprag.compare.family import Family, Judgment, family_of
 from oprag.compare.highest import highest
@@ -16,7 +15,7 @@ from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import settings_of
 from oprag.compare.stats.resampling import RESAMPLES
-from oprag.compare.table import CellSummary, cell_table
+from oprag.compare.table import CellSummary, cell_table, check_metric
 
 __all__ = ["Behind", "CurvePoint", "SweetSpot", "sweet_spots"]
 

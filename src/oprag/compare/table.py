@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any
 
 from oprag.compare.highest import as_arrays
-from oprag.compare.metrics.registry import METRICS
+from oprag.compare.metrics.registry import METRICS, check_better
 from oprag.compare.reading import KeptAnswer, Results, as_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting, asks_model, settings_of
@@ -29,6 +29,7 @@ __all__ = [
     "CellSummary",
     "cell_table",
     "check_known_metric",
+    "check_metric",
     "check_resampling",
     "faults",
     "metrics_of",
@@ -176,6 +177,16 @@ def check_known_metric(metric: str, there: Collection[str]) -> None:
     """
     if metric not in METRICS and metric not in there:
         raise OptionError(f"there is no metric {metric!r}; there are scores of {', '.join(there) or 'none'}", metric)
+
+
+def check_metric(metric: str, results: Results) -> None:
+    """Refuse a metric of which no value is the best.
+
+    Raises:
+        OptionError: There is no such metric, or more of it is not better.
+    """
+    check_better(metric)
+    check_known_metric(metric, metrics_of(results))
 
 
 def _summary(

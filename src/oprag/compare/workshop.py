@@ -10,9 +10,9 @@ from oprag.compare.context_library import Library
 from oprag.compare.engine import Engine
 from oprag.compare.experiment import Experiment
 from oprag.compare.keeper import Keeper
-from oprag.compare.metrics.registry import load_metrics
-from oprag.compare.metrics.scorer import Recorder
+from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.opened import Opened
+from oprag.compare.recording import Recorder
 from oprag.compare.stores.named import open_store
 from oprag.compare.vector_source import VectorSource
 
@@ -70,11 +70,10 @@ def make_engine(
 def make_recorder(opened: Opened, library: Library, keeper: Keeper) -> Recorder:
     """The recorder of an experiment."""
     experiment = opened.experiment
-    load_metrics(experiment.metrics)
     embedder = None
     if opened.score_embedder is not None:
         embedder = VectorSource(opened.score_embedder, keeper)
-    return Recorder(experiment.data, library, experiment.metrics, embedder)
+    return Recorder(experiment.data, library, Scorer(experiment.metrics, embedder))
 
 
 def longest_replies(experiment: Experiment) -> dict[str, int]:

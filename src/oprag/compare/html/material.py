@@ -10,18 +10,18 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.better import NOT_BETTER, check_metric
 from oprag.compare.family import Family, family_of
 from oprag.compare.html.texts import Texts
 from oprag.compare.html.words import named, value_text
 from oprag.compare.measurements import MeasuredSetting, measured_table
+from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.pivot_table import Pivot, pivot_of
 from oprag.compare.quantities import Seconds, read_seconds, usual_cost, values_by_question
 from oprag.compare.reading import Results
 from oprag.compare.results_access import opened_database
 from oprag.compare.sequence import values_of
 from oprag.compare.setting import Setting, settings_of, varying_axes
-from oprag.compare.table import CellSummary, cell_table, metrics_of
+from oprag.compare.table import CellSummary, cell_table, check_metric, metrics_of
 from oprag.errors import OptionError
 from oprag.masking import describe
 
@@ -50,7 +50,7 @@ def metric_of(results: Results, wanted: str | None) -> str | None:
     Raises:
         OptionError: There are no scores of it, or more of it is not better.
     """
-    there = [name for name in _metrics(results) if name not in NOT_BETTER]
+    there = [name for name in _metrics(results) if more_is_better(name)]
     if wanted is not None:
         check_metric(wanted, results)
         if wanted not in there:

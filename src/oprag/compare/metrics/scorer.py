@@ -1,152 +1,79 @@
-"""From what came of questions to what is written down about them."""
+"""The scores of answers."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
 
-from oprag.compare.cell import Cell
-from oprag.compare.content import address
-from oprag.compare.context_library import Library
-from oprag.compare.data.data_set import DataSet, Question
-from oprag.compare.error_text import message_of
-from oprag.compare.metrics.registry import COSINE, Scored, cosines, scores_of, spans_of
-from oprag.compare.recent import Recent
-from oprag.compare.records import AnswerRecord, ContextRecord
-from oprag.compare.work import Outcome
-from oprag.context import Context
+from oprag.compare.metrics.registry import COSINE, METRICS, Metric, ScoredAnswer
 from oprag.embedding.embedder import Embedder
-from oprag.methods.answer import Answer
+from oprag.errors import MissingExtraError, OptionError
 
-__all__ = ["Recorder"]
-
-_CHUNKS = 50_000  # in all contexts that are at hand
-_LONGEST = 2_000  # characters of an error message
+__all__ = ["Scorer"]
 
 
-class _About(NamedTuple):
-    """What is written down about a context, which several methods share."""
-
-    context: Context
-    record: ContextRecord
-    tokens: int
-    embedder_tokens: int
-    spans: Sequence[tuple[str, int, int]]
-    scores: dict[Hashable, float | None]
-
-
-class Recorder:
-    """Scores answers, and makes records of them.
+class Scorer:
+    """Scores answers by the metrics of an experiment.
 
     Args:
-        data: The data sets by their names.
-        library: What the answers were made from.
-        metrics: The names of the metrics.
-        score_embedder: Embeds answers and gold answers for their cosine; the same one in all cells.
+        names: The names of the metrics.
+        embedder: Embeds answers and gold answers for their cosine, all as documents; the same one in all cells.
+
+    Raises:
+        MissingExtraError: A metric needs a package that is not installed: better now than after answers were paid for.
     """
 
-    def __init__(
-        self, data: Mapping[str, DataSet], library: Library, metrics: Sequence[str], score_embedder: Embedder | None
-    ) -> None:
-        self._data = data
-        self._library = library
-        self._metrics = metrics
-        self._score_embedder = score_embedder
-        self._about: Recent[_About] = Recent(
-            _CHUNKS, lambda about: 1 + len(about.context.kept) + len(about.context.dropped)
-        )
-        self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
+    def __init__(self, names: Iterable[str], embedder: Embedder | None = None) -> None:
+        self._metrics = [METRICS[name] for name in names]
+        self._embedder = embedder
+        for metric in self._metrics:
+            if metric.requires is not None and find_spec(metric.requires[0]) is None:
+                raise MissingExtraError(metric.requires[1], "compare")
 
-    def records(self, outcomes: Sequence[Outcome]) -> list[AnswerRecord]:
-        """The records of these outcomes; cosines are computed for all of them at once."""
-        answered = [(outcome, outcome.answer) for outcome in outcomes if outcome.answer is not None]
-        scored = [self._scored(outcome, answer) for outcome, answer in answered]
-        near: Sequence[float | None] = [None] * len(scored)
-        if COSINE in self._metrics and self._score_embedder is not None:
-            near = cosines(scored, self._score_embedder)
-        records = [self._failed(outcome) for outcome in outcomes if outcome.answer is None]
-        for (outcome, answer), given, cosine in zip(answered, scored, near, strict=True):
-            scores, notes = scores_of(given, self._metrics)
-            if cosine is not None:
-                scores[COSINE] = cosine
-            records.append(self._answered(outcome, answer, scores, notes))
-        return records
+    def scores(self, answers: Sequence[ScoredAnswer]) -> list[tuple[dict[str, float], list[str]]]:
+        """The value of each metric that applies to each answer, and notes on why it has none where it should."""
+        return [self._scores(answer) for answer in self._with_vectors(answers)]
 
-    def _answered(
-        self, outcome: Outcome, answer: Answer, scores: Mapping[str, float], notes: Sequence[str]
-    ) -> AnswerRecord:
-        cell = outcome.unit.cell
-        context = answer.context
-        about = None if context is None else self._about_context(cell, outcome.unit.question, context)
-        return AnswerRecord(
-            cell=outcome.unit.cell_key,
-            question=outcome.unit.question_key,
-            status="answered",
-            text=answer.text,
-            notes=(*answer.notes, *notes),
-            route=answer.route,
-            calls=outcome.calls,
-            usage=answer.usage,
-            embedded_tokens=self._library.embedded_tokens(cell, outcome.embedded),
-            context_tokens=None if about is None else about.tokens,
-            context_embedder_tokens=None if about is None else about.embedder_tokens,
-            context_chunks=None if context is None else len(context.kept),
-            context=None if about is None else about.record,
-            scores=scores,
-        )
+    def _with_vectors(self, answers: Sequence[ScoredAnswer]) -> Sequence[ScoredAnswer]:
+        """The answers with the vectors that their cosine needs, which are made for all of them at once."""
+        cosine = METRICS[COSINE]
+        if self._embedder is None or cosine not in self._metrics:
+            return answers
+        texts: dict[str, None] = {}
+        for one in answers:
+            if cosine.applies(one) and one.text.strip():
+                texts |= dict.fromkeys((one.text, *one.question.answers))
+        if not texts:
+            return answers
+        vectors = dict(zip(texts, self._embedder.embed_documents(list(texts)), strict=True))
+        return [replace(one, vectors=vectors) for one in answers]
 
-    def _failed(self, outcome: Outcome) -> AnswerRecord:
-        error = outcome.error
-        # The error of the model's client says more than that of the method which it ended.
-        cause = error.__cause__ or error if error is not None else None
-        return AnswerRecord(
-            cell=outcome.unit.cell_key,
-            question=outcome.unit.question_key,
-            status="failed",
-            error=type(cause).__name__,
-            message=message_of(error, _LONGEST),
-            calls=outcome.calls,
-        )
+    def _scores(self, given: ScoredAnswer) -> tuple[dict[str, float], list[str]]:
+        scores: dict[str, float] = {}
+        notes: list[str] = []
+        for metric in self._metrics:
+            if not metric.applies(given):
+                continue
+            try:
+                value = _score(metric, given)
+            except OptionError as error:
+                notes.append(f"no {metric.name}: {error}")
+                continue
+            if value is not None and not math.isfinite(value):
+                # One such value would be the mean of all.
+                notes.append(f"no {metric.name}: it is {value}, not a number")
+            elif value is not None:
+                scores[metric.name] = float(value)
+        return scores, notes
 
-    def _scored(self, outcome: Outcome, answer: Answer) -> Scored:
-        cell, question = outcome.unit.cell, outcome.unit.question
-        about = None
-        if answer.context is not None:
-            about = self._about_context(cell, question, answer.context)
-        return Scored(
-            question,
-            cell.method,
-            answer.text,
-            answer.context,
-            () if about is None else about.spans,
-            sum(cell.context_options.count_tokens(call.prompt.text) for call in answer.calls),
-            self._length(cell, question),
-            {} if about is None else about.scores,
-        )
 
-    def _about_context(self, cell: Cell, question: Question, context: Context) -> _About:
-        def make() -> _About:
-            index = self._library.index(cell, question.documents)
-            rows = [int(chunk.id or 0) for chunk in context.kept]
-            kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
-            dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
-            return _About(
-                context,
-                ContextRecord(address("context", index.key, kept, dropped), index.key, kept, dropped),
-                context.tokens,
-                sum(index.pieces[row].tokens for row in rows),
-                spans_of(context, index, self._data[cell.data].documents),
-                {},
-            )
-
-        # The context is held with it, so no other one can have its id.
-        return self._about.get(id(context), make)
-
-    def _length(self, cell: Cell, question: Question) -> int:
-        """The tokens of the whole documents of a question."""
-        key = cell.data, question.documents
-        if key not in self._lengths:
-            texts = (self._library.whole_text(cell, name) for name in question.documents)
-            self._lengths[key] = sum(cell.context_options.count_tokens(text) for text in texts)
-        return self._lengths[key]
+def _score(metric: Metric, given: ScoredAnswer) -> float | bool | None:
+    if metric.of != "context":
+        return metric.score(given)
+    # It is the same for all answers from a context. Two questions with the same words may have other evidence.
+    place = metric.name, given.question.evidence
+    if place not in given.context_scores:
+        given.context_scores[place] = metric.score(given)
+    return given.context_scores[place]

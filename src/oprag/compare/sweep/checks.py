@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from oprag.compare.better import check_better
 from oprag.compare.data.data_set import DataSet, Question
-from oprag.compare.metrics.registry import check_metrics
+from oprag.compare.metrics.registry import check_better, check_metrics
 from oprag.compare.spec.controls import kind_of
 from oprag.errors import OptionError
 from oprag.masking import describe

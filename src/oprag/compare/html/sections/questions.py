@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
-from oprag.compare.better import NOT_BETTER
 from oprag.compare.html.kept import AnswerText, Asked, Kept
 from oprag.compare.html.material import Material
 from oprag.compare.html.page import render
 from oprag.compare.html.parts import Part, Section, Text
 from oprag.compare.html.sides import LONGEST_NAME, CellName, Limits, chosen, sides_of
 from oprag.compare.html.words import counted, score
+from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.reading import KeptAnswer
 from oprag.compare.results_access import opened_database
 from oprag.text_table import shortened
@@ -112,7 +112,7 @@ class _DrillDown:
         return cells
 
     def _shown_metrics(self) -> list[str]:
-        scored = [name for name in self._material.metrics if name not in NOT_BETTER]
+        scored = [name for name in self._material.metrics if more_is_better(name)]
         return sorted(scored, key=lambda name: name != self._material.metric)[:_METRICS]
 
     def _scores(self, question: Asked) -> dict[str, float]:

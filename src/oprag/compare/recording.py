@@ -1,0 +1,153 @@
+"""From what came of questions to what is written down about them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from oprag.compare.cell import Cell
+from oprag.compare.content import address
+from oprag.compare.context_library import Library
+from oprag.compare.data.data_set import DataSet, Question, page_starts
+from oprag.compare.error_text import message_of
+from oprag.compare.index import Index
+from oprag.compare.metrics.registry import ScoredAnswer
+from oprag.compare.metrics.scorer import Scorer
+from oprag.compare.recent import Recent
+from oprag.compare.records import AnswerRecord, ContextRecord
+from oprag.compare.work import Outcome
+from oprag.context import Context
+from oprag.methods.answer import Answer
+
+__all__ = ["Recorder"]
+
+_CHUNKS = 50_000  # in all contexts that are at hand
+_LONGEST = 2_000  # characters of an error message
+
+
+class _About(NamedTuple):
+    """What is written down about a context, which several methods share."""
+
+    context: Context
+    record: ContextRecord
+    tokens: int
+    embedder_tokens: int
+    spans: Sequence[tuple[str, int, int]]
+    scores: dict[Hashable, float | bool | None]
+
+
+class Recorder:
+    """Makes records of answers, with their scores.
+
+    Args:
+        data: The data sets by their names.
+        library: What the answers were made from.
+        scorer: Scores them.
+    """
+
+    def __init__(self, data: Mapping[str, DataSet], library: Library, scorer: Scorer) -> None:
+        self._data = data
+        self._library = library
+        self._scorer = scorer
+        self._about: Recent[_About] = Recent(
+            _CHUNKS, lambda about: 1 + len(about.context.kept) + len(about.context.dropped)
+        )
+        self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
+
+    def records(self, outcomes: Sequence[Outcome]) -> list[AnswerRecord]:
+        """The records of these outcomes; those that failed come first."""
+        answered = [(outcome, outcome.answer) for outcome in outcomes if outcome.answer is not None]
+        scored = self._scorer.scores([self._scored(outcome, answer) for outcome, answer in answered])
+        records = [self._failed(outcome) for outcome in outcomes if outcome.answer is None]
+        for (outcome, answer), (scores, notes) in zip(answered, scored, strict=True):
+            records.append(self._answered(outcome, answer, scores, notes))
+        return records
+
+    def _answered(
+        self, outcome: Outcome, answer: Answer, scores: Mapping[str, float], notes: Sequence[str]
+    ) -> AnswerRecord:
+        cell = outcome.unit.cell
+        context = answer.context
+        about = None if context is None else self._about_context(cell, outcome.unit.question, context)
+        return AnswerRecord(
+            cell=outcome.unit.cell_key,
+            question=outcome.unit.question_key,
+            status="answered",
+            text=answer.text,
+            notes=(*answer.notes, *notes),
+            route=answer.route,
+            calls=outcome.calls,
+            usage=answer.usage,
+            embedded_tokens=self._library.embedded_tokens(cell, outcome.embedded),
+            context_tokens=None if about is None else about.tokens,
+            context_embedder_tokens=None if about is None else about.embedder_tokens,
+            context_chunks=None if context is None else len(context.kept),
+            context=None if about is None else about.record,
+            scores=scores,
+        )
+
+    def _failed(self, outcome: Outcome) -> AnswerRecord:
+        error = outcome.error
+        # The error of the model's client says more than that of the method which it ended.
+        cause = error.__cause__ or error if error is not None else None
+        return AnswerRecord(
+            cell=outcome.unit.cell_key,
+            question=outcome.unit.question_key,
+            status="failed",
+            error=type(cause).__name__,
+            message=message_of(error, _LONGEST),
+            calls=outcome.calls,
+        )
+
+    def _scored(self, outcome: Outcome, answer: Answer) -> ScoredAnswer:
+        cell, question = outcome.unit.cell, outcome.unit.question
+        about = None
+        if answer.context is not None:
+            about = self._about_context(cell, question, answer.context)
+        return ScoredAnswer(
+            question=question,
+            method=cell.method,
+            text=answer.text,
+            context=answer.context,
+            spans=() if about is None else about.spans,
+            tokens_read=sum(cell.context_options.count_tokens(call.prompt.text) for call in answer.calls),
+            tokens_of_sources=self._length(cell, question),
+            context_scores={} if about is None else about.scores,
+        )
+
+    def _about_context(self, cell: Cell, question: Question, context: Context) -> _About:
+        def make() -> _About:
+            index = self._library.index(cell, question.documents)
+            rows = [int(chunk.id or 0) for chunk in context.kept]
+            kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
+            dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
+            return _About(
+                context,
+                ContextRecord(address("context", index.key, kept, dropped), index.key, kept, dropped),
+                context.tokens,
+                sum(index.pieces[row].tokens for row in rows),
+                _spans(context, index, self._data[cell.data].documents),
+                {},
+            )
+
+        # The context is held with it, so no other one can have its id.
+        return self._about.get(id(context), make)
+
+    def _length(self, cell: Cell, question: Question) -> int:
+        """The tokens of the whole documents of a question."""
+        key = cell.data, question.documents
+        if key not in self._lengths:
+            texts = (self._library.whole_text(cell, name) for name in question.documents)
+            self._lengths[key] = sum(cell.context_options.count_tokens(text) for text in texts)
+        return self._lengths[key]
+
+
+def _spans(context: Context, index: Index, documents: Mapping[str, str | Sequence[str]]) -> list[tuple[str, int, int]]:
+    """The places of the kept chunks in the whole texts of their documents."""
+    spans: list[tuple[str, int, int]] = []
+    for chunk in context.kept:
+        piece = index.pieces[int(chunk.id or 0)]
+        start = 0 if piece.page is None else page_starts(documents[piece.document])[piece.page - 1]
+        spans.append((piece.document, start + piece.start, start + piece.end))
+    return spans

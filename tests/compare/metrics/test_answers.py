@@ -1,0 +1,231 @@
+import math
+import re
+import string
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oprag import EmbeddingError, OptionError
+from oprag.compare.metrics import (
+    answer_cosine,
+    choice_accuracy,
+    exact_match,
+    long_context_share,
+    paper_token_usage,
+    rouge_l,
+    token_f1,
+)
+from oprag.compare.metrics.answers import normalized_words
+
+# What ∞Bench's own function gives, seen by running it.
+OFFICIAL = [
+    ("", ["bear"], 0.0),
+    ("", [""], 0.0),
+    ("the", ["a"], 0.0),
+    ("The.", ["The."], 0.0),
+    ("the bear", ["Bear!"], 1.0),
+    ("bear bear", ["bear"], 0.6666666666666666),
+    ("a bear ate", ["bear", "the wolf ate a bear"], 0.8),
+    ("well-known", ["well known"], 0.0),
+    ("well known", ["well-known"], 0.0),
+    ("BEAR", ["bear"], 1.0),
+    ("A.N. Other", ["other"], 1.0),
+    ("“bear”", ["bear"], 0.0),
+    ("bear—wolf", ["bear wolf"], 0.0),
+    ("bear\xa0wolf", ["bear wolf"], 1.0),
+    ("theme", ["the me"], 0.0),
+    ("bear\nwolf", ["wolf bear"], 1.0),
+    ("3.5", ["35"], 1.0),
+    ("ÉTÉ", ["été"], 1.0),
+    ("no bear at all here", ["bear", "all"], 0.33333333333333337),
+    ("x y z", ["a b c", "q"], 0.0),
+    ("\ud800 bear", ["bear"], 0.6666666666666666),
+]
+
+pieces = st.sampled_from(["bear", "Bear", "wolf", "the", "A", "an", "fox.", "(fox)", "ate", "-", "two\n", "été"])
+texts = st.lists(pieces, max_size=8).map(" ".join) | st.text(max_size=20)
+answer_lists = st.lists(texts, min_size=1, max_size=4)
+
+
+@pytest.mark.parametrize(("prediction", "answers", "score"), OFFICIAL)
+def test_f1_is_the_official_one_to_the_last_bit(prediction, answers, score):
+    assert token_f1(prediction, answers) == score
+
+
+def words_by_hand(text: str) -> list[str]:
+    """The four steps, each in its own words."""
+    lowered = text.lower()
+    without_punctuation = re.sub("[" + re.escape(string.punctuation) + "]", "", lowered)
+    without_articles = re.sub(r"\bthe\b", " ", re.sub(r"\ban?\b", " ", without_punctuation))
+    return re.findall(r"\S+", without_articles)
+
+
+@given(texts)
+def test_normalization_is_the_four_steps(text):
+    words = normalized_words(text)
+    assert words == words_by_hand(text)
+    assert not set(string.punctuation) & set("".join(words))
+
+
+@given(texts, answer_lists)
+def test_f1_is_twice_the_matches_over_all_words(prediction, answers):
+    scores = []
+    for answer in answers:
+        words, gold = words_by_hand(prediction), words_by_hand(answer)
+        left, matches = list(gold), 0
+        for word in words:
+            if word in left:
+                left.remove(word)
+                matches += 1
+        scores.append(2 * matches / (len(words) + len(gold)) if matches else 0.0)
+    assert token_f1(prediction, answers) == pytest.approx(max(scores), abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", [token_f1, exact_match])
+@given(prediction=texts, answers=answer_lists)
+def test_range_best_of_many_and_sequence(metric, prediction, answers):
+    score = metric(prediction, answers)
+    assert isinstance(score, float)
+    assert 0 <= score <= 1
+    assert score == max(metric(prediction, [answer]) for answer in answers)
+    assert all(metric(prediction, order) == score for order in permutations(answers))
+    assert exact_match(prediction, answers) <= token_f1(prediction, answers) + 1e-12
+
+
+@given(texts, answer_lists)
+def test_the_same_text_scores_one_where_it_has_words(text, others):
+    expected = 1.0 if normalized_words(text) else 0.0
+    assert token_f1(text, [text]) == pytest.approx(expected)
+    assert exact_match(text, [text]) == expected
+    if expected:
+        assert exact_match(text, [*others, text]) == 1
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "score"),
+    [
+        ("The Bear.", ["bear"], 1),
+        ("bear", ["wolf", "A bear!"], 1),
+        ("bear wolf", ["wolf bear"], 0),
+        ("bear", ["bears"], 0),
+        ("", [""], 0),
+        ("the", ["the"], 0),
+        ("", ["bear"], 0),
+        ("bear", [""], 0),
+        ("\udfff", ["\udfff"], 1),
+    ],
+)
+def test_exact_match(prediction, answers, score):
+    assert exact_match(prediction, answers) == score
+
+
+def test_the_formula_of_the_paper_in_both_units():
+    assert paper_token_usage("one two\n three") == 4
+    assert paper_token_usage("abcdef", "characters") == 8
+    assert paper_token_usage("") == paper_token_usage("", unit="characters") == paper_token_usage(" \n") == 0
+    assert paper_token_usage("é\ud800 x", "characters") == pytest.approx(16 / 3)
+
+
+def test_what_has_no_length_is_refused():
+    with pytest.raises(OptionError, match="response must be a string, got 12"):
+        paper_token_usage(12)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="unit must be one of words, characters, got 'tokens'"):
+        paper_token_usage("text", "tokens")  # type: ignore[arg-type]
+
+
+def test_the_share_of_the_long_context():
+    assert long_context_share(25, 100) == 0.25
+    assert long_context_share(0, 100) == 0
+    assert long_context_share(125, 100) == 1.25
+    assert long_context_share(0, 0) is None
+
+
+@pytest.mark.parametrize(("read", "whole"), [(-1, 5), (5, -1), (1.5, 5), (5, None), (True, 5)])
+def test_counts_are_whole_numbers(read, whole):
+    with pytest.raises(OptionError, match=r"tokens_(read|of_sources) must be a whole number from 0, got"):
+        long_context_share(read, whole)
+
+
+numbers = st.floats(-1e3, 1e3).map(lambda value: round(value, 3))
+vectors = st.lists(numbers, min_size=3, max_size=3)
+
+
+@given(vectors, st.lists(vectors, min_size=1, max_size=4))
+def test_it_is_the_best_cosine(prediction, answers):
+    expected = []
+    for answer in answers:
+        lengths = np.linalg.norm(prediction) * np.linalg.norm(answer)
+        expected.append(float(np.dot(prediction, answer) / lengths) if lengths else 0.0)
+    score = answer_cosine(prediction, answers)
+    assert -1 <= score <= 1
+    assert score == pytest.approx(max(expected), abs=1e-9)
+    assert score == answer_cosine(prediction, answers[::-1])
+    assert score == answer_cosine(np.array(prediction), np.array(answers))
+
+
+@given(vectors.filter(any), st.floats(0.01, 100))
+def test_length_does_not_matter(vector, factor):
+    assert answer_cosine(vector, [[factor * value for value in vector]]) == pytest.approx(1)
+    assert answer_cosine(vector, [[-factor * value for value in vector]]) == pytest.approx(-1)
+
+
+def test_a_vector_without_length_is_like_nothing():
+    assert answer_cosine([0, 0], [[1, 0]]) == 0
+    assert answer_cosine([1, 0], [[0, 0], [-1, 0]]) == 0
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_is_not_finite_is_refused(bad, turned):
+    first, second = ([1, 0], [bad, 1]) if turned else ([bad, 1], [1, 0])
+    with pytest.raises(EmbeddingError, match="values that are not finite"):
+        answer_cosine(first, [second])
+
+
+def test_vectors_of_other_dimensions_are_refused():
+    with pytest.raises(EmbeddingError, match="expected two vectors of one dimension, got 2 and 3"):
+        answer_cosine([1, 0], [[1, 0, 0]])
+    with pytest.raises(EmbeddingError, match="one dimension, got 0 and 0"):
+        answer_cosine([], [[]])
+
+
+def test_one_answer_is_a_list_of_one_vector():
+    with pytest.raises(EmbeddingError, match="vectors must be numbers"):
+        answer_cosine([1, 0], [1, 0])  # type: ignore[list-item]
+
+
+def test_a_question_without_answers_has_no_score():
+    with pytest.raises(OptionError, match="at least one vector, got none"):
+        answer_cosine([1, 0], [])
+
+
+METRICS = [token_f1, exact_match, rouge_l, choice_accuracy]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("prediction", [None, 3, b"bear", ["bear"], float("nan")])
+def test_a_prediction_is_a_string(metric, prediction):
+    with pytest.raises(OptionError, match="prediction must be a string, got"):
+        metric(prediction, ["bear", "A"])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ("bear", "must be a list or tuple of strings, got 'bear'"),
+        (None, "must be a list or tuple of strings, got None"),
+        ({"bear"}, "must be a list or tuple of strings"),
+        ([], "must hold at least one string, got none"),
+        ((), "leave out a question without any"),
+        (["bear", None], "must be a string, got None"),
+        ([["bear", "A"]], "must be a string, got"),
+    ],
+)
+def test_answers_are_strings_at_least_one(metric, answers, message):
+    with pytest.raises(OptionError, match=message) as caught:
+        metric("bear", answers)
+    assert ("labels" if metric is choice_accuracy else "answers") in str(caught.value)
