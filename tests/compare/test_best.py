@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.best import Best, best_of
 from oprag.compare.family import family_of
-from oprag.compare.setting import settings_of, varying_axes
+from oprag.compare.setting import settings_of
 from oprag.compare.table import cell_table
 from oprag.errors import OptionError
 from tests.compare.test_table import made, results_of

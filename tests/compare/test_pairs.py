@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from oprag.compare.analysis.settings import check_axis
 from oprag.compare.pairs import count_pairs, differences
-from oprag.compare.setting import check_axis
 from oprag.compare.stats.difference import paired_difference
 from oprag.errors import OptionError
 from tests.compare.stats.oracles import as_pair, holm

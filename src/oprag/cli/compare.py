@@ -120,7 +120,7 @@ def compare(
 
 
 def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> None:
-    from oprag.compare.setting import check_axis
+    from oprag.compare.analysis.settings import check_axis
 
     check_axis(axis)
     if measure and (ray is not None or retry_failed):
@@ -139,10 +139,10 @@ def _show(
 ) -> None:
     """Print the table, the differences, and what was measured; and write the files."""
     from oprag.cli.show_table import show_differences, show_measured, show_table
+    from oprag.compare.analysis.settings import varying_axes
     from oprag.compare.measurements import measured_table
     from oprag.compare.pairs import count_pairs, differences
     from oprag.compare.reading import read_failures, read_results
-    from oprag.compare.setting import varying_axes
     from oprag.compare.table import cell_table
 
     results = read_results(path, experiment.name)

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from oprag.cli.show import console
+from oprag.compare.analysis.settings import HasValues, varying_axes
 from oprag.compare.measurements import MeasuredSetting
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.pairs import CellDifference
-from oprag.compare.setting import HasValues, varying_axes
 from oprag.compare.stats.difference import FEW_UNITS
 from oprag.compare.stats.summary import Summary
 from oprag.compare.table import MANY, CellSummary, faults

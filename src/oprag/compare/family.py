@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from oprag.compare.analysis.settings import grid_values, varying_axes
 from oprag.compare.curve import ORDERED_AXES, curves_of
 from oprag.compare.highest import Scores, as_arrays, highest
 from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.reading import Results
-from oprag.compare.sequence import values_of
-from oprag.compare.setting import Setting, settings_of, varying_axes
+from oprag.compare.setting import Setting, settings_of
 from oprag.compare.stats.difference import Difference, paired_difference
 from oprag.compare.stats.permutation import max_t_p_values
 from oprag.compare.stats.resampling import RESAMPLES
@@ -193,7 +193,7 @@ def axis_pairs(
     if not settings:
         return
     there = [setting.values[axis] for setting in settings]
-    first = next((value for value in values_of(described)[axis] if value in there), there[0])
+    first = next((value for value in grid_values(described)[axis] if value in there), there[0])
     # By the axes that have an effect: there are few such sets, and within two of them equals are found by their values.
     baselines: dict[frozenset[str], list[Setting]] = {}
     for setting in settings:

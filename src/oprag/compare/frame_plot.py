@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.curve import ORDERED_AXES
 from oprag.compare.frame_checks import scored_rows
 from oprag.compare.frame_table import SettingTable
 from oprag.compare.frame_text import named
 from oprag.compare.plotting import plot_curves, plot_pareto
-from oprag.compare.setting import varying_axes
 from oprag.compare.sweet_spot import sweet_spots
 from oprag.errors import OptionError
 from oprag.options import check_choice

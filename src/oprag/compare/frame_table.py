@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, overload
 
+from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.answer_rows import TEXTS, answer_columns, answer_rows
 from oprag.compare.curve import ORDERED_AXES
 from oprag.compare.exporting import CSV, PARQUET, data_frame, write_csv, write_parquet
@@ -18,7 +19,7 @@ from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.quantities import Seconds, values_by_question
 from oprag.compare.reading import Results
 from oprag.compare.report import Report
-from oprag.compare.setting import settings_of, varying_axes
+from oprag.compare.setting import settings_of
 from oprag.compare.setting_rows import axis_columns, setting_columns, setting_rows
 from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.table import CellSummary, metrics_of

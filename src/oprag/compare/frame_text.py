@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from oprag.compare.setting import varying_axes
+from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.table import CellSummary, faults
 from oprag.compare.text_table import shown, text_table
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from oprag.compare.analysis.settings import check_axis
 from oprag.compare.family import Family, axis_pairs, family_of
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.setting import Setting, check_axis, settings_of
+from oprag.compare.setting import Setting, settings_of
 from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.table import check_known_metric, metrics_of

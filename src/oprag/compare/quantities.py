@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from math import fsum
 from statistics import fmean
 
+from oprag.compare.analysis.settings import HasValues, asks_model
 from oprag.compare.measurements import measured_rows
 from oprag.compare.reading import KeptAnswer, Results
 from oprag.compare.results_file import ResultsFile
-from oprag.compare.setting import HasValues, Setting, asks_model, mean_over
+from oprag.compare.setting import Setting, mean_over
 from oprag.compare.table import OF_MODELS, TAKEN
 from oprag.errors import OptionError
 from oprag.masking import describe

@@ -10,11 +10,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from oprag.compare.analysis.settings import grid_values, hashable, place_in_grid
 from oprag.compare.axes import axes
 from oprag.compare.results_access import OF_EXPERIMENT, experiment_row, opened_database, rows_of_answers
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.schema import CELL_COLUMNS
-from oprag.compare.sequence import hashable, place_of, values_of
 from oprag.masking import without_keys
 
 __all__ = [
@@ -144,9 +144,9 @@ def read_results(file: ResultsFile | str | os.PathLike[str], experiment: str | N
         ).fetchall()
         answers = _answers(connection, number, {row[0]: row[1] for row in questions})
     asked = Counter(row[2] for row in questions)
-    listed = values_of(described)
+    listed = grid_values(described)
     read = [_cell(row, asked, answers.get(row[0], {}), list(listed)) for row in cells]
-    read.sort(key=lambda cell: place_of(cell.values, listed))
+    read.sort(key=lambda cell: place_in_grid(cell.values, listed))
     return Results(name, described, read, _clusters([row[1:] for row in questions]))
 
 

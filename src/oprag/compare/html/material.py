@@ -10,6 +10,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
+from oprag.compare.analysis.settings import grid_values, varying_axes
 from oprag.compare.family import Family, family_of
 from oprag.compare.html.texts import Texts
 from oprag.compare.html.words import named, value_text
@@ -19,8 +20,7 @@ from oprag.compare.pivot_table import Pivot, pivot_of
 from oprag.compare.quantities import Seconds, read_seconds, usual_cost, values_by_question
 from oprag.compare.reading import Results
 from oprag.compare.results_access import opened_database
-from oprag.compare.sequence import values_of
-from oprag.compare.setting import Setting, settings_of, varying_axes
+from oprag.compare.setting import Setting, settings_of
 from oprag.compare.table import CellSummary, cell_table, check_metric, metrics_of
 from oprag.errors import OptionError
 from oprag.masking import describe
@@ -176,7 +176,7 @@ class Material:
     def values_of(self, axis: str) -> list[Any]:
         """The values of an axis that settings have, in the sequence of the grid."""
         there = [setting.values[axis] for setting in self.settings if axis in setting.values]
-        listed = [value for value in values_of(self.results.described)[axis] if value in there]
+        listed = [value for value in grid_values(self.results.described)[axis] if value in there]
         found: list[Any] = []
         for value in (*listed, *there):
             if value not in found:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
+from oprag.compare.analysis.settings import HasValues
 from oprag.compare.data.data_set import whole_text
 from oprag.compare.providers.names import LOCAL
-from oprag.compare.setting import HasValues
 from oprag.index.splitting import Split, pieces_of
 from oprag.tokens import TokenCounter, count
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.charts import Axis, Line, LinePoint, line_chart
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Figure, Part, Section, Table, Text
 from oprag.compare.html.words import amount, interval, named, share, value_text
-from oprag.compare.setting import Setting, varying_axes
+from oprag.compare.setting import Setting
 
 __all__ = ["section"]
 

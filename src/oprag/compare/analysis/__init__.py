@@ -1,0 +1,1 @@
+"""What is told from results: settings, comparisons, and all that tables and reports show, from one matrix."""
