@@ -1,0 +1,376 @@
+"""All that was scored and spent: a matrix of cells and questions for each metric and each cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import fsum
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.compare.analysis.settings import (
+    Setting,
+    effective_values,
+    grid_values,
+    group_cells,
+    hashable,
+    place_in_grid,
+)
+from oprag.compare.answer_tables import QuestionRow
+from oprag.compare.metrics.registry import METRICS
+from oprag.compare.records import Measurement, Phase
+from oprag.compare.results_access import ResultsReader, StoredAnswer
+from oprag.compare.results_file import ResultsFile
+from oprag.compare.spec.money import Price
+from oprag.compare.spec.validation import validated
+from oprag.compare.stats.resampling import FloatArray, IntArray
+from oprag.errors import ResultsFileError
+from oprag.methods.model_calls import Usage
+
+__all__ = [
+    "ANSWERED",
+    "COSTS",
+    "FAILED",
+    "NOT_ASKED",
+    "NOT_TRIED",
+    "SECONDS",
+    "CellInfo",
+    "PhaseUse",
+    "QuestionInfo",
+    "ResultMatrix",
+    "matrix_of",
+    "read_matrix",
+]
+
+BoolArray = NDArray[np.bool_]
+StatusArray = NDArray[np.int8]
+Shape = tuple[int, int]
+
+NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
+"""What became of a question in a cell; it is not asked where the cell is about another data set."""
+
+_OF_MODELS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
+_COUNTS = (*_OF_MODELS, "embedded_tokens", "context_tokens")
+_PHASES: tuple[Phase, ...] = ("indexing", "retrieval", "generation")
+SECONDS = ("seconds", *(f"{phase}_seconds" for phase in _PHASES))
+"""What was measured of time: of retrieval and generation together, and of each phase."""
+COSTS = ("tokens", *_COUNTS, "money", *SECONDS)
+"""What an answer can cost: tokens are those that models read and wrote, together."""
+
+_DOCUMENTS = 10
+"""An interval that is drawn from fewer is too narrow by far: two documents with like scores would settle everything."""
+_PLACES = 10**7
+_SPARSEST = 100
+
+
+class CellInfo(NamedTuple):
+    """A cell: its content address, and its value on every axis, those of the grid first."""
+
+    key: str
+    values: Mapping[str, Any]
+
+
+class QuestionInfo(NamedTuple):
+    """A question: its content address, its name in its data set, the name of that, and its text."""
+
+    key: str
+    id: str
+    data: str
+    text: str
+
+
+class PhaseUse(NamedTuple):
+    """What a phase of the answers of a cell used.
+
+    Attributes:
+        attempts: How many attempts at questions were measured.
+        cpu_percent: The sum of the shares of all cores that they used.
+        peak_memory_bytes: The most resident memory.
+        memory_growth_bytes: The most by which it grew.
+    """
+
+    attempts: int
+    cpu_percent: float
+    peak_memory_bytes: int
+    memory_growth_bytes: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ResultMatrix:
+    """What there is of an experiment: rows are cells, columns are questions.
+
+    Attributes:
+        experiment: Its name.
+        described: What the file says about it: its grid, models, embedders, metrics and prices.
+        cells: Its cells, in the sequence of its grid as it is now; a file has them as they came.
+        questions: Its questions, in the sequence of the file.
+        clusters: What each question belongs to, as a number: its document, where it has one and its data set has ten
+            or more; else the question stands for itself (in the same words about the same documents it is one, however
+            often it was asked), and what follows holds for these documents alone.
+        status: What became of each question in each cell: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED`.
+        values: Each metric and each of `COSTS` of which there is a value: NaN where there is none, as there is of what
+            models take where none is asked.
+        notes: What a reader should know of an answer, by the numbers of its cell and its question.
+        errors: The class of the error of a question that failed.
+        routes: Which way an answer took, of methods that have several.
+        phase_use: What was measured of each phase of the answers of a cell besides seconds.
+    """
+
+    experiment: str
+    described: Mapping[str, Any] = field(repr=False)
+    cells: Sequence[CellInfo] = field(repr=False)
+    questions: Sequence[QuestionInfo] = field(repr=False)
+    clusters: IntArray = field(repr=False)
+    status: StatusArray = field(repr=False)
+    values: Mapping[str, FloatArray] = field(repr=False)
+    notes: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict, repr=False)
+    errors: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+    routes: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+    phase_use: Mapping[tuple[int, Phase], PhaseUse] = field(default_factory=dict, repr=False)
+    _of_settings: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        """The settings, in the sequence of their first cells."""
+        return group_cells([cell.values for cell in self.cells])
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that some answer has a score of, ours first."""
+        there = self.values.keys() - set(COSTS)
+        return (*(name for name in METRICS if name in there), *sorted(there - METRICS.keys()))
+
+    def setting_values(self, name: str) -> FloatArray:
+        """A metric or a cost of each question in each setting, averaged over the cells of the setting.
+
+        Five random orders of 100 questions are not 500 questions: the scores of one question under several seeds are
+        alike, and resampling them as if they were independent makes the interval too narrow, the more so the more seeds
+        there are. Averaged first, each question is one unit; more seeds then take away the noise of the orders, and
+        never that of the questions.
+
+        Returns:
+            An array of shape (settings, questions); NaN where a cell of the setting has no value, of seconds one of
+            those that were measured.
+        """
+        if name not in self._of_settings:
+            found = np.full((len(self.settings), len(self.questions)), np.nan)
+            if name in self.values:
+                for number, setting in enumerate(self.settings):
+                    cells = [cell for cell in setting.cells if name not in SECONDS or cell in self._measured]
+                    if cells:
+                        found[number] = _mean_over(self.values[name][cells])
+            found.flags.writeable = False
+            self._of_settings[name] = found
+        return self._of_settings[name]
+
+    def select(self, settings: Sequence[int] | None = None, questions: BoolArray | None = None) -> ResultMatrix:
+        """The same of some settings, and of some questions; clusters are those of all questions.
+
+        Args:
+            settings: The numbers of the settings; all by default.
+            questions: Whether each question is wanted; all by default.
+        """
+        wanted = range(len(self.settings)) if settings is None else settings
+        cells = sorted(cell for number in wanted for cell in self.settings[number].cells)
+        columns = range(len(self.questions)) if questions is None else np.flatnonzero(questions).tolist()
+        of_cell = {cell: number for number, cell in enumerate(cells)}
+        of_question = {column: number for number, column in enumerate(columns)}
+        part = np.ix_(np.array(cells, dtype=np.int64), np.array(columns, dtype=np.int64))
+
+        def kept(given: Mapping[tuple[int, int], Any]) -> dict[tuple[int, int], Any]:
+            return {
+                (of_cell[cell], of_question[question]): one
+                for (cell, question), one in given.items()
+                if cell in of_cell and question in of_question
+            }
+
+        return ResultMatrix(
+            experiment=self.experiment,
+            described=self.described,
+            cells=[self.cells[cell] for cell in cells],
+            questions=[self.questions[column] for column in columns],
+            clusters=self.clusters[list(columns)],
+            status=self.status[part],
+            values={name: values[part] for name, values in self.values.items()},
+            notes=kept(self.notes),
+            errors=kept(self.errors),
+            routes=kept(self.routes),
+            phase_use={(of_cell[cell], phase): use for (cell, phase), use in self.phase_use.items() if cell in of_cell},
+        )
+
+    @cached_property
+    def _measured(self) -> frozenset[int]:
+        return frozenset(cell for cell, _ in self.phase_use)
+
+
+def _mean_over(rows: FloatArray) -> FloatArray:
+    """The mean of each column, NaN where a row has none."""
+    # From the first on, so that equal scores have exactly their own mean, and make no difference of rounding alone.
+    first, apart = rows[0], rows[1:] - rows[0]
+    # The sum of three or more depends on their sequence: exactly rounded, equal settings stay equal.
+    total = apart.sum(axis=0) if len(apart) < 3 else np.array([fsum(column) for column in apart.T.tolist()])
+    mean: FloatArray = first + total / len(rows)
+    return mean
+
+
+def read_matrix(file: ResultsFile | str | os.PathLike[str], experiment: str | None = None) -> ResultMatrix:
+    """Read what there is of an experiment.
+
+    Args:
+        file: The results file.
+        experiment: The name of the experiment; not needed where the file has one alone.
+
+    Raises:
+        ExperimentError: There is no such experiment in the file, or several where none is named.
+        ResultsFileError: There is no such file, it is damaged or another one, or it has too few answers for its cells.
+    """
+    with ResultsReader(file, experiment) as reader:
+        return matrix_of(reader)
+
+
+def matrix_of(reader: ResultsReader) -> ResultMatrix:
+    """The matrix of what a reader has; raises what `read_matrix` raises."""
+    grid = grid_values(reader.described)
+    on_axes = [{name: hashable(cell.values[name]) for name in grid} for cell in reader.cells]
+    # A file has its cells as they came.
+    sequence = sorted(range(len(on_axes)), key=lambda number: place_in_grid(on_axes[number], grid))
+    row_of = sorted(range(len(sequence)), key=sequence.__getitem__)
+    cells = [CellInfo(reader.cells[number].key, on_axes[number]) for number in sequence]
+    shape = len(cells), len(reader.questions)
+    answers = {(row_of[answer.cell], answer.question): answer for answer in reader.answers()}
+    _check_size(reader, shape, len(answers))
+
+    status = np.full(shape, NOT_ASKED, dtype=np.int8)
+    data = np.array([question.data for question in reader.questions], dtype=object)
+    for row, cell in enumerate(cells):
+        status[row, data == cell.values["data"]] = NOT_TRIED
+    for place, answer in answers.items():
+        status[place] = FAILED if answer.failed else ANSWERED
+
+    answered = {place: answer for place, answer in answers.items() if not answer.failed}
+    values = _costs(reader.described, cells, answered, shape) | _scores(reader, row_of, shape)
+    seconds, phase_use = _measured(reader, cells, shape)
+    return ResultMatrix(
+        experiment=reader.name,
+        described=reader.described,
+        cells=cells,
+        questions=[QuestionInfo(one.key, one.name, one.data, one.question) for one in reader.questions],
+        clusters=_clusters(reader.questions),
+        status=status,
+        values=values | seconds,
+        notes={place: answer.notes for place, answer in answers.items() if answer.notes},
+        errors={place: answer.error for place, answer in answers.items() if answer.error is not None},
+        routes={place: answer.route for place, answer in answers.items() if answer.route is not None},
+        phase_use=phase_use,
+    )
+
+
+def _check_size(reader: ResultsReader, shape: Shape, answers: int, arrays: int = 1) -> None:
+    """Refuse a file of few answers that would take any amount of memory."""
+    places = shape[0] * shape[1] * arrays
+    if places > _PLACES and places > _SPARSEST * answers:
+        raise ResultsFileError(
+            f"{reader.path} has {answers:,} answers or scores for {places:,} places in its tables (cells × questions): "
+            "too few to be read",
+            reader.path,
+        )
+
+
+def _costs(
+    described: Mapping[str, Any],
+    cells: Sequence[CellInfo],
+    answers: Mapping[tuple[int, int], StoredAnswer],
+    shape: Shape,
+) -> dict[str, FloatArray]:
+    """What the answers took, and what it cost where a price is written down."""
+    if not answers:
+        return {}
+    rows, columns = np.array(list(answers)).T
+    counts = np.array([[getattr(one, name) for name in _COUNTS] for one in answers.values()], dtype=np.float64).T
+    models = [effective_values(cell.values).get("model") for cell in cells]
+    taken = dict(zip(_COUNTS, counts, strict=True))
+    for name in _OF_MODELS:
+        taken[name][np.array([model is None for model in models])[rows]] = np.nan
+    taken["tokens"] = taken["input_tokens"] + taken["output_tokens"]
+    written = described.get("prices")
+    there = written.items() if isinstance(written, Mapping) else ()
+    prices = {name: validated(Price, price, place=f"prices.{name}") for name, price in there}
+    taken["money"] = np.array(
+        [
+            prices[model].of(Usage(one.input_tokens, one.output_tokens, one.cached_tokens))
+            if (model := models[row]) in prices
+            else np.nan
+            for (row, _), one in answers.items()
+        ]
+    )
+    found: dict[str, FloatArray] = {}
+    for name, values in taken.items():
+        if not np.isnan(values).all():
+            found[name] = np.full(shape, np.nan)
+            found[name][rows, columns] = values
+    return found
+
+
+def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[str, FloatArray]:
+    # What is called as a cost is none: those are what answers have of them.
+    scores = [score for score in reader.scores() if score[2] not in COSTS]
+    metrics = dict.fromkeys(metric for *_, metric, _ in scores)
+    _check_size(reader, shape, len(scores), len(metrics))
+    found = {metric: np.full(shape, np.nan) for metric in metrics}
+    for cell, question, metric, value in scores:
+        found[metric][row_of[cell], question] = value
+    return found
+
+
+def _measured(
+    reader: ResultsReader, cells: Sequence[CellInfo], shape: Shape
+) -> tuple[dict[str, FloatArray], dict[tuple[int, Phase], PhaseUse]]:
+    """The seconds of each question, of which attempts are averaged, and what else each phase used."""
+    row_of = {cell.key: row for row, cell in enumerate(cells)}
+    column_of = {question.key: column for column, question in enumerate(reader.questions)}
+    attempts: dict[str, dict[tuple[int, int], list[float]]] = {}
+    use: dict[tuple[int, Phase], list[Measurement]] = {}
+    for one in reader.measurements():
+        place = row_of[one.cell], column_of[one.question]
+        attempts.setdefault(f"{one.phase}_seconds", {}).setdefault(place, []).append(one.seconds)
+        use.setdefault((place[0], one.phase), []).append(one)
+    seconds = {name: np.full(shape, np.nan) for name in attempts}
+    for name, of_places in attempts.items():
+        for place, some in of_places.items():
+            seconds[name][place] = fmean(some)
+    if parts := [seconds[name] for name in ("retrieval_seconds", "generation_seconds") if name in seconds]:
+        both = np.array(parts)
+        seconds["seconds"] = np.where(np.isnan(both).all(axis=0), np.nan, np.nansum(both, axis=0))
+    return seconds, {
+        place: PhaseUse(
+            len(some),
+            fsum(one.cpu_percent for one in some),
+            max(one.peak_memory_bytes for one in some),
+            max(one.memory_growth_bytes for one in some),
+        )
+        for place, some in use.items()
+    }
+
+
+def _clusters(questions: Sequence[QuestionRow]) -> IntArray:
+    """What each question belongs to, as a number."""
+    documents: dict[str, set[tuple[str, ...]]] = {}
+    for one in questions:
+        documents.setdefault(one.data, set()).add(tuple(one.documents))
+    numbers: dict[tuple[Any, ...], int] = {}
+    found = [
+        numbers.setdefault(
+            (one.data, *one.documents)
+            if len(documents[one.data]) >= _DOCUMENTS and len(one.documents) == 1
+            # Not its key: asked twice it has another id, and would count as two.
+            else (one.data, tuple(one.documents), one.question),
+            len(numbers),
+        )
+        for one in questions
+    ]
+    return np.array(found, dtype=np.int64)
