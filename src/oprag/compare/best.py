@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from oprag.compare.family import Family, Judgment
+from oprag.compare.analysis.differences import Judgment
+from oprag.compare.family import Family
 from oprag.compare.highest import highest
 from oprag.compare.setting import Setting
 from oprag.compare.stats.summary import Summary

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from oprag.compare.analysis.differences import axis_pairs
 from oprag.compare.analysis.settings import check_axis
-from oprag.compare.family import Family, axis_pairs, family_of
+from oprag.compare.family import Family, family_of
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting, settings_of

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from oprag.compare.analysis.differences import Judgment
 from oprag.compare.curve import CurvePoint, check_ordered, curves_of
-from oprag.compare.family import Family, Judgment, family_of
+from oprag.compare.family import Family, family_of
 from oprag.compare.highest import highest
 from oprag.compare.reading import Results, as_results
 from oprag.compare.results_file import ResultsFile
