@@ -11,14 +11,14 @@ from typing import Any
 from benchmarks.language_reference import language_reference
 from benchmarks.recording_model import calls_in, set_up
 from benchmarks.result import Figure, Result, Table, main
-from oprag.compare.answer_tables import Spent
 from oprag.compare.calling import ModelCaller
+from oprag.compare.db.cache import MemoryCache
+from oprag.compare.db.records import Spent
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.experiment import Experiment
-from oprag.compare.memory import MemoryKeeper
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
 from oprag.compare.plan import make_plan
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run as run_experiment
 from oprag.compare.spec.money import Limits
 from oprag.compare.workshop import make_engine, make_library
@@ -125,13 +125,13 @@ def _cell_by_cell(experiment: Experiment, path: Path) -> tuple[dict[tuple[str, s
     """Answers without sharing, how many calls that takes, and how many of them distinct contexts need."""
     opened = Opened(experiment)
     file = ResultsFile(path)
-    library = make_library(opened, MemoryKeeper(file))
+    library = make_library(opened, MemoryCache(file))
     answers: dict[tuple[str, str], str] = {}
     calls = 0
     distinct: dict[Any, int] = {}
     units = list(opened.units())
     for row in opened.cell_rows:
-        keeper = MemoryKeeper()
+        keeper = MemoryCache()
         caller = ModelCaller(opened.models, {}, {}, keeper, threads=1, count_tokens=experiment.fixed.count_tokens)
         engine = make_engine(opened, library, caller, keeper, Meter(Limits(), Spent()))
         for outcome in engine.run(unit for unit in units if unit.cell_key == row.key):

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from oprag.cli import run_progress
 from oprag.cli.run_progress import RunProgress
-from oprag.compare.answer_tables import Spent
+from oprag.compare.db.records import Spent
 from oprag.compare.progress import Progress
 
 

@@ -3,8 +3,8 @@ import pytest
 
 from oprag import Chunk, build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
+from oprag.compare.db.cache import MemoryCache
 from oprag.compare.index import Index
-from oprag.compare.memory import MemoryKeeper
 from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.opened import Opened
 from oprag.compare.providers.embedder import EmbedderSpec
@@ -29,12 +29,12 @@ EIGHT = Split("tokens", 8)
 
 
 def made(split=EIGHT, keeper=None, documents=None, searches=(), words=None):
-    source = VectorSource(words or Words(), keeper or MemoryKeeper())
+    source = VectorSource(words or Words(), keeper or MemoryCache())
     return Index(
         DOCUMENTS if documents is None else documents,
         Splitting(split, word_offsets, "words"),
         source,
-        keeper or MemoryKeeper(),
+        keeper or MemoryCache(),
         open_store=open_store,
         searches=searches,
     )
@@ -111,9 +111,9 @@ def test_words_are_counted_in_the_unit_of_the_embedder():
     def letters(text):
         return [(place, place + 1) for place in range(len(text))]
 
-    source = VectorSource(Words(), MemoryKeeper())
+    source = VectorSource(Words(), MemoryCache())
     splitting = Splitting(Split("words", 5), letters, "letters")
-    index = Index({"a": "one two three four five six"}, splitting, source, MemoryKeeper(), open_store=open_store)
+    index = Index({"a": "one two three four five six"}, splitting, source, MemoryCache(), open_store=open_store)
     assert [(chunk.text, piece.tokens) for chunk, piece in zip(index.chunks, index.pieces, strict=True)] == [
         ("one two three four five ", 24),
         ("six", 3),
@@ -121,7 +121,7 @@ def test_words_are_counted_in_the_unit_of_the_embedder():
 
 
 def test_what_the_keeper_knows_is_not_done_again():
-    keeper, words = MemoryKeeper(), Words()
+    keeper, words = MemoryCache(), Words()
     searches = [Search("dense", "index", 5), Search("hybrid", "index", 3)]
     first = made(keeper=keeper, words=words, searches=searches)
     first.prepare(QUESTIONS, searches)
@@ -156,7 +156,7 @@ def test_nothing_to_search_is_nothing_found():
 
 def library_of(small):
     opened = Opened(small)
-    return opened, make_library(opened, MemoryKeeper())
+    return opened, make_library(opened, MemoryCache())
 
 
 def test_contexts_are_those_of_build_context():

@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.answer_tables import Spent
+from oprag.compare.db.records import Measurement, Spent
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.measured import measure_cells
 from oprag.compare.measurements import measured_table
 from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
-from oprag.compare.records import Measurement
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run
 from tests.compare.folders import model, write_experiment
 from tests.compare.helpers import experiment, keepers

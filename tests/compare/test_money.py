@@ -1,6 +1,6 @@
 import pytest
 
-from oprag.compare.answer_tables import Spent
+from oprag.compare.db.records import Spent
 from oprag.compare.money import Meter
 from oprag.compare.running import run
 from oprag.compare.spec.money import Limits, Price

@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.measured import measure_cells
 from oprag.compare.opened import Opened
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run
 from tests.compare import answering
 from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows

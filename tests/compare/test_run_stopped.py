@@ -106,18 +106,18 @@ def kept(path):
     """The names of the prompts whose replies are in the file."""
     if not path.exists():
         return []
-    from oprag.compare.content import prompt_address
+    from oprag.compare.db.keys import prompt_key
     from oprag.methods.model_calls import Message, Prompt
 
     found = {key for (key,) in rows(path, "SELECT key FROM replies")}
-    assert prompt_address("model", Prompt((Message("user", "a"),), "answer"), 1) not in found
+    assert prompt_key("model", Prompt((Message("user", "a"),), "answer"), 1) not in found
     return [name for name, key in names_of_keys().items() if key in found]
 
 
 def names_of_keys(known={}):  # noqa: B006 - made once
     """The content address of each prompt of the whole run, by its name."""
     if not known:
-        from oprag.compare.content import prompt_address
+        from oprag.compare.db.keys import prompt_key
         from oprag.compare.opened import Opened
         from tests.compare.alone import answer_alone
         from tests.compare.helpers import Words
@@ -128,7 +128,7 @@ def names_of_keys(known={}):  # noqa: B006 - made once
         tokenizer = opened.embedders["words"].tokenizer
         for unit in opened.units():
             answer = answer_alone(unit.cell, unit.question, data.documents, Words(), tokenizer, reply_to)
-            known |= {name_of(call.prompt.text): prompt_address(identity, call.prompt, 1) for call in answer.calls}
+            known |= {name_of(call.prompt.text): prompt_key(identity, call.prompt, 1) for call in answer.calls}
     return known
 
 

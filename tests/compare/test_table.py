@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.reading import CellAnswers, KeptAnswer, Results, read_results
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run
 from oprag.compare.table import cell_table, metrics_of
 from oprag.errors import OptionError

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.reading import read_results
-from oprag.compare.results_file import ResultsFile
 from oprag.errors import ResultsFileError
 from tests.compare.folders import write_experiment
 

@@ -57,7 +57,7 @@ _PLACES = {
     "Progress": "oprag.compare.progress",
     "Question": "oprag.compare.data",
     "Report": "oprag.compare.report",
-    "ResultsFile": "oprag.compare.results_file",
+    "ResultsFile": "oprag.compare.db.results_file",
     "Sweep": "oprag.compare.sweep.choice",
     "SweetSpot": "oprag.compare.sweet_spot",
     "TransformersLikelihood": "oprag.compare.providers.transformers_likelihood",
@@ -77,6 +77,7 @@ _PLACES = {
 
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet, Evidence, Question, read_data
+    from oprag.compare.db.results_file import ResultsFile
     from oprag.compare.experiment import Experiment
     from oprag.compare.experiment_file import read_experiment
     from oprag.compare.frame import Comparison, compare
@@ -91,7 +92,6 @@ if TYPE_CHECKING:
     from oprag.compare.providers.model import ModelSpec
     from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
     from oprag.compare.report import Report
-    from oprag.compare.results_file import ResultsFile
     from oprag.compare.running import run
     from oprag.compare.spec.money import Limits, Price
     from oprag.compare.sweep.choice import Sweep, read_sweep

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oprag.compare.analysis.settings import AVERAGED
+from oprag.compare.db.reader import opened_database
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.reading import CellAnswers, Results
-from oprag.compare.results_access import opened_database
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import settings_of
 from oprag.compare.table import metrics_of
 from oprag.masking import without_keys

@@ -8,14 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Call, Made
-from oprag.compare.error_text import message_of
-from oprag.compare.keeper import Keeper
+from oprag.compare.db.cache import WorkCache
+from oprag.compare.db.records import FailedCall, Reply, Spent
+from oprag.compare.db.text import error_message, storable
 from oprag.compare.providers.model import Model
-from oprag.compare.records import FailedCall, Reply
 from oprag.compare.spec.money import Price
-from oprag.compare.storable import storable
 from oprag.compare.workers import Workers
 from oprag.errors import ModelError
 from oprag.masking import describe
@@ -128,7 +126,7 @@ class ModelCaller:
         models: Mapping[str, Model],
         prices: Mapping[str, Price],
         longest: Mapping[str, int],
-        keeper: Keeper,
+        keeper: WorkCache,
         *,
         threads: int,
         count_tokens: TokenCounter,
@@ -197,7 +195,7 @@ class ModelCaller:
         call = asked.call
         identity = self._models[call.model].identity
         step = call.prompt.step
-        return FailedCall(call.key, identity, step, type(error).__name__, message_of(error), asked.seconds)
+        return FailedCall(call.key, identity, step, type(error).__name__, error_message(error), asked.seconds)
 
     def _reply(self, asked: Asked) -> Reply:
         call, completion, seconds, _ = asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from oprag.compare.answer_tables import Spent
+from oprag.compare.db.records import Spent
 from oprag.methods.model_calls import Completion, Prompt
 
 __all__ = ["Allowance", "Call", "Caller", "Made"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import DataSet, Question, whole_text
+from oprag.compare.db.cache import WorkCache
 from oprag.compare.index import Index
-from oprag.compare.keeper import Keeper
 from oprag.compare.providers.embedder import ExperimentEmbedder
 from oprag.compare.recent import Recent
 from oprag.compare.search import Search, Splitting, StoreOpener
@@ -44,7 +44,7 @@ class Library:
         data: Mapping[str, DataSet],
         embedders: Mapping[str, ExperimentEmbedder],
         cells: Iterable[Cell],
-        keeper: Keeper,
+        keeper: WorkCache,
         open_store: Callable[[str, ExperimentEmbedder], Any],
         *,
         together: bool = True,

@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Call, Made
 from oprag.compare.cell import Cell
-from oprag.compare.content import address
 from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
+from oprag.compare.db.cache import MemoryCache, WorkCache
+from oprag.compare.db.keys import key_of
+from oprag.compare.db.records import Spent
+from oprag.compare.db.text import named_error
 from oprag.compare.engine import Engine
-from oprag.compare.error_text import named_message
-from oprag.compare.keeper import Keeper
-from oprag.compare.memory import MemoryKeeper
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
 from oprag.compare.providers.embedder import EmbedderSpec
@@ -89,7 +88,7 @@ class DryRun:
     """
 
     def __init__(
-        self, opened: Opened, keeper: Keeper | None, costly: Sequence[str], *, keep: bool, again: bool
+        self, opened: Opened, keeper: WorkCache | None, costly: Sequence[str], *, keep: bool, again: bool
     ) -> None:
         self._opened = opened
         embedders = dict(opened.embedders)
@@ -117,7 +116,7 @@ class DryRun:
                 asked = Asked()
                 for _, key in outcome.calls:
                     asked = asked.plus(Asked(1, self._keeper.usage(key)))
-                failure = None if outcome.error is None else named_message(outcome.error)
+                failure = None if outcome.error is None else named_error(outcome.error)
                 found[unit.cell_key, unit.question_key] = Planned(unit, asked, failure)
                 if watch is not None:
                     watch(number, len(units))
@@ -153,17 +152,19 @@ class _DryEngine(Engine):
         replies = super()._taken(work)
         cell = work.unit.cell
         options = {name: value for name, value in vars(cell.context_options).items() if name != "count_tokens"}
-        found = address("found", list(cell.split), cell.embedder, list(search_of(cell)), options)
+        found = key_of("found", list(cell.split), cell.embedder, list(search_of(cell)), options)
         return tuple(
             replace(reply, text=reply.text.replace(_CELL, found)) if reply is not None and step == _VARIANTS else reply
             for (step, _), reply in zip(work.wanted, replies, strict=True)
         )
 
 
-class _Placeholders(MemoryKeeper):
+class _Placeholders(MemoryCache):
     """Knows which replies would be there, and writes each when it is asked for, so that it keeps no texts."""
 
-    def __init__(self, below: Keeper | None, count_tokens: TokenCounter, *, passing_on: bool, no_replies: bool) -> None:
+    def __init__(
+        self, below: WorkCache | None, count_tokens: TokenCounter, *, passing_on: bool, no_replies: bool
+    ) -> None:
         super().__init__(below, passing_on=passing_on)
         self._no_replies = no_replies
         self._count = count_tokens

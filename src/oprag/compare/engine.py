@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 
-from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Allowance, Call, Caller, Made
-from oprag.compare.content import prompt_address
 from oprag.compare.context_library import Library
-from oprag.compare.error_text import named_message
-from oprag.compare.keeper import Keeper
+from oprag.compare.db.cache import WorkCache
+from oprag.compare.db.keys import prompt_key
+from oprag.compare.db.records import Spent
+from oprag.compare.db.text import named_error
 from oprag.compare.work import Outcome, Unit, Work
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
@@ -51,7 +51,7 @@ class Engine:
         self,
         library: Library,
         caller: Caller,
-        keeper: Keeper,
+        keeper: WorkCache,
         meter: Allowance,
         *,
         model_identity: Callable[[str], str],
@@ -160,7 +160,7 @@ class Engine:
         """Count failures that have nothing to do with the unit, such as those of an embedder that is not there."""
         self._unfound += 1
         if self._unfound >= self._give_up_after:
-            self.stop(f"the last {self._unfound} searches failed, the last one with {named_message(error, _LONGEST)}")
+            self.stop(f"the last {self._unfound} searches failed, the last one with {named_error(error, _LONGEST)}")
 
     def _fetched(self, work: Work, request: Request) -> object:
         """What the library gives."""
@@ -187,7 +187,7 @@ class Engine:
         work.wanted = []
         work.replies = {}
         for prompt in request.prompts:
-            key = prompt_address(identity, prompt, cell.repeat)
+            key = prompt_key(identity, prompt, cell.repeat)
             work.wanted.append((prompt.step, key))
             if key in work.replies:
                 continue
@@ -257,7 +257,7 @@ class Engine:
             self._failures += 1
         if self._failures >= self._give_up_after:
             self.stop(
-                f"the last {self._failures} calls failed, the last one with {named_message(completion.error, _LONGEST)}"
+                f"the last {self._failures} calls failed, the last one with {named_error(completion.error, _LONGEST)}"
             )
         for work in self._waiting.pop(call.key):
             if work.replies.get(call.key, completion) is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oprag.compare.data.data_set import DataSet
+from oprag.compare.db.text import storable
 from oprag.compare.grid import Cells, Fixed, Grid, as_grids, cells_of
 from oprag.compare.metrics.registry import METRICS, check_metrics
 from oprag.compare.providers.embedder import EmbedderSpec
@@ -14,7 +15,6 @@ from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, lasting_name
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.spec.validation import validated
-from oprag.compare.storable import storable
 from oprag.compare.stores.named import STORE_NAMES
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oprag.compare.storable import storable
+from oprag.compare.db.text import storable
 from oprag.errors import MissingExtraError, OpragError, OptionError
 from oprag.files.writing import FileKind, begins_with, replacing
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from oprag.assembly.neighbors import NeighborReader, neighbors_among
 from oprag.chunk import Chunk, changed
-from oprag.compare.content import address, document_address
-from oprag.compare.keeper import Keeper
+from oprag.compare.db.cache import WorkCache
+from oprag.compare.db.keys import document_key, key_of
+from oprag.compare.db.records import Hit, IndexRecord, Piece, Retrieval
 from oprag.compare.recent import Recent
-from oprag.compare.records import Hit, Hits, IndexRecord, Piece
 from oprag.compare.search import Search, Splitting, StoreOpener
 from oprag.compare.stores.store import Store
 from oprag.compare.vector_source import VectorSource
@@ -50,7 +50,7 @@ class Index:
         documents: Mapping[str, str | Sequence[str]],
         splitting: Splitting,
         vectors: VectorSource,
-        keeper: Keeper,
+        keeper: WorkCache,
         *,
         open_store: StoreOpener,
         searches: Iterable[Search] = (),
@@ -66,8 +66,8 @@ class Index:
         self._deepest = _deepest(searches)
         self._hits: dict[tuple[str, Search], Sequence[Hit]] = {}
         self._whole: Recent[Sequence[Hit]] = Recent(_AT_ONCE, len)
-        contents = [[name, document_address(text)] for name, text in documents.items()]
-        self.key = address("index", contents, list(self._splitting.split), splitting.name)
+        contents = [[name, document_key(text)] for name, text in documents.items()]
+        self.key = key_of("index", contents, list(self._splitting.split), splitting.name)
 
     @cached_property
     def pieces(self) -> Sequence[Piece]:
@@ -150,7 +150,7 @@ class Index:
             questions: The questions.
             searches: The searches of each of them.
         """
-        found: list[Hits] = []
+        found: list[Retrieval] = []
         for search in dict.fromkeys(self._shared(search) for search in searches):
             if search.depth is None:
                 continue  # whole rankings would fill the memory; each is made when it is asked for
@@ -249,12 +249,12 @@ class Index:
     def _address(self, question: str, search: Search) -> str:
         embedder = None if search.kind == "bm25" else self._source.name
         identity = self._store_identities.get(search.store, search.store)
-        return address("retrieval", self.key, embedder, list(search), identity, question)
+        return key_of("retrieval", self.key, embedder, list(search), identity, question)
 
-    def _record(self, question: str, search: Search, hits: Sequence[Hit]) -> Hits:
+    def _record(self, question: str, search: Search, hits: Sequence[Hit]) -> Retrieval:
         embedder = None if search.kind == "bm25" else self._source.name
         about = (self.key, embedder, search.kind, search.store, question, search.depth)
-        return Hits(self._address(question, search), *about, hits)
+        return Retrieval(self._address(question, search), *about, hits)
 
 
 def _deepest(searches: Iterable[Search]) -> dict[str, int]:

@@ -9,19 +9,18 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from oprag.compare.answer_tables import Spent
 from oprag.compare.calls import Call, Made
 from oprag.compare.cell import Cell
-from oprag.compare.error_text import message_of
+from oprag.compare.db.records import FailedMeasurement, Spent
+from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.text import error_message
 from oprag.compare.experiment import Experiment
 from oprag.compare.measured_cell import CellPart, Ended, measure_cell, sent
 from oprag.compare.measuring import check_installed, in_fresh_process
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened, as_opened
 from oprag.compare.progress import Progress, Watch
-from oprag.compare.records import FailedMeasurement
 from oprag.compare.report import Report
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.sendable import check_sendable
 from oprag.compare.spec.money import Limits
 from oprag.compare.started import started
@@ -203,7 +202,7 @@ class _Measuring:
     def _buried(self, key: str, error: MeasuringError) -> str | None:
         """Write down that a process died, and say whether to go on: what killed it may kill the next one, or not."""
         self.look()
-        message = message_of(error, _LONGEST)
+        message = error_message(error, _LONGEST)
         self._file.keep_failed_measurements(
             [FailedMeasurement(key, unit.question_key, "MeasuringError", message) for unit in self._missing(key)]
         )

@@ -8,15 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from oprag.compare.answer_tables import Spent
 from oprag.compare.calling import Tariff, ask, reply_of
 from oprag.compare.calls import Call
-from oprag.compare.content import prompt_address
 from oprag.compare.context_library import Library
+from oprag.compare.db.keys import prompt_key
+from oprag.compare.db.records import Measurement, Phase, Reply, Spent
 from oprag.compare.measuring import Measured, measure
 from oprag.compare.money import Meter
 from oprag.compare.providers.model import Model
-from oprag.compare.records import Measurement, Phase, Reply
 from oprag.compare.work import Unit, Work
 from oprag.errors import MissingExtraError
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
@@ -134,7 +133,7 @@ class MeasuredAnswers:
             self.last_error = completion.error or self.last_error
             if completion.error is None and self._model is not None:
                 identity = self._model.identity
-                call = Call(prompt_address(identity, prompt, unit.cell.repeat), unit.cell.model or "", prompt)
+                call = Call(prompt_key(identity, prompt, unit.cell.repeat), unit.cell.model or "", prompt)
                 self.replies.append(reply_of(call, identity, completion, completion.seconds, self._tariff))
 
 

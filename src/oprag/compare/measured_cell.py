@@ -9,21 +9,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
-from oprag.compare.answer_tables import Spent
 from oprag.compare.calling import Tariff
 from oprag.compare.cell import Cell
 from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
-from oprag.compare.error_text import message_of, named_message
+from oprag.compare.db.cache import NoCache
+from oprag.compare.db.records import FailedMeasurement, Measurement, Spent
+from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.text import error_message, named_error
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
 from oprag.compare.measured_answers import MeasuredAnswers, Stopped, row_of
 from oprag.compare.measuring import measure
 from oprag.compare.money import Meter
-from oprag.compare.nothing import KeepsNothing
 from oprag.compare.opened import Opened
-from oprag.compare.records import FailedMeasurement, Measurement
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.work import Unit
 from oprag.compare.workshop import longest_replies, make_library
 from oprag.errors import MissingExtraError, ResultsFileError
@@ -114,7 +113,7 @@ class _MeasuringCell:
         opened = Opened(experiment)
         # It is the only one here, and its grid may be large.
         opened.cells = Cells((self.cell,), 1, {}, 0)
-        self._library: Library = make_library(opened, KeepsNothing(), together=False)
+        self._library: Library = make_library(opened, NoCache(), together=False)
         self._embedders = opened.embedders
         name = self.cell.model or ""
         self._meter = Meter(experiment.limits, part.spent)
@@ -178,14 +177,14 @@ class _MeasuringCell:
             # The error of the model's client says more than that of the method which it ended.
             kind = type(error.__cause__ or error).__name__
             if unit is not None:
-                failure = FailedMeasurement(unit.cell_key, unit.question_key, kind, message_of(error, _LONGEST))
+                failure = FailedMeasurement(unit.cell_key, unit.question_key, kind, error_message(error, _LONGEST))
                 self._file.keep_failed_measurements([failure])
         finally:
             calls, tokens, money = (now - then for now, then in zip(self._meter.spent, before, strict=True))
             spent = Spent(int(calls), int(tokens), money)
             self._file.keep_measurements(self._part.key, measurements, spent, self._answers.take_replies())
         if self.failures >= self._part.experiment.give_up_after:
-            told = named_message(self._answers.last_error, _LONGEST)
+            told = named_error(self._answers.last_error, _LONGEST)
             raise Stopped(f"the last {self.failures} calls failed, the last one with {told}")
 
     def _make_index(self, unit: Unit) -> list[Measurement]:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oprag.compare.db.reader import opened_database
+from oprag.compare.db.records import Phase
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.reading import Failure, Results, merged_failures
-from oprag.compare.records import Phase
-from oprag.compare.results_access import opened_database
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import mean_over, settings_of
 from oprag.compare.stats.summary import Summary, summarise
 

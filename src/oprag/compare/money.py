@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oprag.compare.answer_tables import Spent
+from oprag.compare.db.records import Spent
 from oprag.compare.spec.money import Limits
 
 __all__ = ["LimitReached", "Meter"]

@@ -8,18 +8,18 @@ from functools import cached_property
 from threading import Event
 from typing import Any
 
-from oprag.compare.answer_tables import CellRow, QuestionRow
 from oprag.compare.axes import axes
 from oprag.compare.cell import Cell
-from oprag.compare.content import address, document_address
 from oprag.compare.data.data_set import Question, fields_text
+from oprag.compare.db.keys import document_key, key_of
+from oprag.compare.db.records import CellRecord, QuestionRecord
+from oprag.compare.db.schema import CELL_COLUMNS
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
 from oprag.compare.metrics.registry import COSINE, METRICS, Scorable, scorable
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, required_function
-from oprag.compare.schema import CELL_COLUMNS
 from oprag.compare.stores.named import STORE_NAMES
 from oprag.compare.work import Unit
 from oprag.errors import ExperimentError, ModelError, OptionError
@@ -136,19 +136,19 @@ class Opened:
         return dict(zip(self.cells.cells, (row.key for row in self.cell_rows), strict=True))
 
     @cached_property
-    def cell_rows(self) -> list[CellRow]:
+    def cell_rows(self) -> list[CellRecord]:
         """The cells as they are written."""
         return [self._cell_row(cell) for cell in self.cells.cells]
 
     @cached_property
-    def question_rows(self) -> list[QuestionRow]:
+    def question_rows(self) -> list[QuestionRecord]:
         """The questions as they are written, by data set."""
         used = {cell.data for cell in self.cells.cells}
-        rows: list[QuestionRow] = []
+        rows: list[QuestionRecord] = []
         for name, data_set in self.experiment.data.items():
             if name not in used:
                 continue
-            contents = {document: document_address(text) for document, text in data_set.documents.items()}
+            contents = {document: document_key(text) for document, text in data_set.documents.items()}
             rows += [_question_row(name, question, contents) for question in data_set.questions]
         return rows
 
@@ -218,7 +218,7 @@ class Opened:
                 _opened("store", name, required_function, given)
         return self.experiment.store_identities
 
-    def _cell_row(self, cell: Cell) -> CellRow:
+    def _cell_row(self, cell: Cell) -> CellRecord:
         values = cell.values()
         embedder = self.embedders.get(cell.embedder)
         identity = dict(self._common)
@@ -229,12 +229,12 @@ class Opened:
         if cell.store in self.experiment.stores:
             identity["store"] = self._stores[cell.store]
         # Names are for people; two names for one model make two cells that share all replies.
-        key = address("cell", values, identity)
+        key = key_of("cell", values, identity)
         defaults = {name: axis.default for name, axis in axes().items()}
         options = {
             name: value for name, value in values.items() if name not in CELL_COLUMNS and value != defaults[name]
         }
-        return CellRow(key, values, options, identity)
+        return CellRecord(key, values, options, identity)
 
 
 @dataclass
@@ -306,13 +306,13 @@ def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) 
         raise ExperimentError(f"{what}{name and f' {name!r}'}: {error}", error.value) from error
 
 
-def _question_row(data: str, question: Question, contents: Mapping[str, str]) -> QuestionRow:
+def _question_row(data: str, question: Question, contents: Mapping[str, str]) -> QuestionRecord:
     evidence: Sequence[Any] = [list(span) for span in question.evidence]
     about = dict(question.about)
     what = (question.text, question.answers, question.choices, question.right_choice, evidence)
     documents = [[name, contents[name]] for name in question.documents]
-    key = address("question", data, question.id, *what, documents)
-    return QuestionRow(
+    key = key_of("question", data, question.id, *what, documents)
+    return QuestionRecord(
         key,
         data,
         question.id,
@@ -333,4 +333,4 @@ def _prompts_address(prompts: Prompts) -> str:
         template = getattr(prompts, step)
         shown[step] = template.messages({name: f"{{{name}}}" for name in sorted(template.fields)})
     texts = [prompts.instruction, prompts.choice_instruction, prompts.cite_instruction]
-    return address("prompts", shown, texts)
+    return key_of("prompts", shown, texts)

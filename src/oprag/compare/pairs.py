@@ -9,9 +9,9 @@ from typing import Any
 
 from oprag.compare.analysis.differences import axis_pairs
 from oprag.compare.analysis.settings import check_axis
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.family import Family, family_of
 from oprag.compare.reading import Results, as_results
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting, settings_of
 from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.resampling import RESAMPLES

@@ -9,9 +9,9 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from oprag.compare.answer_tables import Spent
-from oprag.compare.checking import Found
 from oprag.compare.data.data_set import fields_text
+from oprag.compare.db.records import Done, Spent
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.dry_run import Asked, DryRun, Planned
 from oprag.compare.experiment import Experiment
 from oprag.compare.metrics.registry import Scorable
@@ -20,7 +20,6 @@ from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.endpoints import lacks_key, shown_address
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.reading import read_notes
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.work import Unit
 
@@ -243,7 +242,7 @@ def _waiting(opened: Opened, file: ResultsFile | None, again: _Again | None, *, 
         lacking = [sum((unit.cell_key, unit.question_key, one) not in known for one in numbers) for unit in units]
         left = [(unit, number) for unit, number in zip(units, lacking, strict=True) if number]
         return _Waiting(left, len(units), len(units) - len(left), 0)
-    found = Found(set(), {}, 0) if file is None else file.found(name)
+    found = Done(set(), {}, 0) if file is None else file.found(name)
     places = {(unit.cell_key, unit.question_key): unit for unit in units}
     failed = places.keys() & found.failed
     skipped = found.answered if retry_failed else found.answered | failed

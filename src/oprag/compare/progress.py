@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oprag.compare.answer_tables import Spent
+from oprag.compare.db.records import Spent
 
 __all__ = ["Progress", "Watch"]
 

@@ -8,9 +8,9 @@ from math import fsum
 from statistics import fmean
 
 from oprag.compare.analysis.settings import HasValues, asks_model
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.measurements import measured_rows
 from oprag.compare.reading import KeptAnswer, Results
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting, mean_over
 from oprag.compare.table import OF_MODELS, TAKEN
 from oprag.errors import OptionError

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from oprag.compare.analysis.settings import grid_values, hashable, place_in_grid
 from oprag.compare.axes import axes
-from oprag.compare.results_access import OF_EXPERIMENT, experiment_row, opened_database, rows_of_answers
-from oprag.compare.results_file import ResultsFile
-from oprag.compare.schema import CELL_COLUMNS
+from oprag.compare.db.reader import OF_EXPERIMENT, experiment_row, opened_database, rows_of_answers
+from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.schema import CELL_COLUMNS
 from oprag.masking import without_keys
 
 __all__ = [

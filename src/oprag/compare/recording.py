@@ -7,15 +7,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from oprag.compare.cell import Cell
-from oprag.compare.content import address
 from oprag.compare.context_library import Library
 from oprag.compare.data.data_set import DataSet, Question, page_starts
-from oprag.compare.error_text import message_of
+from oprag.compare.db.keys import key_of
+from oprag.compare.db.records import AnswerRecord, ContextRecord
+from oprag.compare.db.text import error_message
 from oprag.compare.index import Index
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.recent import Recent
-from oprag.compare.records import AnswerRecord, ContextRecord
 from oprag.compare.work import Outcome
 from oprag.context import Context
 from oprag.methods.answer import Answer
@@ -96,7 +96,7 @@ class Recorder:
             question=outcome.unit.question_key,
             status="failed",
             error=type(cause).__name__,
-            message=message_of(error, _LONGEST),
+            message=error_message(error, _LONGEST),
             calls=outcome.calls,
         )
 
@@ -124,7 +124,7 @@ class Recorder:
             dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
             return _About(
                 context,
-                ContextRecord(address("context", index.key, kept, dropped), index.key, kept, dropped),
+                ContextRecord(key_of("context", index.key, kept, dropped), index.key, kept, dropped),
                 context.tokens,
                 sum(index.pieces[row].tokens for row in rows),
                 _spans(context, index, self._data[cell.data].documents),

@@ -6,7 +6,7 @@ import platform
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from oprag.compare.answer_tables import Spent
+from oprag.compare.db.records import Spent
 
 __all__ = ["Report", "versions"]
 

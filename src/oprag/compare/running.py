@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterable, Iterator
 
 from oprag.compare.calling import ModelCaller
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.experiment import Experiment
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Watch
 from oprag.compare.report import Report
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.signals import stopped_by_signals
 from oprag.compare.started import started
 from oprag.compare.tally import Tally

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from oprag.compare.error_text import named_message
+from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.text import named_error
 from oprag.compare.experiment import Experiment
 from oprag.compare.opened import Opened, as_opened
 from oprag.compare.report import versions
-from oprag.compare.results_file import ResultsFile
 from oprag.errors import ResultsFileError
 
 __all__ = ["Started", "started"]
@@ -63,7 +63,7 @@ def started(experiment: Experiment | Opened, path: str | os.PathLike[str]) -> It
     try:
         yield run
     except Exception as error:
-        run.outcome = named_message(error)
+        run.outcome = named_error(error)
         raise
     finally:
         # Where it cannot be written down, such as on a full disk, what met that first has told it.

@@ -10,10 +10,10 @@ from typing import Any
 
 from oprag.compare.analysis.differences import Judgment
 from oprag.compare.curve import CurvePoint, check_ordered, curves_of
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.family import Family, family_of
 from oprag.compare.highest import highest
 from oprag.compare.reading import Results, as_results
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import settings_of
 from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.table import CellSummary, cell_table, check_metric

@@ -11,10 +11,10 @@ from numbers import Real
 from typing import Any
 
 from oprag.compare.analysis.settings import asks_model
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.highest import as_arrays
 from oprag.compare.metrics.registry import METRICS, check_better
 from oprag.compare.reading import KeptAnswer, Results, as_results
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting, settings_of
 from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.stats.summary import Summary, summarise

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from oprag.compare.answer_tables import Spent
-from oprag.compare.checking import Found
+from oprag.compare.db.records import AnswerRecord, Done, Spent
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Progress
-from oprag.compare.records import AnswerRecord
 from oprag.compare.report import Report
 from oprag.compare.work import Unit
 
@@ -19,7 +17,7 @@ __all__ = ["Tally"]
 class Tally:
     """What is done and what is waiting."""
 
-    def __init__(self, opened: Opened, found: Found, *, retry_failed: bool) -> None:
+    def __init__(self, opened: Opened, found: Done, *, retry_failed: bool) -> None:
         self.failed = {} if retry_failed else dict(found.failed)
         self.waiting: list[Unit] = []
         self.left: Counter[str] = Counter()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.keeper import Keeper
+from oprag.compare.db.cache import WorkCache
 from oprag.embedding.cache import Kind, text_keys
 from oprag.embedding.cosine import as_vectors
 from oprag.embedding.embedder import Embedder
@@ -27,7 +27,7 @@ class VectorSource:
         keeper: Where vectors are kept.
     """
 
-    def __init__(self, embedder: Embedder, keeper: Keeper) -> None:
+    def __init__(self, embedder: Embedder, keeper: WorkCache) -> None:
         self.embedder = embedder
         self.name = embedder.name
         self._keeper = keeper

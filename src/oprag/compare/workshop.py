@@ -7,9 +7,9 @@ from typing import Any
 
 from oprag.compare.calls import Allowance, Caller
 from oprag.compare.context_library import Library
+from oprag.compare.db.cache import WorkCache
 from oprag.compare.engine import Engine
 from oprag.compare.experiment import Experiment
-from oprag.compare.keeper import Keeper
 from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.opened import Opened
 from oprag.compare.recording import Recorder
@@ -21,7 +21,7 @@ __all__ = ["longest_replies", "make_engine", "make_library", "make_recorder"]
 
 def make_library(
     opened: Opened,
-    keeper: Keeper,
+    keeper: WorkCache,
     embedders: Mapping[str, Any] | None = None,
     *,
     kind: type[Library] = Library,
@@ -48,7 +48,7 @@ def make_engine(
     opened: Opened,
     library: Library,
     caller: Caller,
-    keeper: Keeper,
+    keeper: WorkCache,
     meter: Allowance,
     *,
     max_concurrency: int | None = None,
@@ -67,7 +67,7 @@ def make_engine(
     )
 
 
-def make_recorder(opened: Opened, library: Library, keeper: Keeper) -> Recorder:
+def make_recorder(opened: Opened, library: Library, keeper: WorkCache) -> Recorder:
     """The recorder of an experiment."""
     experiment = opened.experiment
     embedder = None

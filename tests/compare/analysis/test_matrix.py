@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag.compare.analysis.matrix import ANSWERED, COSTS, FAILED, NOT_ASKED, NOT_TRIED, read_matrix
-from oprag.compare.answer_tables import Spent
+from oprag.compare.db.records import Measurement, Spent
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.quantities import read_seconds, values_by_question
 from oprag.compare.reading import CellAnswers, KeptAnswer, read_results
-from oprag.compare.records import Measurement
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run
 from oprag.compare.setting import settings_of
 from oprag.compare.table import metrics_of

@@ -13,16 +13,15 @@ import pytest
 
 pytest.importorskip("jinja2")
 
-from oprag.compare.answer_tables import Spent
 from oprag.compare.data import DataSet
+from oprag.compare.db.reader import opened_database
+from oprag.compare.db.records import Measurement, Spent
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.html import write_report
 from oprag.compare.html.kept import Kept
 from oprag.compare.pairs import differences
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.reading import read_results
-from oprag.compare.records import Measurement
-from oprag.compare.results_access import opened_database
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run
 from oprag.compare.table import cell_table
 from oprag.errors import ExperimentError, OptionError, ResultsFileError

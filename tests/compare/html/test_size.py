@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("jinja2")
 
 from oprag.compare.data import DataSet, Question
+from oprag.compare.db.records import AnswerRecord
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.html import write_report
 from oprag.compare.opened import Opened
-from oprag.compare.records import AnswerRecord
-from oprag.compare.results_file import ResultsFile
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.html.grids import ran
 from tests.compare.html.parsed import page_of

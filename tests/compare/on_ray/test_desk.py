@@ -2,11 +2,10 @@
 
 import pytest
 
-from oprag.compare.answer_tables import Spent
+from oprag.compare.db.records import AnswerRecord, Reply, Spent
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.on_ray.desk import Desk
 from oprag.compare.opened import Opened
-from oprag.compare.records import AnswerRecord, Reply
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.spec.money import Limits
 from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Completion, Usage

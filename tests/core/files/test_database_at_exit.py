@@ -7,8 +7,8 @@ import pytest
 
 WRITING = """
 import sys, threading, time
-from oprag.compare.records import FailedCall
-from oprag.compare.results_file import ResultsFile
+from oprag.compare.db.records import FailedCall
+from oprag.compare.db.results_file import ResultsFile
 
 file = ResultsFile(sys.argv[1])
 file.begin("x", {}, [], [], {})

@@ -21,11 +21,10 @@ from oprag.compare.analysis.settings import (
     hashable,
     place_in_grid,
 )
-from oprag.compare.answer_tables import QuestionRow
+from oprag.compare.db.reader import ResultsReader, StoredAnswer
+from oprag.compare.db.records import Measurement, Phase, QuestionRecord
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.metrics.registry import METRICS
-from oprag.compare.records import Measurement, Phase
-from oprag.compare.results_access import ResultsReader, StoredAnswer
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.spec.money import Price
 from oprag.compare.spec.validation import validated
 from oprag.compare.stats.resampling import FloatArray, IntArray
@@ -357,7 +356,7 @@ def _measured(
     }
 
 
-def _clusters(questions: Sequence[QuestionRow]) -> IntArray:
+def _clusters(questions: Sequence[QuestionRecord]) -> IntArray:
     """What each question belongs to, as a number."""
     documents: dict[str, set[tuple[str, ...]]] = {}
     for one in questions:

@@ -10,7 +10,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
-from oprag.compare.storable import storable
+from oprag.compare.db.text import storable
 from oprag.errors import DataError, OptionError
 from oprag.masking import describe
 from oprag.options import check_count

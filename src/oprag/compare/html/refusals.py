@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from oprag.compare.db.reader import opened_database
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Heading, Part, Table, Text
 from oprag.compare.html.words import counted, share
 from oprag.compare.providers.model import Model, ModelSpec, as_model
-from oprag.compare.results_access import opened_database
 from oprag.methods.model_calls import Message, Prompt
 
 __all__ = ["KINDS", "classified", "classify", "opened_model", "refused_questions"]

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.answer_tables import Spent
+from oprag.compare.db.records import FailedCall, Hit, IndexRecord, Piece, Reply, Retrieval, Spent
 from oprag.compare.on_ray.desk import Refusal, Turn
-from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
 from oprag.errors import OpragError, ResultsFileError
 from oprag.methods.model_calls import Completion
 
@@ -56,7 +55,7 @@ def cause_of(error: Any) -> Exception:
 
 
 class AtDesk:
-    """A `Keeper` that asks the desk.
+    """A `WorkCache` that asks the desk.
 
     Args:
         desk: The handle of the actor.
@@ -93,7 +92,7 @@ class AtDesk:
         found: Sequence[Hit] | None = self._do("hits", key)
         return found
 
-    def keep_hits(self, found: Sequence[Hits]) -> None:
+    def keep_hits(self, found: Sequence[Retrieval]) -> None:
         """Keep what was found."""
         self._do("keep_hits", found)
 

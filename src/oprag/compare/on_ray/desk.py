@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from oprag.compare.answer_tables import Spent
+from oprag.compare.db.records import AnswerRecord, Spent
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.money import Meter
-from oprag.compare.records import AnswerRecord
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.spec.money import Limits
 from oprag.methods.model_calls import Completion
 

@@ -11,7 +11,8 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
-from oprag.compare.error_text import named_message
+from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.text import named_error
 from oprag.compare.experiment import Experiment
 from oprag.compare.on_ray.asking import ask_desk, cause_of
 from oprag.compare.on_ray.connecting import connected, load_ray
@@ -20,7 +21,6 @@ from oprag.compare.on_ray.worker import Share, work_on
 from oprag.compare.opened import Opened, as_opened
 from oprag.compare.progress import Watch
 from oprag.compare.report import Report
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.sendable import check_sendable
 from oprag.compare.signals import stopped_by_signals
 from oprag.compare.started import started
@@ -150,7 +150,7 @@ class _Spreading:
         except self._ray.exceptions.RayTaskError as error:
             raise cause_of(error) from None
         except self._ray.exceptions.RayError as error:
-            self._lost.append(named_message(error))
+            self._lost.append(named_error(error))
             ask_desk(self._desk, "abandon", share.number)
         else:
             if stopped is not None:

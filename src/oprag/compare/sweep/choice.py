@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from oprag.compare.analysis.settings import asks_model
 from oprag.compare.curve import Row
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.family import family_of
 from oprag.compare.highest import as_arrays, highest
 from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.reading import Results, read_failures, read_results
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import settings_of
 from oprag.compare.stats.difference import Difference, paired_difference
 from oprag.compare.sweep.points import NO_ROOM, Repeated, Unfilled, is_impossible, read_contexts, remarks_of

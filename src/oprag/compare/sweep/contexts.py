@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from oprag.compare.results_access import rows_of_answers
-from oprag.compare.results_file import ResultsFile
+from oprag.compare.db.reader import rows_of_answers
+from oprag.compare.db.results_file import ResultsFile
 
 __all__ = ["context_columns"]
 

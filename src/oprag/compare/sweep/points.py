@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from oprag.compare.curve import Row
-from oprag.compare.results_file import ResultsFile
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.setting import Setting
 from oprag.compare.sweep.contexts import context_columns
 from oprag.compare.sweep.depth import limit_of

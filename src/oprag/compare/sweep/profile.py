@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.reading import Results
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.setting import Setting
 from oprag.compare.spec.controls import kind_of
 from oprag.compare.sweep.contexts import context_columns

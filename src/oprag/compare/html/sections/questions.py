@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
+from oprag.compare.db.reader import opened_database
 from oprag.compare.html.kept import AnswerText, Asked, Kept
 from oprag.compare.html.material import Material
 from oprag.compare.html.page import render
@@ -14,7 +15,6 @@ from oprag.compare.html.sides import LONGEST_NAME, CellName, Limits, chosen, sid
 from oprag.compare.html.words import counted, score
 from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.reading import KeptAnswer
-from oprag.compare.results_access import opened_database
 from oprag.text_table import shortened
 
 __all__ = ["section"]

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from oprag.compare.answer_tables import spent
+from oprag.compare.db.answer_tables import spent
+from oprag.compare.db.reader import opened_database
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Heading, Part, Points, Section, Table, Text
 from oprag.compare.html.words import amount, counted, value_text
 from oprag.compare.reading import read_failures
-from oprag.compare.results_access import opened_database
 from oprag.compare.table import faults
 
 __all__ = ["section"]

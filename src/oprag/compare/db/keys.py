@@ -11,14 +11,14 @@ from typing import Any
 from oprag.masking import describe
 from oprag.methods.model_calls import Prompt
 
-__all__ = ["address", "digest", "document_address", "prompt_address"]
+__all__ = ["digest", "document_key", "key_of", "prompt_key"]
 
 # Grows when the same cell would be answered in another way, so that old answers are not taken for new ones.
 _FORMAT = 1
 _LENGTH = 16  # bytes of an address
 
 
-def address(kind: str, *parts: Any) -> str:
+def key_of(kind: str, *parts: Any) -> str:
     """The address of a piece of work, as 32 hexadecimal digits.
 
     Args:
@@ -30,7 +30,7 @@ def address(kind: str, *parts: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _LENGTH]
 
 
-def prompt_address(model: str, prompt: Prompt, repeat: int) -> str:
+def prompt_key(model: str, prompt: Prompt, repeat: int) -> str:
     """The address of a model's reply.
 
     Args:
@@ -47,9 +47,9 @@ def prompt_address(model: str, prompt: Prompt, repeat: int) -> str:
     return found.hexdigest()[: 2 * _LENGTH]
 
 
-def document_address(text: Any) -> str:
+def document_key(text: Any) -> str:
     """The address of the text of a document, or of its pages."""
-    return address("document", text if isinstance(text, str) else list(text))
+    return key_of("document", text if isinstance(text, str) else list(text))
 
 
 def digest(*values: str | float | None) -> str:

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from oprag.compare.error_text import message_of
+from oprag.compare.db.text import error_message
 from oprag.compare.running import run
 from tests.compare.helpers import experiment
 
@@ -12,8 +12,8 @@ KEY = "made-up-value-of-a-key"
 
 
 def test_one_line_as_long_as_wanted():
-    assert message_of(ValueError("a\n  b\tc \ud800")) == "a b c \ufffd"
-    assert message_of(ValueError("abcdef"), 3) == "abc"
+    assert error_message(ValueError("a\n  b\tc \ud800")) == "a b c \ufffd"
+    assert error_message(ValueError("abcdef"), 3) == "abc"
 
 
 def test_a_key_in_the_error_of_a_model_is_nowhere_in_the_file(tmp_path: Path, monkeypatch):

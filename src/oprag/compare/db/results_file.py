@@ -13,21 +13,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare import answer_tables, measurement_tables, work_tables
-from oprag.compare.checking import Found
-from oprag.compare.checking import found as answers_found
-from oprag.compare.records import (
+from oprag.compare.db import answer_tables, measurement_tables, work_tables
+from oprag.compare.db.checking import found as answers_found
+from oprag.compare.db.records import (
     AnswerRecord,
+    CellRecord,
+    Done,
     FailedCall,
     FailedMeasurement,
     Hit,
-    Hits,
     IndexRecord,
+    MeasuredSoFar,
     Measurement,
     Piece,
+    QuestionRecord,
     Reply,
+    Retrieval,
+    Spent,
 )
-from oprag.compare.schema import RESULTS
+from oprag.compare.db.schema import RESULTS
 from oprag.embedding.cache_file import read_vectors, write_vectors
 from oprag.errors import ResultsFileError
 from oprag.files.database import Database
@@ -41,7 +45,7 @@ class ResultsFile:
     """A results file, which any tool that reads SQLite can open.
 
     What one of its methods has written outlives the process, however that ends. Threads may share it, and processes the
-    file. It is a `Keeper`.
+    file. It is a `WorkCache`.
 
     Args:
         path: The file; it is made when it is first written to.
@@ -77,7 +81,7 @@ class ResultsFile:
             raise self._database.damaged(str(found))
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        """A connection to read with statements of one's own; `oprag.compare.schema` has the tables.
+        """A connection to read with statements of one's own; `oprag.compare.db.schema` has the tables.
 
         Raises:
             ResultsFileError: The file is damaged, is another one, or cannot be read.
@@ -92,8 +96,8 @@ class ResultsFile:
         self,
         experiment: str,
         described: Mapping[str, Any],
-        cells: Sequence[answer_tables.CellRow],
-        questions: Sequence[answer_tables.QuestionRow],
+        cells: Sequence[CellRecord],
+        questions: Sequence[QuestionRecord],
         versions: Mapping[str, str],
     ) -> None:
         """Begin a run: write down what it is about.
@@ -124,25 +128,25 @@ class ResultsFile:
                 [work_tables.now(), without_keys(outcome), self._run],
             )
 
-    def spent(self, experiment: str) -> answer_tables.Spent:
+    def spent(self, experiment: str) -> Spent:
         """What all runs of an experiment have spent on models.
 
         Args:
             experiment: The name of the experiment.
         """
         if not self.path.exists():
-            return answer_tables.Spent()
+            return Spent()
         with self._database.reading() as connection:
             return answer_tables.spent(connection, experiment)
 
-    def found(self, experiment: str) -> Found:
+    def found(self, experiment: str) -> Done:
         """The answers of an experiment that are there, each held against the replies that it was made of.
 
         Args:
             experiment: The name of the experiment.
         """
         if not self.path.exists():
-            return Found(set(), {}, 0)
+            return Done(set(), {}, 0)
         with self._database.reading() as connection:
             return answers_found(connection, experiment)
 
@@ -168,15 +172,15 @@ class ResultsFile:
                 self._check_run(connection)
                 answer_tables.write_answers(connection, answers, self._run)
 
-    def measured(self) -> measurement_tables.FoundMeasurements:
+    def measured(self) -> MeasuredSoFar:
         """What was measured to its end, and what could not be in this run."""
         if not self.path.exists():
-            return measurement_tables.FoundMeasurements(set(), set(), {})
+            return MeasuredSoFar(set(), set(), {})
         with self._database.reading() as connection:
             return measurement_tables.found_measurements(connection, self._run)
 
     def keep_measurements(
-        self, cell: str, measurements: Sequence[Measurement], spent: answer_tables.Spent, replies: Sequence[Reply] = ()
+        self, cell: str, measurements: Sequence[Measurement], spent: Spent, replies: Sequence[Reply] = ()
     ) -> None:
         """Write what answers of a cell took, what measuring them has spent on models, and the replies.
 
@@ -273,7 +277,7 @@ class ResultsFile:
             except ValueError as error:
                 raise self._database.damaged(str(error)) from error
 
-    def keep_hits(self, found: Sequence[Hits]) -> None:
+    def keep_hits(self, found: Sequence[Retrieval]) -> None:
         """Write what was found for questions.
 
         Args:

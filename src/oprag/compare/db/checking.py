@@ -6,12 +6,12 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
-from oprag.compare.content import digest
+from oprag.compare.db.keys import digest
+from oprag.compare.db.records import Done
 
-__all__ = ["ANSWER", "CHECKED", "Found", "answer_digest", "found", "reply_digest"]
-
+__all__ = ["ANSWER", "CHECKED", "answer_digest", "found", "reply_digest"]
 
 CHECKED = "key, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason"
 """The columns of a reply that its digest covers."""
@@ -24,26 +24,12 @@ ANSWER = (
 """The columns of an answer that its digest covers, beside its replies and its scores."""
 
 
-class Found(NamedTuple):
-    """The answers that are there.
-
-    Attributes:
-        answered: The keys of cell and question of each answer that holds.
-        failed: Those that failed, with the class of the error.
-        broken: How many do not hold, since a reply that they were made of is missing or was changed.
-    """
-
-    answered: set[tuple[str, str]]
-    failed: dict[tuple[str, str], str]
-    broken: int
-
-
 def reply_digest(key: str, text: str, *others: float | str | None) -> str:
     """The check of a reply: of its text, its tokens and its finish reason."""
     return digest(key, text, *others)
 
 
-def found(connection: sqlite3.Connection, experiment: str) -> Found:
+def found(connection: sqlite3.Connection, experiment: str) -> Done:
     """The answers of an experiment, each held against the replies that it was made of."""
     columns = ", ".join(f"answers.{column}" for column in ANSWER.split(", "))
     answers = connection.execute(
@@ -63,7 +49,7 @@ def found(connection: sqlite3.Connection, experiment: str) -> Found:
         for key, *others, check in connection.execute(f"SELECT {CHECKED}, digest FROM replies")
         if reply_digest(key, *others) == check
     }
-    result = Found(set(), {}, 0)
+    result = Done(set(), {}, 0)
     broken = 0
     for number, cell, question, check, *values in answers:
         made_of = [reply for (reply,) in replies.of(number)]

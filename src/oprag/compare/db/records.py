@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from oprag.methods.model_calls import Completion, Usage
 
 __all__ = [
     "AnswerRecord",
+    "CellRecord",
     "ContextRecord",
+    "Done",
     "FailedCall",
     "FailedMeasurement",
     "Hit",
-    "Hits",
     "IndexRecord",
+    "MeasuredSoFar",
     "Measurement",
     "Phase",
     "Piece",
+    "QuestionRecord",
     "Reply",
+    "Retrieval",
+    "Spent",
     "Status",
 ]
 
@@ -130,7 +135,7 @@ class Hit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Hits:
+class Retrieval:
     """What was found for a question.
 
     Attributes:
@@ -252,3 +257,76 @@ class FailedMeasurement(NamedTuple):
     question: str
     error: str
     message: str
+
+
+class CellRecord(NamedTuple):
+    """A cell as it is written.
+
+    Attributes:
+        key: Its content address.
+        values: Its value on every axis.
+        options: Those of them that have no column and are not the default.
+        identity: The identities of its embedder and its model, and of whatever else its answers depend on.
+    """
+
+    key: str
+    values: Mapping[str, Any]
+    options: Mapping[str, Any]
+    identity: Mapping[str, Any]
+
+
+class QuestionRecord(NamedTuple):
+    """A question as it is written; everything but its key and its set is plain JSON."""
+
+    key: str
+    data: str
+    name: str
+    question: str
+    answers: Sequence[str]
+    choices: Sequence[str]
+    right_choice: int | None
+    evidence: Sequence[Sequence[Any]]
+    documents: Sequence[str]
+    about: Mapping[str, Any]
+
+
+class Spent(NamedTuple):
+    """What models were asked.
+
+    Attributes:
+        calls: How many calls were made, failed ones included.
+        tokens: The tokens that they read and wrote.
+        money: What they cost, where there are prices.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    money: float = 0.0
+
+
+class MeasuredSoFar(NamedTuple):
+    """What was measured.
+
+    Attributes:
+        attempts: The keys of cell and question, and the number of each attempt that was measured to its end.
+        indexed: The keys of cell and question where making the index of the question's documents was measured.
+        failed: Those that could not be measured in this run, with the class of the error.
+    """
+
+    attempts: set[tuple[str, str, int]]
+    indexed: set[tuple[str, str]]
+    failed: dict[tuple[str, str], str]
+
+
+class Done(NamedTuple):
+    """The answers that are there.
+
+    Attributes:
+        answered: The keys of cell and question of each answer that holds.
+        failed: Those that failed, with the class of the error.
+        broken: How many do not hold, since a reply that they were made of is missing or was changed.
+    """
+
+    answered: set[tuple[str, str]]
+    failed: dict[tuple[str, str], str]
+    broken: int

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oprag.compare.db.records import FailedCall, Hit, IndexRecord, Piece, Reply, Retrieval
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.plan import make_plan
-from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
-from oprag.compare.results_file import ResultsFile
 from oprag.compare.running import run
 from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Completion, Usage
@@ -89,7 +89,7 @@ def test_indexes_hits_and_vectors_come_back(file):
     assert file.index("k1") == pieces
     assert file.index("k2") is None
     hits = [Hit(1, 0.1 + 0.2), Hit(0, None)]
-    file.keep_hits([Hits("h1", "k1", None, "bm25", "index", "What?", 2, hits)])
+    file.keep_hits([Retrieval("h1", "k1", None, "bm25", "index", "What?", 2, hits)])
     assert file.hits("h1") == hits
     assert file.hits("h2") is None
     vectors = np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32)

@@ -5,76 +5,23 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from oprag.compare.checking import ANSWER, answer_digest
-from oprag.compare.records import AnswerRecord
-from oprag.compare.schema import CELL_COLUMNS
-from oprag.compare.storable import storable
+from oprag.compare.db.checking import ANSWER, answer_digest
+from oprag.compare.db.records import AnswerRecord, CellRecord, QuestionRecord, Spent
+from oprag.compare.db.schema import CELL_COLUMNS
+from oprag.compare.db.text import storable
 from oprag.masking import without_keys
 
-__all__ = [
-    "CellRow",
-    "QuestionRow",
-    "Spent",
-    "begin_run",
-    "spent",
-    "write_answers",
-    "write_experiment",
-]
-
-
-class CellRow(NamedTuple):
-    """A cell as it is written.
-
-    Attributes:
-        key: Its content address.
-        values: Its value on every axis.
-        options: Those of them that have no column and are not the default.
-        identity: The identities of its embedder and its model, and of whatever else its answers depend on.
-    """
-
-    key: str
-    values: Mapping[str, Any]
-    options: Mapping[str, Any]
-    identity: Mapping[str, Any]
-
-
-class QuestionRow(NamedTuple):
-    """A question as it is written; everything but its key and its set is plain JSON."""
-
-    key: str
-    data: str
-    name: str
-    question: str
-    answers: Sequence[str]
-    choices: Sequence[str]
-    right_choice: int | None
-    evidence: Sequence[Sequence[Any]]
-    documents: Sequence[str]
-    about: Mapping[str, Any]
-
-
-class Spent(NamedTuple):
-    """What models were asked.
-
-    Attributes:
-        calls: How many calls were made, failed ones included.
-        tokens: The tokens that they read and wrote.
-        money: What they cost, where there are prices.
-    """
-
-    calls: int = 0
-    tokens: int = 0
-    money: float = 0.0
+__all__ = ["begin_run", "spent", "write_answers", "write_experiment"]
 
 
 def write_experiment(
     connection: sqlite3.Connection,
     name: str,
     described: Mapping[str, Any],
-    cells: Iterable[CellRow],
-    questions: Iterable[QuestionRow],
+    cells: Iterable[CellRecord],
+    questions: Iterable[QuestionRecord],
 ) -> int:
     """Write what an experiment is made of now, and give its number."""
     connection.execute(

@@ -5,39 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from math import fsum
-from typing import NamedTuple
 
-from oprag.compare.answer_tables import Spent
-from oprag.compare.records import FailedMeasurement, Measurement, Reply
-from oprag.compare.storable import storable
+from oprag.compare.db.records import FailedMeasurement, MeasuredSoFar, Measurement, Reply, Spent
+from oprag.compare.db.text import storable
 from oprag.masking import without_keys
 
-__all__ = [
-    "FoundMeasurements",
-    "found_measurements",
-    "write_failed_measurements",
-    "write_measured_calls",
-    "write_measurements",
-]
+__all__ = ["found_measurements", "write_failed_measurements", "write_measured_calls", "write_measurements"]
 
 
-class FoundMeasurements(NamedTuple):
-    """What was measured.
-
-    Attributes:
-        attempts: The keys of cell and question, and the number of each attempt that was measured to its end.
-        indexed: The keys of cell and question where making the index of the question's documents was measured.
-        failed: Those that could not be measured in this run, with the class of the error.
-    """
-
-    attempts: set[tuple[str, str, int]]
-    indexed: set[tuple[str, str]]
-    failed: dict[tuple[str, str], str]
-
-
-def found_measurements(connection: sqlite3.Connection, run: int) -> FoundMeasurements:
+def found_measurements(connection: sqlite3.Connection, run: int) -> MeasuredSoFar:
     """All that was measured, and what could not be in a run."""
-    found = FoundMeasurements(set(), set(), {})
+    found = MeasuredSoFar(set(), set(), {})
     for cell, question, attempt, phase in connection.execute(
         "SELECT cells.key, questions.key, attempt, phase FROM measurements JOIN cells ON cells.id = cell "
         "JOIN questions ON questions.id = measurements.question"

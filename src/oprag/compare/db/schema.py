@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oprag.compare.valid_rows import fault_of
+from oprag.compare.db.check import fault_of
 from oprag.embedding.cache_file import VECTOR_SCHEMA
 from oprag.errors import ResultsFileError
 from oprag.files.database import Format

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from oprag.compare.checking import CHECKED, reply_digest
-from oprag.compare.records import FailedCall, Hit, Hits, IndexRecord, Piece, Reply
-from oprag.compare.storable import storable
+from oprag.compare.db.checking import CHECKED, reply_digest
+from oprag.compare.db.records import FailedCall, Hit, IndexRecord, Piece, Reply, Retrieval
+from oprag.compare.db.text import storable
 from oprag.masking import without_keys
 from oprag.methods.model_calls import Completion, Usage
 
@@ -26,7 +26,6 @@ __all__ = [
     "write_index",
     "write_replies",
 ]
-
 
 _REPLY = f"INTO replies ({CHECKED}, model, step, digest, seconds, money, run, at) VALUES ({', '.join('?' * 14)})"
 
@@ -128,7 +127,7 @@ def read_hits(connection: sqlite3.Connection, key: str) -> list[Hit] | None:
         raise ValueError(f"retrieval {key}: {error}") from error
 
 
-def write_hits(connection: sqlite3.Connection, found: Sequence[Hits]) -> None:
+def write_hits(connection: sqlite3.Connection, found: Sequence[Retrieval]) -> None:
     """Write what was found for questions, in indexes that are there."""
     for one in found:
         about = (one.key, one.embedder, one.search, one.store, storable(one.question), one.depth)

@@ -2,13 +2,14 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.content import address, digest, document_address, prompt_address
 from oprag.compare.data.data_set import DataSet, Evidence, Question
+from oprag.compare.db.keys import digest, document_key, key_of, prompt_key
 from oprag.compare.opened import Opened
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
+from oprag.compare.running import run
 from oprag.methods.model_calls import Message, Prompt
-from tests.compare.helpers import Words, experiment, reply_to
+from tests.compare.helpers import Words, experiment, keepers, reply_to, rows
 from tests.helpers import run_python
 
 
@@ -17,23 +18,23 @@ def prompt(*messages, step="answer"):
 
 
 @pytest.mark.process
-def test_addresses_are_the_same_in_every_process():
+def test_keys_are_the_same_in_every_process():
     code = """
 from tests.compare.helpers import *
-from tests.compare.test_content import opened, prompt
-from oprag.compare.content import *
+from tests.compare.db.test_keys import opened, prompt
+from oprag.compare.db.keys import *
 found = opened(stores={"mine": reply_to}, grid={"k": [3, 4], "store": ["index", "mine"], "chunk_size": 32})
 print([row.key for row in found.cell_rows], [row.key for row in found.question_rows])
-print(prompt_address("m", prompt(("user", "Hällo \\ud800")), 1), document_address(["a", "b"]), address("a", {"b": 1}))
+print(prompt_key("m", prompt(("user", "Hällo \\ud800")), 1), document_key(["a", "b"]), key_of("a", {"b": 1}))
 """
     assert run_python(code, PYTHONHASHSEED="1") == run_python(code, PYTHONHASHSEED="2")
 
 
 def test_borders_cannot_be_moved():
-    assert address("a", "b", "c") != address("a", "bc", "")
-    assert address("a", ["b", "c"]) != address("a", "b", "c")
-    assert address("a", 1) != address("a", "1") != address("a", True)
-    assert address("a", None) != address("a", "null")
+    assert key_of("a", "b", "c") != key_of("a", "bc", "")
+    assert key_of("a", ["b", "c"]) != key_of("a", "b", "c")
+    assert key_of("a", 1) != key_of("a", "1") != key_of("a", True)
+    assert key_of("a", None) != key_of("a", "null")
     assert digest("a", "b") != digest("ab", "") != digest("a", None)
     assert digest(None) != digest("")
     one = prompt(("system", "a"), ("user", "b"))
@@ -43,31 +44,31 @@ def test_borders_cannot_be_moved():
         prompt(("user", "b"), ("system", "a")),
         prompt(("system", "a\0user\x001\0b")),
     ]:
-        assert prompt_address("m", one, 1) != prompt_address("m", other, 1)
-    assert prompt_address("m", one, 1) != prompt_address("n", one, 1)
-    assert prompt_address("m", one, 1) != prompt_address("m", one, 2)
-    assert prompt_address("m1", one, 1) != prompt_address("m", one, 11)
+        assert prompt_key("m", one, 1) != prompt_key("m", other, 1)
+    assert prompt_key("m", one, 1) != prompt_key("n", one, 1)
+    assert prompt_key("m", one, 1) != prompt_key("m", one, 2)
+    assert prompt_key("m1", one, 1) != prompt_key("m", one, 11)
 
 
 def test_the_step_of_a_prompt_does_not_matter():
-    assert prompt_address("m", prompt(("user", "a")), 1) == prompt_address("m", prompt(("user", "a"), step="map"), 1)
+    assert prompt_key("m", prompt(("user", "a")), 1) == prompt_key("m", prompt(("user", "a"), step="map"), 1)
 
 
 def test_documents_and_their_pages_are_told_apart():
-    assert document_address("a\n\nb") != document_address(["a", "b"])
-    assert document_address(["a", "b"]) == document_address(("a", "b"))
-    assert document_address(["a", "b"]) != document_address(["ab"])
-    assert document_address("\ud83d") != document_address("�")
-    assert document_address("\ud83d\ude00") != document_address("😀")
+    assert document_key("a\n\nb") != document_key(["a", "b"])
+    assert document_key(["a", "b"]) == document_key(("a", "b"))
+    assert document_key(["a", "b"]) != document_key(["ab"])
+    assert document_key("\ud83d") != document_key("�")
+    assert document_key("\ud83d\ude00") != document_key("😀")
 
 
 def test_the_sequence_of_keys_does_not_matter():
-    assert address("a", {"b": 1, "c": 2}) == address("a", {"c": 2, "b": 1})
+    assert key_of("a", {"b": 1, "c": 2}) == key_of("a", {"c": 2, "b": 1})
 
 
 def test_what_has_no_address_is_refused():
     with pytest.raises(TypeError, match="has no address"):
-        address("a", object())
+        key_of("a", object())
 
 
 def model(text):
@@ -135,7 +136,7 @@ def make(**_):
 
 def test_a_setting_of_a_model_is_another_cell():
     def key(**settings):
-        spec = ModelSpec("tests.compare.test_content:make", "model", settings)
+        spec = ModelSpec("tests.compare.db.test_keys:make", "model", settings)
         (row,) = opened(models={"m": spec}).cell_rows
         return row.key
 
@@ -214,9 +215,45 @@ def test_another_ingredient_is_another_question(data, same):
 
 
 def test_what_is_said_about_a_question_is_brought_up_to_date(tmp_path):
-    from oprag.compare.running import run
-    from tests.compare.helpers import rows
 
     for kind in ("easy", "hard"):
         run(experiment(model, data=changed(about={"kind": kind}), grid={"k": 1, "chunk_size": 32}), tmp_path / "r.db")
     assert rows(tmp_path / "r.db", "SELECT about FROM questions") == [('{"kind": "hard"}',)]
+
+
+def test_keys_and_digests_of_earlier_versions_hold(tmp_path):
+    """The same work must keep its key, or every stored reply would be paid for again."""
+    path = tmp_path / "results.db"
+    grid = [
+        {"k": 2, "chunk_size": 16, "search": "bm25", "method": ["stuff", "closed_book"]},
+        {"k": 2, "chunk_size": 16, "store": "in_memory"},
+    ]
+    run(experiment(reply_to, grid=grid, data=keepers(1, 1, 60), metrics=["token_f1"]), path)
+
+    def found(query):
+        return rows(path, query)
+
+    assert found("SELECT key FROM cells ORDER BY id") == [
+        ("990348e28c5e62daad24fd94e5408c0b",),
+        ("b6efc3aeaba46fa2e45543ae9f7c0756",),
+        ("35a8148dfea098b96123dfc89a428636",),
+    ]
+    assert found("SELECT key FROM questions") == [("bd87ff5624a493db279c430c28ad5b59",)]
+    assert found("SELECT key FROM indexes") == [("cdd5ef877d165b9a9cf11b56953d76fb",)]
+    assert found("SELECT search, key FROM retrievals ORDER BY search") == [
+        ("bm25", "74dab996dfd6b366a611fda0aa6f7952"),
+        ("dense", "00ad74c26b180d490d768a64ba849621"),
+    ]
+    assert found("SELECT step, key, digest FROM replies ORDER BY key") == [
+        ("answer", "dbfee4448d4c50a64230769c392a3899", "6a03b8d23a5a56ace91ce8e76fe9cd2b"),
+        ("closed_book", "ee10494ae2ca8b50cde99d26747449bb", "07852e06765917f75f98716fb8eb2d5c"),
+    ]
+    # Cosines, which another processor may round in another way, are in the context of the other search.
+    of_words = "FROM answers JOIN cells ON cells.id = cell LEFT JOIN contexts ON contexts.id = context"
+    assert found(f"SELECT contexts.key, answers.digest {of_words} WHERE search = 'bm25'") == [
+        ("6683e9667f1c8d9f87c81e181c7ec8a2", "c5e0fa97a1577bb02cb5991ea5c1cae6")
+    ]
+    assert prompt_key("m", prompt(("system", "a"), ("user", "Hällo \ud800")), 2) == "46937ef2e25d7c53ed7837e0d8e0c62d"
+    assert document_key("\ud83d") == "4a893427258d4055eb28c10ddd5e351b"
+    assert document_key(["a", "b"]) == "1686b4b00b7b63797e4c7d0eac287b6c"
+    assert key_of("a", {"b": 1, "a": None}) == "627de9e52bb62a0a9f7d8b11e47bb3a8"

@@ -10,11 +10,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from oprag.compare.answer_tables import CellRow, QuestionRow
 from oprag.compare.axes import axes
-from oprag.compare.records import Measurement
-from oprag.compare.results_file import ResultsFile
-from oprag.compare.schema import CELL_COLUMNS, RESULTS
+from oprag.compare.db.records import CellRecord, Measurement, QuestionRecord
+from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.schema import CELL_COLUMNS, RESULTS
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.files.database import Database
 from oprag.masking import without_keys
@@ -87,7 +86,7 @@ def rows_of_answers(
     database = opened_database(file)
     with database.reading() as connection:
         number, _, _ = experiment_row(connection, database.path, experiment)
-        query = f"SELECT {columns} FROM answers {OF_EXPERIMENT} {rest}"  # noqa: S608
+        query = f"SELECT {columns} FROM answers {OF_EXPERIMENT} {rest}"
         return connection.execute(query, [number, *values]).fetchall()
 
 
@@ -145,8 +144,8 @@ class ResultsReader:
     path: Path
     name: str
     described: Mapping[str, Any]
-    cells: list[CellRow]
-    questions: list[QuestionRow]
+    cells: list[CellRecord]
+    questions: list[QuestionRecord]
 
     def __init__(self, file: ResultsFile | str | os.PathLike[str], experiment: str | None = None) -> None:
         self._database = opened_database(file)
@@ -170,13 +169,13 @@ class ResultsReader:
         self._number, self.name, self.described = experiment_row(self._connection, self.path, self._wanted)
         names = ", ".join(f'"{name}"' for name in CELL_COLUMNS)
         rows = self._connection.execute(
-            f"SELECT cells.id, key, options, {names} FROM cells JOIN experiment_cells ON cell = cells.id "  # noqa: S608
+            f"SELECT cells.id, key, options, {names} FROM cells JOIN experiment_cells ON cell = cells.id "
             "WHERE experiment = ? ORDER BY cells.id",
             [self._number],
         ).fetchall()
         defaults = {name: axis.default for name, axis in axes().items()}
         self.cells = [
-            CellRow(key, defaults | dict(zip(CELL_COLUMNS, columns, strict=True)) | json.loads(options), {}, {})
+            CellRecord(key, defaults | dict(zip(CELL_COLUMNS, columns, strict=True)) | json.loads(options), {}, {})
             for _, key, options, *columns in rows
         ]
         self._cells = {row[0]: place for place, row in enumerate(rows)}
@@ -187,7 +186,7 @@ class ResultsReader:
             [self._number],
         ).fetchall()
         self.questions = [
-            QuestionRow._make((*row[1:5], *map(json.loads, row[5:7]), row[7], *map(json.loads, row[8:])))
+            QuestionRecord._make((*row[1:5], *map(json.loads, row[5:7]), row[7], *map(json.loads, row[8:])))
             for row in rows
         ]
         self._questions = {row[0]: place for place, row in enumerate(rows)}
@@ -208,7 +207,7 @@ class ResultsReader:
 
     def _of_answers(self, columns: str, joined: str = "") -> Iterator[tuple[Any, ...]]:
         rows = self._connection.execute(
-            f"SELECT answers.cell, answers.question, {columns} FROM answers {OF_EXPERIMENT} {joined}"  # noqa: S608
+            f"SELECT answers.cell, answers.question, {columns} FROM answers {OF_EXPERIMENT} {joined}"
             "ORDER BY answers.cell, answers.question",
             [self._number],
         )

@@ -1,0 +1,3 @@
+"""The results file: its tables, its checks, and all SQL."""
+
+__all__: list[str] = []

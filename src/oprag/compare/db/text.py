@@ -1,0 +1,42 @@
+"""Text as a results file can hold it, and what errors say."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from oprag.masking import error_text
+
+__all__ = ["error_message", "named_error", "storable"]
+
+Value = TypeVar("Value")
+
+
+def storable(value: Value) -> Value:
+    """A text without halves of surrogate pairs, which UTF-8 and so SQLite cannot hold: U+FFFD stands in their place.
+
+    Args:
+        value: The text; anything else stays as it is.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        # By way of UTF-16, so that two halves that belong together become their character.
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")  # type: ignore[return-value]
+    return value
+
+
+def error_message(error: BaseException | str | None, most: int | None = None) -> str:
+    """What an error says: on one line, as a file can hold it, and without secrets.
+
+    Args:
+        error: The error, or what it says.
+        most: The most characters.
+    """
+    return " ".join(storable(error_text(error)).split())[:most]
+
+
+def named_error(error: BaseException | None, most: int | None = None) -> str:
+    """The class of an error and what it says, as `error_message` has it."""
+    return f"{type(error).__name__}: {error_message(error, most)}"
