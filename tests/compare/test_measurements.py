@@ -55,7 +55,7 @@ def test_experiments_that_share_a_cell_have_their_own_questions(tmp_path):
         (cell,) = results.cells
         file = ResultsFile(path, run=1)
         taken = [Measurement(cell.key, key, 1, "retrieval", seconds, 50.0, 1_000, 10) for key in results.clusters]
-        file.keep_measurements(cell.key, taken, Spent())
+        file.put_measurements(cell.key, taken, Spent())
         file.close()
         wanted[name] = cell.key, seconds
     assert len({key for key, _ in wanted.values()}) == 1

@@ -125,8 +125,7 @@ def nothing_left_behind(path: Path) -> Iterator[None]:
 
 def plan_as_json(plan: Plan) -> dict[str, Any]:
     """A plan as values that JSON can hold."""
-    parts = {"spent": plan.spent._asdict(), "limits": plan.limits.model_dump()}
-    return asdict(plan) | parts | {"calls": plan.calls, "money": plan.money}
+    return asdict(plan) | {"limits": plan.limits.model_dump(), "calls": plan.calls, "money": plan.money}
 
 
 Trust = Annotated[

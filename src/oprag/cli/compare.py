@@ -162,7 +162,7 @@ def _show(
                 "experiment": experiment.name,
                 "results": str(path),
                 "plan": plan_as_json(plan),
-                "report": asdict(report) | {"spent": report.spent._asdict()},
+                "report": asdict(report),
                 "cells": [asdict(row) for row in table],
                 "differences": None if many else [asdict(pair) for pair in pairs],
                 "measured": [asdict(row) for row in measured],

@@ -115,7 +115,7 @@ class ModelCaller:
         models: The models by their names in the experiment.
         prices: The price of a model, where there is one.
         longest: The most tokens of a reply, where a model was told.
-        keeper: Keeps replies and failures.
+        cache: Keeps replies and failures.
         threads: How many calls at the same time.
         count_tokens: Counts where a model does not say what it read and wrote.
         tell: Called after each call, and every half second while none ends.
@@ -126,7 +126,7 @@ class ModelCaller:
         models: Mapping[str, Model],
         prices: Mapping[str, Price],
         longest: Mapping[str, int],
-        keeper: WorkCache,
+        cache: WorkCache,
         *,
         threads: int,
         count_tokens: TokenCounter,
@@ -135,7 +135,7 @@ class ModelCaller:
         self._models = models
         self._prices = prices
         self._longest = longest
-        self._keeper = keeper
+        self._cache = cache
         self._count = count_tokens
         self._tell = tell
         self._workers: Workers[Asked, Made] = Workers(threads, self._kept)
@@ -177,11 +177,11 @@ class ModelCaller:
         replies: list[Reply] = []
         for one in asked:
             if one.completion.error is not None:
-                self._keeper.keep_failed_call(self._failure(one, one.completion.error))
+                self._cache.put([self._failure(one, one.completion.error)])
             elif not one.known:
                 replies.append(self._reply(one))
         # As they will come from the file the next time, so that a run and its repetition are the same.
-        kept = dict(zip([reply.key for reply in replies], self._keeper.keep_replies(replies), strict=True))
+        kept = {reply.key: reply.completion for reply in self._cache.put(replies)}
         return [
             Made(
                 one.call,

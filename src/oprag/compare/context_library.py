@@ -33,7 +33,7 @@ class Library:
         data: The data sets by their names.
         embedders: The embedders by their names.
         cells: The cells, of whose searches an index is told beforehand.
-        keeper: Where work is kept that is done once.
+        cache: Where work is kept that is done once.
         open_store: Opens an empty store by its name, for an embedder.
         together: Whether all questions about the same documents are searched for at once, when the first one is.
         store_identities: What stores are whose names do not say it.
@@ -44,7 +44,7 @@ class Library:
         data: Mapping[str, DataSet],
         embedders: Mapping[str, ExperimentEmbedder],
         cells: Iterable[Cell],
-        keeper: WorkCache,
+        cache: WorkCache,
         open_store: Callable[[str, ExperimentEmbedder], Any],
         *,
         together: bool = True,
@@ -52,8 +52,8 @@ class Library:
     ) -> None:
         self._data = data
         self._embedders = embedders
-        self._vectors = {name: VectorSource(embedder, keeper) for name, embedder in embedders.items()}
-        self._keeper = keeper
+        self._vectors = {name: VectorSource(embedder, cache) for name, embedder in embedders.items()}
+        self._cache = cache
         self._open_store = open_store
         self._store_identities = store_identities or {}
         self._searches: dict[tuple[str, Split, str], dict[Search, None]] = {}
@@ -115,7 +115,7 @@ class Library:
                 {name: texts[name] for name in documents},
                 Splitting(cell.split, embedder.tokenizer, embedder.named_tokenizer.identity),
                 self._vectors[cell.embedder],
-                self._keeper,
+                self._cache,
                 open_store=open_store,
                 searches=searches,
                 store_identities=self._store_identities,

@@ -13,9 +13,9 @@ from oprag.compare.calls import Call, Made
 from oprag.compare.cell import Cell
 from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
-from oprag.compare.db.cache import MemoryCache, WorkCache
+from oprag.compare.db.cache import MemoryCache, Record, WorkCache
 from oprag.compare.db.keys import key_of
-from oprag.compare.db.records import Spent
+from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
 from oprag.compare.engine import Engine
 from oprag.compare.money import Meter
@@ -80,7 +80,7 @@ class DryRun:
 
     Args:
         opened: The experiment.
-        keeper: What earlier runs have kept.
+        cache: What earlier runs have kept.
         costly: The embedders that cost money, in whose place the packaged one is asked. What it finds is no result, and
             is kept nowhere.
         keep: Whether what is split, embedded and found for the questions is kept there as well.
@@ -88,17 +88,17 @@ class DryRun:
     """
 
     def __init__(
-        self, opened: Opened, keeper: WorkCache | None, costly: Sequence[str], *, keep: bool, again: bool
+        self, opened: Opened, cache: WorkCache | None, costly: Sequence[str], *, keep: bool, again: bool
     ) -> None:
         self._opened = opened
         embedders = dict(opened.embedders)
         if costly:
             embedders |= dict.fromkeys(costly, EmbedderSpec(LOCAL).open())
-        passing_on = keep and keeper is not None and not costly
+        write_through = keep and cache is not None and not costly
         counter = opened.experiment.fixed.count_tokens
-        self._keeper = _Placeholders(keeper, counter, passing_on=passing_on, no_replies=again)
-        self._library = make_library(opened, self._keeper, embedders, kind=_DryLibrary)
-        self._caller = _Nobody(self._keeper, longest_replies(opened.experiment))
+        self._cache = _Placeholders(cache, counter, write_through=write_through, no_replies=again)
+        self._library = make_library(opened, self._cache, embedders, kind=_DryLibrary)
+        self._caller = _Nobody(self._cache, longest_replies(opened.experiment))
 
     @property
     def asked(self) -> Mapping[str, Asked]:
@@ -108,14 +108,14 @@ class DryRun:
     def run(self, units: Sequence[Unit], watch: Callable[[int, int], None] | None) -> list[Planned]:
         """What each unit would ask by itself, in their sequence."""
         meter = Meter(Limits(), Spent())
-        engine = make_engine(self._opened, self._library, self._caller, self._keeper, meter, kind=_DryEngine)
+        engine = make_engine(self._opened, self._library, self._caller, self._cache, meter, kind=_DryEngine)
         found: dict[tuple[str, str], Planned] = {}
         try:
             for number, outcome in enumerate(engine.run(units), 1):
                 unit = outcome.unit
                 asked = Asked()
                 for _, key in outcome.calls:
-                    asked = asked.plus(Asked(1, self._keeper.usage(key)))
+                    asked = asked.plus(Asked(1, self._cache.usage(key)))
                 failure = None if outcome.error is None else named_error(outcome.error)
                 found[unit.cell_key, unit.question_key] = Planned(unit, asked, failure)
                 if watch is not None:
@@ -163,9 +163,9 @@ class _Placeholders(MemoryCache):
     """Knows which replies would be there, and writes each when it is asked for, so that it keeps no texts."""
 
     def __init__(
-        self, below: WorkCache | None, count_tokens: TokenCounter, *, passing_on: bool, no_replies: bool
+        self, below: WorkCache | None, count_tokens: TokenCounter, *, write_through: bool, no_replies: bool
     ) -> None:
-        super().__init__(below, passing_on=passing_on)
+        super().__init__(below, write_through=write_through)
         self._no_replies = no_replies
         self._count = count_tokens
         self._begun: dict[str, tuple[str, int, int]] = {}
@@ -177,12 +177,17 @@ class _Placeholders(MemoryCache):
         self._begun[call.key] = call.prompt.step, count(call.prompt.text, self._count), output
         return self.usage(call.key)
 
-    def reply(self, key: str) -> Completion | None:
-        """The reply with this address, or what stands in its place."""
-        if key not in self._begun:
-            return None if self._no_replies else super().reply(key)
+    def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
+        """The record of each key, or what stands in the place of a reply."""
+        if kind is not Reply:
+            return super().get(kind, keys)
+        found: list[Any] = [None] * len(keys) if self._no_replies else super().get(kind, keys)
+        return [self.placeholder(key) if key in self._begun else one for key, one in zip(keys, found, strict=True)]
+
+    def placeholder(self, key: str) -> Any:
+        """What stands in the place of the reply to a call that was begun."""
         step, _, output = self._begun[key]
-        return Completion(_placeholder(key, step, output), usage=self.usage(key))
+        return Reply(key, "", step, _placeholder(key, step, output), self.usage(key), None, 0.0)
 
     def usage(self, key: str) -> Usage:
         """The tokens of a call that was begun; none of one whose reply is there."""
@@ -193,8 +198,8 @@ class _Placeholders(MemoryCache):
 class _Nobody:
     """Answers each call with a placeholder; a `Caller`."""
 
-    def __init__(self, keeper: _Placeholders, longest: Mapping[str, int]) -> None:
-        self._keeper = keeper
+    def __init__(self, cache: _Placeholders, longest: Mapping[str, int]) -> None:
+        self._cache = cache
         self._longest = longest
         self._made: deque[Made] = deque()
         self.asked: dict[str, Asked] = {}
@@ -204,9 +209,9 @@ class _Nobody:
         return len(self._made)
 
     def begin(self, call: Call) -> None:
-        usage = self._keeper.begin(call, self._longest.get(call.model))
+        usage = self._cache.begin(call, self._longest.get(call.model))
         self.asked[call.model] = self.asked.get(call.model, Asked()).plus(Asked(1, usage))
-        self._made.append(Made(call, self._keeper.reply(call.key) or Completion(), Spent()))
+        self._made.append(Made(call, self._cache.placeholder(call.key).completion, Spent()))
 
     def take(self) -> list[Made]:
         return [self._made.popleft()]

@@ -13,7 +13,7 @@ from oprag.compare.calls import Allowance, Call, Caller, Made
 from oprag.compare.context_library import Library
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import prompt_key
-from oprag.compare.db.records import Spent
+from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
 from oprag.compare.work import Outcome, Unit, Work
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
@@ -40,7 +40,7 @@ class Engine:
     Args:
         library: Gives contexts, vectors and whole texts.
         caller: Makes calls.
-        keeper: Knows the replies of earlier calls.
+        cache: Knows the replies of earlier calls.
         meter: Says when no more calls may be made.
         model_identity: The identity of a model by its name in the experiment.
         max_concurrency: The most calls at the same time.
@@ -51,7 +51,7 @@ class Engine:
         self,
         library: Library,
         caller: Caller,
-        keeper: WorkCache,
+        cache: WorkCache,
         meter: Allowance,
         *,
         model_identity: Callable[[str], str],
@@ -60,7 +60,7 @@ class Engine:
     ) -> None:
         self._library = library
         self._caller = caller
-        self._keeper = keeper
+        self._cache = cache
         self._meter = meter
         self._model_identity = model_identity
         self._most = max_concurrency
@@ -206,7 +206,10 @@ class Engine:
 
     def _known(self, key: str) -> Completion | None:
         """A reply that came before; the last few are at hand."""
-        reply = self._replies.get(key) or self._keeper.reply(key)
+        reply = self._replies.get(key)
+        if reply is None:
+            (stored,) = self._cache.get(Reply, [key])
+            reply = stored and stored.completion
         if reply is not None:
             self._remember(key, reply)
         return reply

@@ -39,7 +39,7 @@ class Index:
         documents: The text of each document by its name, or its pages.
         splitting: How they are split.
         vectors: Embeds.
-        keeper: Where work is kept that is done once.
+        cache: Where work is kept that is done once.
         open_store: Opens an empty store by its name.
         searches: Every search that will be asked for, so that the exact index is searched once for all depths.
         store_identities: What stores are whose names do not say it.
@@ -50,7 +50,7 @@ class Index:
         documents: Mapping[str, str | Sequence[str]],
         splitting: Splitting,
         vectors: VectorSource,
-        keeper: WorkCache,
+        cache: WorkCache,
         *,
         open_store: StoreOpener,
         searches: Iterable[Search] = (),
@@ -59,7 +59,7 @@ class Index:
         self._documents = documents
         self._splitting = splitting._replace(split=splitting.split.complete())
         self._source = vectors
-        self._keeper = keeper
+        self._cache = cache
         self._open_store = open_store
         self._store_identities = store_identities or {}
         self._stores: dict[str, Store] = {}
@@ -72,9 +72,9 @@ class Index:
     @cached_property
     def pieces(self) -> Sequence[Piece]:
         """The chunks by their rows."""
-        known = self._keeper.index(self.key)
+        (known,) = self._cache.get(IndexRecord, [self.key])
         if known is not None:
-            return known
+            return known.pieces
         split, tokenizer, name = self._splitting
         count = None if split.splitter != "words" else offsets_of(tokenizer)
         pieces = [
@@ -88,7 +88,7 @@ class Index:
             for window, place in pieces_of(self._documents, tokenizer, split)
         ]
         about = (list(self._documents), split.splitter, split.size or 0, split.overlap or 0, name)
-        self._keeper.keep_index(IndexRecord(self.key, *about, pieces))
+        self._cache.put([IndexRecord(self.key, *about, pieces)])
         return pieces
 
     @cached_property
@@ -155,14 +155,13 @@ class Index:
             if search.depth is None:
                 continue  # whole rankings would fill the memory; each is made when it is asked for
             new: list[str] = []
-            for question in dict.fromkeys(questions):
-                if (question, search) in self._hits:
-                    continue
-                known = self._keeper.hits(self._address(question, search))
-                if known is None:
+            asked_for = [question for question in dict.fromkeys(questions) if (question, search) not in self._hits]
+            known = self._cache.get(Retrieval, [self._key(question, search) for question in asked_for])
+            for question, retrieval in zip(asked_for, known, strict=True):
+                if retrieval is None:
                     new.append(question)
                 else:
-                    self._hits[question, search] = known
+                    self._hits[question, search] = retrieval.hits
             at_once = max(1, _AT_ONCE // search.depth)
             for start in range(0, len(new), at_once):
                 asked = new[start : start + at_once]
@@ -171,7 +170,7 @@ class Index:
                     found.append(self._record(question, search, hits))
         if found:
             _ = self.pieces  # what hits are about is written first
-            self._keeper.keep_hits(found)
+            self._cache.put(found)
 
     def given(self, question: str, search: Search, *, with_vectors: bool, with_neighbors: bool) -> ContextInputs:
         """What a context of a question is made of.
@@ -246,7 +245,7 @@ class Index:
             return found
         return self._source.embed_documents([self.chunks[row].text for row in rows])
 
-    def _address(self, question: str, search: Search) -> str:
+    def _key(self, question: str, search: Search) -> str:
         embedder = None if search.kind == "bm25" else self._source.name
         identity = self._store_identities.get(search.store, search.store)
         return key_of("retrieval", self.key, embedder, list(search), identity, question)
@@ -254,7 +253,7 @@ class Index:
     def _record(self, question: str, search: Search, hits: Sequence[Hit]) -> Retrieval:
         embedder = None if search.kind == "bm25" else self._source.name
         about = (self.key, embedder, search.kind, search.store, question, search.depth)
-        return Retrieval(self._address(question, search), *about, hits)
+        return Retrieval(self._key(question, search), *about, hits)
 
 
 def _deepest(searches: Iterable[Search]) -> dict[str, int]:

@@ -112,7 +112,7 @@ class _Measuring:
         self._experiment = opened.experiment
         self._library = make_library(opened, file)
         self._recorder = make_recorder(opened, self._library, file)
-        self._answered = file.found(self._experiment.name).answered
+        self._answered = file.done(self._experiment.name).answered
         self._cells = {key: cell for cell, key in opened.keys.items()}
         self._file = file
         self._warmup = warmup
@@ -192,7 +192,7 @@ class _Measuring:
                 meter = Meter(Limits(calls=0), Spent())
                 engine = make_engine(self._opened, self._library, _NoCalls(), replies, meter)
                 outcomes += [outcome for outcome in engine.run([unit]) if outcome.answer is not None]
-        self._file.keep_answers(self._recorder.records(outcomes))
+        self._file.put_answers(self._recorder.records(outcomes))
         self._answered |= {(key, outcome.unit.question_key) for outcome in outcomes}
 
     def close(self) -> None:
@@ -203,7 +203,7 @@ class _Measuring:
         """Write down that a process died, and say whether to go on: what killed it may kill the next one, or not."""
         self.look()
         message = error_message(error, _LONGEST)
-        self._file.keep_failed_measurements(
+        self._file.put_failed_measurements(
             [FailedMeasurement(key, unit.question_key, "MeasuringError", message) for unit in self._missing(key)]
         )
         self.look()

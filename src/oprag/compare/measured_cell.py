@@ -178,11 +178,10 @@ class _MeasuringCell:
             kind = type(error.__cause__ or error).__name__
             if unit is not None:
                 failure = FailedMeasurement(unit.cell_key, unit.question_key, kind, error_message(error, _LONGEST))
-                self._file.keep_failed_measurements([failure])
+                self._file.put_failed_measurements([failure])
         finally:
-            calls, tokens, money = (now - then for now, then in zip(self._meter.spent, before, strict=True))
-            spent = Spent(int(calls), int(tokens), money)
-            self._file.keep_measurements(self._part.key, measurements, spent, self._answers.take_replies())
+            spent = self._meter.spent.minus(before)
+            self._file.put_measurements(self._part.key, measurements, spent, self._answers.take_replies())
         if self.failures >= self._part.experiment.give_up_after:
             told = named_error(self._answers.last_error, _LONGEST)
             raise Stopped(f"the last {self.failures} calls failed, the last one with {told}")

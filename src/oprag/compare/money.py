@@ -47,15 +47,9 @@ class Meter:
 
     def reserve(self, call: Spent) -> None:
         """A call is on its way."""
-        self._reserved = _sum(self._reserved, call)
+        self._reserved = self._reserved.plus(call)
 
     def settle(self, reserved: Spent, spent: Spent) -> None:
         """A call is over."""
-        self._reserved = _sum(self._reserved, reserved, -1)
-        self.spent = _sum(self.spent, spent)
-
-
-def _sum(first: Spent, second: Spent, sign: int = 1) -> Spent:
-    return Spent(
-        first.calls + sign * second.calls, first.tokens + sign * second.tokens, first.money + sign * second.money
-    )
+        self._reserved = self._reserved.minus(reserved)
+        self.spent = self.spent.plus(spent)

@@ -8,12 +8,10 @@ from functools import cached_property
 from threading import Event
 from typing import Any
 
-from oprag.compare.axes import axes
 from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import Question, fields_text
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
-from oprag.compare.db.schema import CELL_COLUMNS
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
 from oprag.compare.metrics.registry import COSINE, METRICS, Scorable, scorable
@@ -230,11 +228,7 @@ class Opened:
             identity["store"] = self._stores[cell.store]
         # Names are for people; two names for one model make two cells that share all replies.
         key = key_of("cell", values, identity)
-        defaults = {name: axis.default for name, axis in axes().items()}
-        options = {
-            name: value for name, value in values.items() if name not in CELL_COLUMNS and value != defaults[name]
-        }
-        return CellRecord(key, values, options, identity)
+        return CellRecord(key, values, identity)
 
 
 @dataclass

@@ -242,7 +242,7 @@ def _waiting(opened: Opened, file: ResultsFile | None, again: _Again | None, *, 
         lacking = [sum((unit.cell_key, unit.question_key, one) not in known for one in numbers) for unit in units]
         left = [(unit, number) for unit, number in zip(units, lacking, strict=True) if number]
         return _Waiting(left, len(units), len(units) - len(left), 0)
-    found = Done(set(), {}, 0) if file is None else file.found(name)
+    found = Done(set(), {}, 0) if file is None else file.done(name)
     places = {(unit.cell_key, unit.question_key): unit for unit in units}
     failed = places.keys() & found.failed
     skipped = found.answered if retry_failed else found.answered | failed
@@ -294,7 +294,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield f"  planned with the packaged embedder in place of {name}, which costs money"
     limits = plan.limits.model_dump(exclude_none=True)
     if limits:
-        spent = plan.spent._asdict()
+        spent = vars(plan.spent)
         yield "limits: " + ", ".join(f"{limit:,} {name} ({spent[name]:,.6g} spent)" for name, limit in limits.items())
     yield from _scores(plan)
 

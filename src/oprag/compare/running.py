@@ -56,7 +56,7 @@ def run(
         opened, file = going.opened, going.file
         name = opened.experiment.name
         meter = Meter(opened.experiment.limits, file.spent(name))
-        tally = Tally(opened, file.found(name), retry_failed=retry_failed)
+        tally = Tally(opened, file.done(name), retry_failed=retry_failed)
         going.outcome = _work(opened, file, meter, tally, watch) if tally.waiting else "complete"
     return tally.report(going.outcome, meter.spent, going.seconds)
 
@@ -87,7 +87,7 @@ def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: 
 
     def flush(outcomes: list[Outcome]) -> None:
         records = recorder.records(outcomes)
-        file.keep_answers(records)
+        file.put_answers(records)
         tally.add_all(records)
         tell(now=True)
 

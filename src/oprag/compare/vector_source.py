@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.compare.db.cache import WorkCache
+from oprag.compare.db.records import StoredVector
 from oprag.embedding.cache import Kind, text_keys
 from oprag.embedding.cosine import as_vectors
 from oprag.embedding.embedder import Embedder
@@ -20,17 +21,17 @@ Progress = Callable[[int, int], None]
 
 
 class VectorSource:
-    """Gives unit vectors; what the keeper does not know is embedded in batches, and kept batch by batch.
+    """Gives unit vectors; what the cache does not have is embedded in batches, and kept batch by batch.
 
     Args:
         embedder: Embeds.
-        keeper: Where vectors are kept.
+        cache: Where vectors are kept.
     """
 
-    def __init__(self, embedder: Embedder, keeper: WorkCache) -> None:
+    def __init__(self, embedder: Embedder, cache: WorkCache) -> None:
         self.embedder = embedder
         self.name = embedder.name
-        self._keeper = keeper
+        self._cache = cache
         self._questions: dict[str, NDArray[np.float32]] = {}
 
     def embed_documents(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
@@ -55,7 +56,8 @@ class VectorSource:
     def _vectors(self, texts: Sequence[str], kind: Kind, progress: Progress | None) -> NDArray[np.float32]:
         distinct = list(dict.fromkeys(texts))
         hashes = text_keys(distinct, kind)
-        known = dict(zip(distinct, self._keeper.vectors(self.name, hashes), strict=True))
+        stored = self._cache.get(StoredVector, [(self.name, key) for key in hashes])
+        known = {text: one and one.vector for text, one in zip(distinct, stored, strict=True)}
         missing = [(text, key) for text, key in zip(distinct, hashes, strict=True) if known[text] is None]
         embed = self.embedder.embed_questions if kind == "question" else self.embedder.embed_documents
         dimension = next((len(vector) for vector in known.values() if vector is not None), None)
@@ -64,7 +66,7 @@ class VectorSource:
             words = [text for text, _ in batch]
             rows = as_vectors(embed(words), len(batch), dimension)
             dimension = rows.shape[1]
-            self._keeper.keep_vectors(self.name, [key for _, key in batch], rows)
+            self._cache.put([StoredVector(self.name, key, row) for (_, key), row in zip(batch, rows, strict=True)])
             known |= zip(words, rows, strict=True)
             if progress is not None:
                 progress(start + len(batch), len(missing))

@@ -21,7 +21,7 @@ __all__ = ["longest_replies", "make_engine", "make_library", "make_recorder"]
 
 def make_library(
     opened: Opened,
-    keeper: WorkCache,
+    cache: WorkCache,
     embedders: Mapping[str, Any] | None = None,
     *,
     kind: type[Library] = Library,
@@ -37,7 +37,7 @@ def make_library(
         opened.experiment.data,
         embedders or opened.embedders,
         opened.cells.cells,
-        keeper,
+        cache,
         open_one,
         together=together,
         store_identities=opened.experiment.store_identities,
@@ -48,7 +48,7 @@ def make_engine(
     opened: Opened,
     library: Library,
     caller: Caller,
-    keeper: WorkCache,
+    cache: WorkCache,
     meter: Allowance,
     *,
     max_concurrency: int | None = None,
@@ -59,7 +59,7 @@ def make_engine(
     return kind(
         library,
         caller,
-        keeper,
+        cache,
         meter,
         model_identity=lambda name: opened.models[name].identity,
         max_concurrency=max_concurrency or experiment.max_concurrency,
@@ -67,12 +67,12 @@ def make_engine(
     )
 
 
-def make_recorder(opened: Opened, library: Library, keeper: WorkCache) -> Recorder:
+def make_recorder(opened: Opened, library: Library, cache: WorkCache) -> Recorder:
     """The recorder of an experiment."""
     experiment = opened.experiment
     embedder = None
     if opened.score_embedder is not None:
-        embedder = VectorSource(opened.score_embedder, keeper)
+        embedder = VectorSource(opened.score_embedder, cache)
     return Recorder(experiment.data, library, Scorer(experiment.metrics, embedder))
 
 

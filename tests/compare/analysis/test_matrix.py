@@ -49,7 +49,7 @@ def path(tmp_path_factory):
             if (place + number) % 3 and (phase == "retrieval" or place % 2)
         ]
         if number % 2:
-            file.keep_measurements(cell.key, taken, Spent())
+            file.put_measurements(cell.key, taken, Spent())
     file.close()
     return path
 

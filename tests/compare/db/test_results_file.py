@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import sqlite3
@@ -10,12 +11,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare.db.records import FailedCall, Hit, IndexRecord, Piece, Reply, Retrieval
+from oprag.compare.db.records import (
+    AnswerRecord,
+    CellRecord,
+    FailedCall,
+    FailedMeasurement,
+    Hit,
+    IndexRecord,
+    Piece,
+    QuestionRecord,
+    Reply,
+    Retrieval,
+    Spent,
+    StoredVector,
+)
 from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.schema import CELL_COLUMNS
 from oprag.compare.plan import make_plan
 from oprag.compare.running import run
 from oprag.errors import ResultsFileError
-from oprag.methods.model_calls import Completion, Usage
+from oprag.methods.model_calls import Usage
+from tests.compare.answering import LEAKED
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, reply_to, rows
 
 GRID = {"k": 4, "chunk_size": 32, "method": METHODS}
@@ -40,23 +56,19 @@ def file(tmp_path):
 
 def test_replies_come_back_as_they_were(file):
     given = reply(text="with\0zero, ünïcode 🜚 and\nlines", usage=Usage(7, 3, 2, estimated=True))
-    assert file.keep_replies([given]) == [given.completion]
-    found = ResultsFile(file.path).reply(given.key)
-    assert found is not None
-    assert (found, found.seconds) == (given.completion, 0.5)
-    assert file.reply("b" * 32) is None
-    assert file.spent("small")[:2] == (1, 10)
-    assert file.spent("small").money == 0.25
+    assert file.put([given]) == [given]
+    assert ResultsFile(file.path).get(Reply, [given.key, "b" * 32]) == [given, None]
+    assert file.get(Reply, ["b" * 32]) == [None]
+    assert file.spent("small") == Spent(1, 10, 0.25)
     assert file.spent("another").calls == 0
 
 
 def test_the_first_of_two_replies_is_kept(file):
-    file.keep_replies([reply(text="first")])
+    file.put([reply(text="first")])
     again = [reply(key="b" * 32), reply(text="second")]
-    assert file.keep_replies(again) == [again[0].completion, reply(text="first").completion]
-    assert file.reply("a" * 32).text == "first"
-    assert file.reply("b" * 32) == again[0].completion
-    assert file.keep_replies([]) == []
+    assert file.put(again) == [again[0], reply(text="first")]
+    assert file.get(Reply, ["a" * 32, "b" * 32]) == [reply(text="first"), again[0]]
+    assert file.put([]) == []
 
 
 @pytest.mark.parametrize(
@@ -64,76 +76,107 @@ def test_the_first_of_two_replies_is_kept(file):
     ["text = 'no'", "input_tokens = 8", "finish_reason = NULL", "key = '{}'".format("b" * 32), "estimated = 1"],
 )
 def test_a_reply_that_was_changed_is_none(file, change):
-    file.keep_replies([reply()])
+    file.put([reply()])
     with closing(sqlite3.connect(file.path)) as connection, connection:
         connection.execute(f"UPDATE replies SET {change}")
-    assert file.reply("a" * 32) is None
-    assert file.reply("b" * 32) is None
+    assert file.get(Reply, ["a" * 32, "b" * 32]) == [None, None]
     # It is made again, in its place.
-    file.keep_replies([reply(text="again")])
-    assert file.reply("a" * 32).text == "again"
+    file.put([reply(text="again")])
+    assert file.get(Reply, ["a" * 32]) == [reply(text="again")]
 
 
 def test_failed_calls_count_and_are_kept_each(file):
     for _ in range(2):
-        file.keep_failed_call(FailedCall("a" * 32, "m", "answer", "TimeoutError", "too slow", 1.5))
+        file.put([FailedCall("a" * 32, "m", "answer", "TimeoutError", "too slow", 1.5)])
     assert file.spent("small").calls == 2
     assert (
         rows(file.path, "SELECT error, message, seconds FROM failed_calls") == [("TimeoutError", "too slow", 1.5)] * 2
     )
 
 
-def test_indexes_hits_and_vectors_come_back(file):
+def vector_of(*values, key=b"1"):
+    return StoredVector("words", key, np.array(values, dtype=np.float32))
+
+
+def test_indexes_retrievals_and_vectors_come_back(file):
     pieces = [Piece("a", None, 0, 10, 3), Piece("b", 2, 5, 9, 1)]
-    file.keep_index(IndexRecord("k1", ["a", "b"], "tokens", 128, 0, "words", pieces))
-    assert file.index("k1") == pieces
-    assert file.index("k2") is None
-    hits = [Hit(1, 0.1 + 0.2), Hit(0, None)]
-    file.keep_hits([Retrieval("h1", "k1", None, "bm25", "index", "What?", 2, hits)])
-    assert file.hits("h1") == hits
-    assert file.hits("h2") is None
-    vectors = np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32)
-    file.keep_vectors("words", [b"1", b"2", b"3"], vectors)
-    found = file.vectors("words", [b"3", b"4", b"1"])
-    assert found[1] is None
-    assert np.array_equal(found[0], vectors[2])
-    assert np.array_equal(found[2], vectors[0])
-    with pytest.raises(ResultsFileError, match="dimension 8 for the embedder 'words', got dimension 4"):
-        file.keep_vectors("words", [b"5"], vectors[:, :4])
+    index = IndexRecord("k1", ["a", "b"], "tokens", 128, 0, "words", pieces)
+    file.put([index])
+    assert file.get(IndexRecord, ["k1", "k2"]) == [index, None]
+    retrieval = Retrieval("h1", "k1", None, "bm25", "index", "What?", 2, [Hit(1, 0.1 + 0.2), Hit(0, None)])
+    file.put([retrieval])
+    assert file.get(Retrieval, ["h2", "h1"]) == [None, retrieval]
+    file.put([vector_of(number, -0.1, key=b"%d" % number) for number in range(3)])
+    one, none, other, another = file.get(
+        StoredVector, [("words", b"2"), ("words", b"4"), ("others", b"0"), ("words", b"0")]
+    )
+    assert none is None
+    assert other is None
+    assert one.key == ("words", b"2")
+    assert one.vector.tolist() == vector_of(2, -0.1).vector.tolist()
+    assert another.vector[0] == 0
+    with pytest.raises(ResultsFileError, match="dimension 2 for the embedder 'words', got dimension 3"):
+        file.put([vector_of(1, 2, 3, key=b"5")])
 
 
 def test_an_index_with_missing_chunks_is_made_again(file):
     pieces = [Piece("a", None, 0, 10, 3), Piece("a", None, 10, 19, 1)]
     record = IndexRecord("k1", ["a"], "tokens", 128, 0, "words", pieces)
-    file.keep_index(record)
+    file.put([record])
     with closing(sqlite3.connect(file.path)) as connection, connection:
         connection.execute("DELETE FROM chunks WHERE row = 1")
-    assert file.index("k1") is None
-    file.keep_index(record)
-    assert file.index("k1") == pieces
+    assert file.get(IndexRecord, ["k1"]) == [None]
+    file.put([record])
+    assert file.get(IndexRecord, ["k1"]) == [record]
 
 
 @pytest.mark.parametrize("bad", ["x'00'", "x'0000c07f0000803f'"], ids=["another-length", "nan"])
 def test_a_bad_vector_is_made_again(file, bad):
-    vectors = np.array([[1, 2], [3, 4]], dtype=np.float32)
-    file.keep_vectors("words", [b"1", b"2"], vectors)
+    file.put([vector_of(1, 2), vector_of(3, 4, key=b"2")])
     with closing(sqlite3.connect(file.path)) as connection, connection:
         connection.execute(f"UPDATE vectors SET vector = {bad} WHERE hash = ?", [b"1"])
-    missing, other = file.vectors("words", [b"1", b"2"])
+    missing, other = file.get(StoredVector, [("words", b"1"), ("words", b"2")])
     assert missing is None
-    assert other.tolist() == [3, 4]
-    file.keep_vectors("words", [b"1"], vectors[:1])
-    assert file.vectors("words", [b"1"])[0].tolist() == [1, 2]
+    assert other.vector.tolist() == [3, 4]
+    file.put([vector_of(1, 2)])
+    assert file.get(StoredVector, [("words", b"1")])[0].vector.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["failed call", "outcome", "failed answer and measurement"])
+def test_secrets_in_messages_are_masked_when_they_are_written(file, kind):
+    said = f"no access with {LEAKED}"
+    if kind == "failed call":
+        file.put([FailedCall("a" * 32, "m", "answer", "TimeoutError", said, 1.5)])
+    elif kind == "outcome":
+        file.end(said)
+    else:
+        cell, question = "c" * 32, "d" * 32
+        record = CellRecord(cell, dict.fromkeys(CELL_COLUMNS, "x"), {})
+        asked = QuestionRecord(question, "data", "1", "What?", [], [], None, [], [], {})
+        file.begin("small", {}, [record], [asked], {})
+        file.put_failed_measurements([FailedMeasurement(cell, question, "TimeoutError", said)])
+        file.put_answers(
+            [
+                AnswerRecord(
+                    cell=cell, question=question, status="failed", error="E", message=said, notes=[said, '"\ud800']
+                )
+            ]
+        )
+        ((notes,),) = rows(file.path, "SELECT notes FROM answers")
+        assert json.loads(notes)[1] == '"\ufffd'
+    file.close()
+    assert LEAKED.encode() not in file.path.read_bytes()
 
 
 def test_nothing_is_written_before_a_run(tmp_path):
     file = ResultsFile(tmp_path / "results.db")
     file.check()
-    assert file.reply("a") is None
-    assert file.index("a") is None
-    assert file.hits("a") is None
-    assert file.vectors("words", [b"1"]) == [None]
-    assert file.found("small").answered == set()
+    for kind, key in {Reply: "a", IndexRecord: "a", Retrieval: "a", StoredVector: ("words", b"1")}.items():
+        assert file.get(kind, [key]) == [None]
+    assert file.done("small") == (set(), {}, 0)
+    assert file.measured() == (set(), set(), {})
+    assert file.spent("small") == Spent()
+    assert file.identities() == {}
     assert not list(tmp_path.iterdir())
 
 
@@ -375,14 +418,13 @@ def test_a_file_that_must_not_grow_is_told(tmp_path):
     def write():
         for number in range(10_000):
             key = f"{number:032}"
-            file.keep_replies([reply(key=key, text="x" * 1_000)])
+            file.put([reply(key=key, text="x" * 1_000)])
             kept.append(key)
 
     with pytest.raises(ResultsFileError, match=r"cannot write the results file .*full"):
         write()
     # The same again, and nothing about transactions that are left open.
     with pytest.raises(ResultsFileError, match=r"cannot write the results file .*full"):
-        file.keep_replies([reply(key="f" * 32, text="x" * 10_000)])
+        file.put([reply(key="f" * 32, text="x" * 10_000)])
     assert kept
-    assert all(file.reply(key) == reply(key=key, text="x" * 1_000).completion for key in kept)
-    assert isinstance(file.reply(kept[0]), Completion)
+    assert file.get(Reply, kept) == [reply(key=key, text="x" * 1_000) for key in kept]

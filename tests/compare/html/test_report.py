@@ -49,7 +49,7 @@ def results(tmp_path_factory):
             for question in questions
             for phase in ("retrieval", "generation")
         ]
-        file.keep_measurements(cell, taken, Spent())
+        file.put_measurements(cell, taken, Spent())
     file.close()
     return path
 

@@ -49,7 +49,7 @@ def written(path, words, letters=""):
         for question in opened.question_rows
     ]
     assert len(answers) == 10_000
-    file.keep_answers(answers)
+    file.put_answers(answers)
     file.close()
     return path
 

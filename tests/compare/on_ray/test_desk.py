@@ -93,7 +93,7 @@ def test_a_call_is_made_by_one_worker_at_a_time(file):
     # It failed: the other one makes it again.
     at.release(one, "key")
     assert at.claim(other, "key") is True
-    at.do("keep_replies", [Reply("key", "model", "answer", "yes", Usage(3, 1), None, 0.1)])
+    at.do("put", [Reply("key", "model", "answer", "yes", Usage(3, 1), None, 0.1)])
     at.release(other, "key")
     reply = at.claim(one, "key")
     assert isinstance(reply, Completion)

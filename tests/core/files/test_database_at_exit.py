@@ -15,7 +15,7 @@ file.begin("x", {}, [], [], {})
 
 def write():
     while True:
-        file.keep_failed_call(FailedCall("key", "model", "step", "Error", "message " * 500, 0.1))
+        file.put([FailedCall("key", "model", "step", "Error", "message " * 500, 0.1)])
 
 for _ in range(3):
     threading.Thread(target=write, daemon=True).start()

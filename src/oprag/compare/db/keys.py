@@ -1,17 +1,18 @@
-"""Content addresses: the same for the same work, in every process."""
+"""Keys made of content, the same for the same work in every process, and digests that tell what was changed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import chain
 from typing import Any
 
 from oprag.masking import describe
 from oprag.methods.model_calls import Prompt
 
-__all__ = ["digest", "document_key", "key_of", "prompt_key"]
+__all__ = ["answer_digest", "document_key", "key_of", "prompt_key", "reply_digest"]
 
 # Grows when the same cell would be answered in another way, so that old answers are not taken for new ones.
 _FORMAT = 1
@@ -52,8 +53,18 @@ def document_key(text: Any) -> str:
     return key_of("document", text if isinstance(text, str) else list(text))
 
 
-def digest(*values: str | float | None) -> str:
-    """A check of what was written: it differs when a value was changed afterwards."""
+def reply_digest(key: str, text: str, *others: float | str | None) -> str:
+    """The digest of a reply: its key, its text, its tokens and its finish reason."""
+    return _digest(key, text, *others)
+
+
+def answer_digest(values: Iterable[Any], replies: Iterable[str], scores: Iterable[Sequence[Any]]) -> str:
+    """The digest of an answer: its columns, the keys of the replies that it is made of, and its scores."""
+    return _digest(*values, "calls", *replies, "scores", *chain.from_iterable(scores))
+
+
+def _digest(*values: str | float | None) -> str:
+    """It differs when a value was changed after it was written."""
     # Strings with their length, so that no border can be moved.
     parts = [f"{len(value)} {value}" if isinstance(value, str) else repr(value) for value in values]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _LENGTH]

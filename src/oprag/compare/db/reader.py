@@ -175,7 +175,7 @@ class ResultsReader:
         ).fetchall()
         defaults = {name: axis.default for name, axis in axes().items()}
         self.cells = [
-            CellRecord(key, defaults | dict(zip(CELL_COLUMNS, columns, strict=True)) | json.loads(options), {}, {})
+            CellRecord(key, defaults | dict(zip(CELL_COLUMNS, columns, strict=True)) | json.loads(options), {})
             for _, key, options, *columns in rows
         ]
         self._cells = {row[0]: place for place, row in enumerate(rows)}

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from oprag.methods.model_calls import Completion, Usage
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "Retrieval",
     "Spent",
     "Status",
+    "StoredVector",
 ]
 
 Status = Literal["answered", "failed"]
@@ -159,6 +163,25 @@ class Retrieval:
     hits: Sequence[Hit] = field(repr=False)
 
 
+class StoredVector(NamedTuple):
+    """The vector of a text.
+
+    Attributes:
+        embedder: The identity of the embedder.
+        hash: The hash of the text.
+        vector: A vector of length 1.
+    """
+
+    embedder: str
+    hash: bytes
+    vector: NDArray[np.float32]
+
+    @property
+    def key(self) -> tuple[str, bytes]:
+        """What it is asked for by."""
+        return self.embedder, self.hash
+
+
 class ContextRecord(NamedTuple):
     """What a model was given to read.
 
@@ -265,13 +288,11 @@ class CellRecord(NamedTuple):
     Attributes:
         key: Its content address.
         values: Its value on every axis.
-        options: Those of them that have no column and are not the default.
         identity: The identities of its embedder and its model, and of whatever else its answers depend on.
     """
 
     key: str
     values: Mapping[str, Any]
-    options: Mapping[str, Any]
     identity: Mapping[str, Any]
 
 
@@ -290,7 +311,8 @@ class QuestionRecord(NamedTuple):
     about: Mapping[str, Any]
 
 
-class Spent(NamedTuple):
+@dataclass(frozen=True)
+class Spent:
     """What models were asked.
 
     Attributes:
@@ -302,6 +324,14 @@ class Spent(NamedTuple):
     calls: int = 0
     tokens: int = 0
     money: float = 0.0
+
+    def plus(self, other: Spent) -> Spent:
+        """Both together."""
+        return Spent(self.calls + other.calls, self.tokens + other.tokens, self.money + other.money)
+
+    def minus(self, other: Spent) -> Spent:
+        """What is more than the other."""
+        return Spent(self.calls - other.calls, self.tokens - other.tokens, self.money - other.money)
 
 
 class MeasuredSoFar(NamedTuple):

@@ -1,20 +1,23 @@
-"""The one file of results: work that is done once, and the answers that came of it."""
+"""The file of results: work that is done once, and the answers that came of it."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain, groupby
+from math import fsum
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from oprag.compare.db import answer_tables, measurement_tables, work_tables
-from oprag.compare.db.checking import found as answers_found
+from oprag.compare.axes import axes
+from oprag.compare.db.cache import Record
+from oprag.compare.db.keys import answer_digest, reply_digest
 from oprag.compare.db.records import (
     AnswerRecord,
     CellRecord,
@@ -30,15 +33,26 @@ from oprag.compare.db.records import (
     Reply,
     Retrieval,
     Spent,
+    StoredVector,
 )
-from oprag.compare.db.schema import RESULTS
+from oprag.compare.db.schema import CELL_COLUMNS, RESULTS, TABLES
+from oprag.compare.db.text import safe_text, storable
 from oprag.embedding.cache_file import read_vectors, write_vectors
 from oprag.errors import ResultsFileError
 from oprag.files.database import Database
-from oprag.masking import without_keys
-from oprag.methods.model_calls import Completion
+from oprag.methods.model_calls import Usage
 
 __all__ = ["ResultsFile"]
+
+_MASKED = {name: {column.name for column in table.columns if column.masked} for name, table in TABLES.items()}
+_CHECKED = "key, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason"
+"""The columns of a reply that its digest covers."""
+_ANSWER = (
+    "status, text, error, message, notes, route, calls, input_tokens, output_tokens, cached_tokens, estimated, "
+    "embedded_tokens, context_tokens, context_embedder_tokens, context_chunks, context"
+)
+"""The columns of an answer that its digest covers, beside its replies and its scores."""
+_OF_KEYS = "IN (SELECT value FROM json_each(?))"
 
 
 class ResultsFile:
@@ -80,14 +94,6 @@ class ResultsFile:
         if found != "ok":
             raise self._database.damaged(str(found))
 
-    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        """A connection to read with statements of one's own; `oprag.compare.db.schema` has the tables.
-
-        Raises:
-            ResultsFileError: The file is damaged, is another one, or cannot be read.
-        """
-        return self._database.reading()
-
     def close(self) -> None:
         """Close it; the next use opens it again."""
         self._database.close()
@@ -113,8 +119,28 @@ class ResultsFile:
             ResultsFileError: The file cannot be written.
         """
         with self._database.writing() as connection:
-            number = answer_tables.write_experiment(connection, experiment, described, cells, questions)
-            self._run = answer_tables.begin_run(connection, number, versions, work_tables.now())
+            _insert(
+                connection,
+                "experiments",
+                [{"name": experiment, "described": described}],
+                rest="ON CONFLICT (name) DO UPDATE SET described = excluded.described",
+            )
+            (number,) = connection.execute("SELECT id FROM experiments WHERE name = ?", [experiment]).fetchone()
+            _insert(connection, "cells", map(_cell_row, cells), verb="INSERT OR IGNORE")
+            # What else a set says of a question changes no answer, so it is not a part of the key.
+            _insert(
+                connection,
+                "questions",
+                (question._asdict() for question in questions),
+                rest="ON CONFLICT (key) DO UPDATE SET about = excluded.about",
+            )
+            records: Mapping[str, Sequence[CellRecord | QuestionRecord]] = {"cell": cells, "question": questions}
+            for what, records_of in records.items():
+                connection.execute(f"DELETE FROM experiment_{what}s WHERE experiment = ?", [number])
+                rows = ({"experiment": number, what: record.key} for record in records_of)
+                _insert(connection, f"experiment_{what}s", rows, found={what: f"{what}s"}, verb="INSERT OR IGNORE")
+            _insert(connection, "runs", [{"experiment": number, "started": _now(), "versions": versions}])
+            self._run = _last_id(connection)
 
     def end(self, outcome: str) -> None:
         """Write down how the run ended.
@@ -124,42 +150,53 @@ class ResultsFile:
         """
         with self._database.writing() as connection:
             connection.execute(
-                "UPDATE runs SET ended = ?, outcome = ? WHERE id = ?",
-                [work_tables.now(), without_keys(outcome), self._run],
+                "UPDATE runs SET ended = ?, outcome = ? WHERE id = ?", [_now(), safe_text(outcome), self._run]
             )
 
-    def spent(self, experiment: str) -> Spent:
-        """What all runs of an experiment have spent on models.
+    def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
+        """Get what is in the file and is what was written.
 
         Args:
-            experiment: The name of the experiment.
-        """
-        if not self.path.exists():
-            return Spent()
-        with self._database.reading() as connection:
-            return answer_tables.spent(connection, experiment)
+            kind: The class of the records.
+            keys: The key of each one that is wanted.
 
-    def found(self, experiment: str) -> Done:
-        """The answers of an experiment that are there, each held against the replies that it was made of.
+        Returns:
+            The record of each key; None where there is none.
+        """
+        known = self._known_keys() if kind is Reply else None
+        # Most replies that are asked for are not there, and a look into the file takes much longer.
+        if not self.path.exists() or (known is not None and known.isdisjoint(keys)):
+            return [None] * len(keys)
+        with self._database.reading() as connection:
+            found: Mapping[Any, Any] = {one.key: one for one in self._read(connection, kind, keys)}
+        return [found.get(key) for key in keys]
+
+    def put(self, records: Sequence[Record]) -> list[Record]:
+        """Write records of one kind.
 
         Args:
-            experiment: The name of the experiment.
+            records: The records, with their keys.
+
+        Returns:
+            The records that are there now: another process may have been faster to write a reply.
+
+        Raises:
+            ResultsFileError: The file cannot be written, or has vectors of this embedder with another dimension.
         """
-        if not self.path.exists():
-            return Done(set(), {}, 0)
-        with self._database.reading() as connection:
-            return answers_found(connection, experiment)
+        if not records:
+            return []
+        kept: list[Any] = list(records)
+        with self._database.writing() as connection:
+            if isinstance(records[0], Reply):
+                kept = self._write_replies(connection, kept)
+            else:
+                self._write(connection, kept)
+        if isinstance(records[0], Reply):
+            self._known_keys().update(reply.key for reply in kept)
+        return kept
 
-    def identities(self) -> dict[str, str]:
-        """The identity of each model and embedder that runs have opened, by what was said about it."""
-        if not self.path.exists():
-            return {}
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT described FROM experiments ORDER BY id").fetchall()
-        return {told: one for (text,) in rows for told, one in json.loads(text).get("identities", {}).items()}
-
-    def keep_answers(self, answers: Sequence[AnswerRecord]) -> None:
-        """Write answers; one that is there, such as a failed one, is replaced.
+    def put_answers(self, answers: Sequence[AnswerRecord]) -> None:
+        """Write answers with their contexts, calls and scores; one that is there, such as a failed one, is replaced.
 
         Args:
             answers: The answers.
@@ -170,16 +207,101 @@ class ResultsFile:
         if answers:
             with self._database.writing() as connection:
                 self._check_run(connection)
-                answer_tables.write_answers(connection, answers, self._run)
+                for answer in answers:
+                    self._write_answer(connection, answer)
+
+    def done(self, experiment: str) -> Done:
+        """The answers of an experiment that are there, each held against the replies that it was made of.
+
+        Args:
+            experiment: The name of the experiment.
+        """
+        result, broken = Done(set(), {}, 0), 0
+        if not self.path.exists():
+            return result
+        columns = ", ".join(f"answers.{column}" for column in _ANSWER.split(", "))
+        with self._database.reading() as connection:
+            answers = connection.execute(
+                f"SELECT answers.id, cells.key, questions.key, answers.digest, {columns} "
+                "FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question "
+                "JOIN experiment_cells ON experiment_cells.cell = cells.id "
+                "JOIN experiment_questions ON experiment_questions.question = questions.id "
+                "AND experiment_questions.experiment = experiment_cells.experiment "
+                "JOIN experiments ON experiments.id = experiment_cells.experiment WHERE experiments.name = ? "
+                "ORDER BY answers.id",
+                [experiment],
+            )
+            replies = _Following(connection.execute("SELECT answer, reply FROM calls ORDER BY answer, number"))
+            scores = _Following(connection.execute("SELECT answer, metric, value FROM scores ORDER BY answer, metric"))
+            good = {
+                checked[0]
+                for *checked, check in connection.execute(f"SELECT {_CHECKED}, digest FROM replies")
+                if reply_digest(*checked) == check
+            }
+            for number, cell, question, check, *values in answers:
+                made_of = [reply for (reply,) in replies.of(number)]
+                if check != answer_digest(values, made_of, scores.of(number)):
+                    broken += 1
+                elif values[0] == "failed":
+                    result.failed[cell, question] = values[2]
+                elif good.issuperset(made_of):
+                    result.answered.add((cell, question))
+                else:
+                    broken += 1
+        return result._replace(broken=broken)
+
+    def spent(self, experiment: str) -> Spent:
+        """What all runs of an experiment have spent on models.
+
+        Args:
+            experiment: The name of the experiment.
+        """
+        if not self.path.exists():
+            return Spent()
+        runs = "JOIN runs ON runs.id = run JOIN experiments ON experiments.id = experiment WHERE experiments.name = ?"
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT count(*), coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(money), 0) "
+                f"FROM replies {runs} "
+                "UNION ALL SELECT coalesce(sum(calls), 0), coalesce(sum(tokens), 0), coalesce(sum(money), 0) "
+                f"FROM measured_calls {runs} UNION ALL SELECT count(*), 0, 0 FROM failed_calls {runs}",
+                [experiment] * 3,
+            ).fetchall()
+        calls, tokens, money = zip(*rows, strict=True)
+        return Spent(sum(calls), sum(tokens), money[0] + money[1])
+
+    def identities(self) -> dict[str, str]:
+        """The identity of each model and embedder that runs have opened, by what was said about it."""
+        if not self.path.exists():
+            return {}
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT described FROM experiments ORDER BY id").fetchall()
+        return {told: one for (text,) in rows for told, one in json.loads(text).get("identities", {}).items()}
 
     def measured(self) -> MeasuredSoFar:
         """What was measured to its end, and what could not be in this run."""
+        found = MeasuredSoFar(set(), set(), {})
         if not self.path.exists():
-            return MeasuredSoFar(set(), set(), {})
+            return found
         with self._database.reading() as connection:
-            return measurement_tables.found_measurements(connection, self._run)
+            for cell, question, attempt, phase in connection.execute(
+                "SELECT cells.key, questions.key, attempt, phase FROM measurements JOIN cells ON cells.id = cell "
+                "JOIN questions ON questions.id = measurements.question"
+            ):
+                if phase == "indexing":
+                    found.indexed.add((cell, question))
+                else:
+                    found.attempts.add((cell, question, attempt))
+            for cell, question, error in connection.execute(
+                "SELECT cells.key, questions.key, error FROM failed_measurements JOIN cells ON cells.id = cell "
+                "JOIN questions ON questions.id = failed_measurements.question WHERE run = ? "
+                "ORDER BY failed_measurements.id",
+                [self._run],
+            ):
+                found.failed[cell, question] = error
+        return found
 
-    def keep_measurements(
+    def put_measurements(
         self, cell: str, measurements: Sequence[Measurement], spent: Spent, replies: Sequence[Reply] = ()
     ) -> None:
         """Write what answers of a cell took, what measuring them has spent on models, and the replies.
@@ -194,12 +316,27 @@ class ResultsFile:
         """
         with self._database.writing() as connection:
             self._check_run(connection)
-            measurement_tables.write_measurements(connection, measurements, self._run)
-            new = work_tables.unknown_replies(connection, replies)
-            work_tables.write_replies(connection, new, self._run)
-            measurement_tables.write_measured_calls(connection, cell, spent, new, self._run)
+            _insert(
+                connection,
+                "measurements",
+                (measurement._asdict() | {"run": self._run} for measurement in measurements),
+                found={"cell": "cells", "question": "questions"},
+                verb="INSERT OR REPLACE",
+            )
+            first = {reply.key: reply for reply in reversed(replies)}
+            query = f"SELECT key FROM replies WHERE key {_OF_KEYS}"
+            there = {key for (key,) in connection.execute(query, [json.dumps(list(first))])}
+            new = [reply for key, reply in first.items() if key not in there]
+            self._write_replies(connection, new)
+            # The calls whose replies are kept count there.
+            calls = spent.calls - len(new)
+            if calls:
+                tokens = spent.tokens - sum(reply.usage.input_tokens + reply.usage.output_tokens for reply in new)
+                money = max(0.0, spent.money - fsum(reply.money or 0.0 for reply in new))
+                row = {"run": self._run, "cell": cell, "calls": calls, "tokens": tokens, "money": money}
+                _insert(connection, "measured_calls", [row], found={"cell": "cells"})
 
-    def keep_failed_measurements(self, failures: Sequence[FailedMeasurement]) -> None:
+    def put_failed_measurements(self, failures: Sequence[FailedMeasurement]) -> None:
         """Write what could not be measured, and why.
 
         Args:
@@ -207,124 +344,133 @@ class ResultsFile:
         """
         with self._database.writing() as connection:
             self._check_run(connection)
-            measurement_tables.write_failed_measurements(connection, failures, self._run)
+            _insert(
+                connection,
+                "failed_measurements",
+                (failure._asdict() | {"run": self._run} for failure in failures),
+                found={"cell": "cells", "question": "questions"},
+            )
 
-    def reply(self, key: str) -> Completion | None:
-        """The reply with this address, if it is there and is what was written.
+    def _read(self, connection: sqlite3.Connection, kind: type, keys: Sequence[Any]) -> Iterator[Any]:
+        """The records with these keys that are there."""
+        if kind is StoredVector:
+            by_embedder = groupby(sorted(set(keys)), itemgetter(0))
+            for embedder, hashes in ((name, [key for _, key in group]) for name, group in by_embedder):
+                for key, vector in zip(hashes, read_vectors(connection, embedder, hashes), strict=True):
+                    if vector is not None:
+                        yield StoredVector(embedder, key, vector)
+            return
+        read = {Reply: _read_replies, IndexRecord: _read_indexes, Retrieval: self._read_retrievals}[kind]
+        yield from read(connection, json.dumps(list(keys)))
 
-        Args:
-            key: The address.
-        """
-        # Most replies that are asked for are not there, and a look into the file takes much longer.
-        if key not in self._known_keys():
-            return None
-        with self._database.reading() as connection:
-            return work_tables.read_reply(connection, key)
+    def _read_retrievals(self, connection: sqlite3.Connection, keys: str) -> Iterator[Retrieval]:
+        for key, index, embedder, search, store, question, depth, hits in connection.execute(
+            "SELECT retrievals.key, indexes.key, embedder, search, store, question, depth, hits FROM retrievals "
+            f'JOIN indexes ON indexes.id = "index" WHERE retrievals.key {_OF_KEYS}',
+            [keys],
+        ):
+            try:
+                found = [Hit(int(row), score) for row, score in json.loads(hits)]
+            except (ValueError, TypeError) as error:
+                raise self._database.damaged(f"retrieval {key}: {error}") from error
+            yield Retrieval(key, index, embedder, search, store, question, depth, found)
 
-    def keep_replies(self, replies: Sequence[Reply]) -> list[Completion]:
-        """Write replies, but for those where another process was faster; give those that are there.
+    def _write(self, connection: sqlite3.Connection, records: Sequence[Any]) -> None:
+        """Write records of a kind of which the last one wins, since all of them are the same."""
+        match records[0]:
+            case IndexRecord():
+                for index in records:
+                    _write_index(connection, index)
+            case Retrieval():
+                rows = (vars(retrieval) for retrieval in records)
+                _insert(connection, "retrievals", rows, found={"index": "indexes"}, verb="INSERT OR REPLACE")
+            case FailedCall():
+                rows = (call._asdict() | {"run": self._run, "at": _now()} for call in records)
+                _insert(connection, "failed_calls", rows)
+            case StoredVector():
+                for name, group in groupby(records, lambda record: str(record.embedder)):
+                    self._write_vectors(connection, name, [*group])
 
-        Args:
-            replies: The replies, with their addresses.
-        """
+    def _write_vectors(self, connection: sqlite3.Connection, name: str, records: Sequence[StoredVector]) -> None:
+        vectors = np.stack([record.vector for record in records])
+        known = write_vectors(connection, name, [record.hash for record in records], vectors)
+        if known != vectors.shape[1]:
+            raise ResultsFileError(
+                f"{self.path} has vectors of dimension {known} for the embedder {name!r}, got dimension "
+                f"{vectors.shape[1]}; give another model another name",
+                self.path,
+            )
+
+    def _write_replies(self, connection: sqlite3.Connection, replies: Sequence[Reply]) -> list[Reply]:
+        """Write replies, but for those where another process was faster; give those that are there."""
         if not replies:
             return []
-        with self._database.writing() as connection:
-            kept = work_tables.write_replies(connection, replies, self._run)
-        self._known_keys().update(reply.key for reply in replies)
-        return kept
+        rows = {reply.key: _reply_row(reply, self._run) for reply in replies}
+        written = _insert(connection, "replies", rows.values(), rest="ON CONFLICT (key) DO NOTHING")
+        if written == len(replies):
+            return list(replies)
+        there = {reply.key: reply for reply in _read_replies(connection, json.dumps(list(rows)))}
+        # What is there and cannot be read is not what was written.
+        _insert(connection, "replies", (rows[key] for key in rows.keys() - there.keys()), verb="REPLACE")
+        return [there.get(reply.key, reply) for reply in replies]
 
-    def keep_failed_call(self, call: FailedCall) -> None:
-        """Write why a call failed.
-
-        Args:
-            call: The call and its error.
-        """
-        with self._database.writing() as connection:
-            work_tables.write_failed_call(connection, call, self._run)
-
-    def index(self, key: str) -> Sequence[Piece] | None:
-        """The chunks of an index, if it is there.
-
-        Args:
-            key: The address of the index.
-        """
-        if not self.path.exists():
-            return None
-        with self._database.reading() as connection:
-            return work_tables.read_index(connection, key)
-
-    def keep_index(self, index: IndexRecord) -> None:
-        """Write how documents were split.
-
-        Args:
-            index: The chunks, with the address of the index.
-        """
-        with self._database.writing() as connection:
-            work_tables.write_index(connection, index)
-
-    def hits(self, key: str) -> Sequence[Hit] | None:
-        """What was found for a question, if it is there.
-
-        Args:
-            key: The address of the question and its search.
-        """
-        if not self.path.exists():
-            return None
-        with self._database.reading() as connection:
-            try:
-                return work_tables.read_hits(connection, key)
-            except ValueError as error:
-                raise self._database.damaged(str(error)) from error
-
-    def keep_hits(self, found: Sequence[Retrieval]) -> None:
-        """Write what was found for questions.
-
-        Args:
-            found: The hits of each question, with their address.
-        """
-        with self._database.writing() as connection:
-            work_tables.write_hits(connection, found)
-
-    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
-        """The vector of each hash, None where there is none that can be used.
-
-        Args:
-            embedder: The name of the embedder.
-            hashes: The hashes of the texts.
-        """
-        if not self.path.exists():
-            return [None] * len(hashes)
-        with self._database.reading() as connection:
-            return read_vectors(connection, embedder, hashes)
-
-    def keep_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Write vectors, of shape (number of hashes, dimension).
-
-        Args:
-            embedder: The name of the embedder.
-            hashes: The hashes of the texts.
-            vectors: The vectors, one for each hash.
-
-        Raises:
-            ResultsFileError: There are vectors of this embedder with another dimension, or the file cannot be written.
-        """
-        with self._database.writing() as connection:
-            known = write_vectors(connection, embedder, hashes, vectors)
-            if known != vectors.shape[1]:
-                raise ResultsFileError(
-                    f"{self.path} has vectors of dimension {known} for the embedder {embedder!r}, got dimension "
-                    f"{vectors.shape[1]}; give another model another name",
-                    self.path,
-                )
+    def _write_answer(self, connection: sqlite3.Connection, answer: AnswerRecord) -> None:
+        context = None
+        if answer.context is not None:
+            key, index, kept, dropped = answer.context
+            row = {"key": key, "index": index, "kept": kept, "dropped": dropped}
+            _insert(connection, "contexts", [row], found={"index": "indexes"}, verb="INSERT OR IGNORE")
+            found = connection.execute("SELECT id FROM contexts WHERE key = ?", [key]).fetchone()
+            context = None if found is None else found[0]
+        place = connection.execute(
+            "SELECT cells.id, questions.id FROM cells, questions WHERE cells.key = ? AND questions.key = ?",
+            [answer.cell, answer.question],
+        ).fetchone()
+        _forget(connection, place)
+        usage = answer.usage
+        values: Mapping[str, Any] = _stored(
+            "answers",
+            {
+                "status": answer.status,
+                "text": answer.text,
+                "error": answer.error,
+                "message": answer.message,
+                "notes": answer.notes,
+                "route": answer.route,
+                "calls": len(answer.calls),
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "cached_tokens": usage.cached_tokens,
+                "estimated": int(usage.estimated),
+                "embedded_tokens": answer.embedded_tokens,
+                "context_tokens": answer.context_tokens,
+                "context_embedder_tokens": answer.context_embedder_tokens,
+                "context_chunks": answer.context_chunks,
+                "context": context,
+            },
+        )
+        scores = sorted((metric, float(value)) for metric, value in answer.scores.items())
+        check = answer_digest(values.values(), [key for _, key in answer.calls], scores)
+        whole = {"cell": place[0], "question": place[1], **values, "digest": check, "run": self._run}
+        _insert(connection, "answers", [whole])
+        number = _last_id(connection)
+        _insert(
+            connection,
+            "calls",
+            (
+                {"answer": number, "number": place, "step": step, "reply": reply}
+                for place, (step, reply) in enumerate(answer.calls)
+            ),
+        )
+        _insert(connection, "scores", ({"answer": number, "metric": name, "value": value} for name, value in scores))
 
     def _known_keys(self) -> set[str]:
-        """The addresses of the replies that were there at first, and of those that were written since."""
+        """The keys of the replies that were there at first, and of those that were written since."""
         if self._keys is None:
             if not self.path.exists():
                 return set()
             with self._database.reading() as connection:
-                self._keys = work_tables.reply_keys(connection)
+                self._keys = {key for (key,) in connection.execute("SELECT key FROM replies")}
         return self._keys
 
     def _check_run(self, connection: sqlite3.Connection) -> None:
@@ -337,3 +483,153 @@ class ResultsFile:
             raise ResultsFileError(
                 f"the results file {self.path} was deleted or replaced while the run went on; start it again", self.path
             )
+
+
+class _Following:
+    """Rows that belong to answers, in the sequence of these; read once, whatever their number."""
+
+    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
+        self._groups = groupby(rows, itemgetter(0))
+        self._next = next(self._groups, None)
+
+    def of(self, answer: int) -> list[Sequence[Any]]:
+        """The rows of an answer, which must be after the last one that was asked for."""
+        while self._next is not None and self._next[0] < answer:
+            self._next = next(self._groups, None)
+        if self._next is None or self._next[0] > answer:
+            return []
+        found = [row[1:] for row in self._next[1]]
+        self._next = next(self._groups, None)
+        return found
+
+
+def _read_replies(connection: sqlite3.Connection, keys: str) -> Iterator[Reply]:
+    """The replies that are what was written."""
+    for *checked, check, model, step, seconds, money in connection.execute(
+        f"SELECT {_CHECKED}, digest, model, step, seconds, money FROM replies WHERE key {_OF_KEYS}", [keys]
+    ):
+        if reply_digest(*checked) == check:
+            key, text, read, written, cached, estimated, reason = checked
+            usage = Usage(read, written, cached, bool(estimated))
+            yield Reply(key, model, step, text, usage, reason, seconds, money)
+
+
+def _read_indexes(connection: sqlite3.Connection, keys: str) -> Iterator[IndexRecord]:
+    """The indexes that have all of their chunks."""
+    for number, count, key, documents, splitter, size, overlap, tokenizer in connection.execute(
+        "SELECT id, chunks, key, documents, splitter, chunk_size, chunk_overlap, tokenizer FROM indexes "
+        f"WHERE key {_OF_KEYS}",
+        [keys],
+    ):
+        rows = connection.execute(
+            'SELECT document, page, start, "end", tokens FROM chunks WHERE "index" = ? ORDER BY row', [number]
+        ).fetchall()
+        if len(rows) == count:
+            pieces = [Piece(*row) for row in rows]
+            yield IndexRecord(key, json.loads(documents), splitter, size, overlap, tokenizer, pieces)
+
+
+def _write_index(connection: sqlite3.Connection, index: IndexRecord) -> None:
+    row = {
+        "key": index.key,
+        "documents": index.documents,
+        "splitter": index.splitter,
+        "chunk_size": index.size,
+        "chunk_overlap": index.overlap,
+        "tokenizer": index.tokenizer,
+        "chunks": len(index.pieces),
+        "tokens": sum(piece.tokens for piece in index.pieces),
+    }
+    _insert(connection, "indexes", [row], verb="INSERT OR IGNORE")
+    (number,) = connection.execute("SELECT id FROM indexes WHERE key = ?", [index.key]).fetchone()
+    rows = ({"index": number, "row": row, **piece._asdict()} for row, piece in enumerate(index.pieces))
+    _insert(connection, "chunks", rows, verb="INSERT OR REPLACE")
+
+
+def _reply_row(reply: Reply, run: int) -> dict[str, Any]:
+    usage = reply.usage
+    checked: dict[str, Any] = {
+        "key": reply.key,
+        "text": storable(reply.text),
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "estimated": int(usage.estimated),
+        "finish_reason": reply.finish_reason,
+    }
+    return {
+        **checked,
+        "model": reply.model,
+        "step": reply.step,
+        "digest": reply_digest(*checked.values()),
+        "seconds": reply.seconds,
+        "money": reply.money,
+        "run": run,
+        "at": _now(),
+    }
+
+
+def _cell_row(cell: CellRecord) -> dict[str, Any]:
+    defaults = {name: axis.default for name, axis in axes().items()}
+    columns = {name: cell.values[name] for name in CELL_COLUMNS}
+    options = {name: value for name, value in cell.values.items() if name not in columns and value != defaults[name]}
+    return {"key": cell.key, **columns, "options": options, "identity": cell.identity}
+
+
+def _forget(connection: sqlite3.Connection, place: Sequence[int]) -> None:
+    row = connection.execute("SELECT id FROM answers WHERE cell = ? AND question = ?", place).fetchone()
+    if row is not None:
+        for table, column in (("calls", "answer"), ("scores", "answer"), ("answers", "id")):
+            connection.execute(f"DELETE FROM {table} WHERE {column} = ?", row)
+
+
+def _insert(
+    connection: sqlite3.Connection,
+    table: str,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    found: Mapping[str, str] | None = None,
+    verb: str = "INSERT",
+    rest: str = "",
+) -> int:
+    """Write rows, given by the names of their columns, and say how many were.
+
+    A column in `found` is given as a key of that table; where the table has no such key, nothing is written.
+    """
+    rows = iter(rows)
+    first = next(rows, None)
+    if first is None:
+        return 0
+    found = found or {}
+    columns = ", ".join(f'"{name}"' for name in first)
+    values = ", ".join(f"{found[name]}.id" if name in found else f":{name}" for name in first)
+    wanted = " AND ".join(f"{other}.key = :{name}" for name, other in found.items())
+    source = f"SELECT {values} FROM {', '.join(found.values())} WHERE {wanted}" if found else f"VALUES ({values})"
+    statement = f"{verb} INTO {table} ({columns}) {source} {rest}"
+    return connection.executemany(statement, (_stored(table, row) for row in chain([first], rows))).rowcount
+
+
+def _stored(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as it is written: text that SQLite can hold, without secrets where a provider wrote it, else JSON."""
+    masked = _MASKED[table]
+    return {name: _value(value, safe_text if name in masked else storable) for name, value in row.items()}
+
+
+def _value(value: Any, clean: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if value is None or isinstance(value, int | float):
+        return value
+    # Each text by itself: what hides a secret must not hide the quotes between two.
+    value = [clean(one) for one in value] if clean is safe_text else value
+    return storable(json.dumps(value, ensure_ascii=False, default=dict))
+
+
+def _last_id(connection: sqlite3.Connection) -> int:
+    (number,) = connection.execute("SELECT last_insert_rowid()").fetchone()
+    return int(number)
+
+
+def _now() -> str:
+    """The time in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

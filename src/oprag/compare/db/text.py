@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from oprag.masking import error_text
+from oprag.masking import error_text, without_keys
 
-__all__ = ["error_message", "named_error", "storable"]
+__all__ = ["error_message", "named_error", "safe_text", "storable"]
 
 Value = TypeVar("Value")
 
@@ -25,6 +25,11 @@ def storable(value: Value) -> Value:
         # By way of UTF-16, so that two halves that belong together become their character.
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")  # type: ignore[return-value]
     return value
+
+
+def safe_text(text: str) -> str:
+    """A text as a file can hold it, and without secrets."""
+    return without_keys(storable(text))
 
 
 def error_message(error: BaseException | str | None, most: int | None = None) -> str:

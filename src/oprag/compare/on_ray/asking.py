@@ -6,13 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from oprag.compare.db.records import FailedCall, Hit, IndexRecord, Piece, Reply, Retrieval, Spent
+from oprag.compare.db.cache import Record
+from oprag.compare.db.records import Spent
 from oprag.compare.on_ray.desk import Refusal, Turn
 from oprag.errors import OpragError, ResultsFileError
-from oprag.methods.model_calls import Completion
 
 __all__ = ["PATIENCE", "AtDesk", "AtDeskMeter", "ask_desk", "cause_of"]
 
@@ -64,49 +61,15 @@ class AtDesk:
     def __init__(self, desk: Any) -> None:
         self._desk = desk
 
-    def reply(self, key: str) -> Completion | None:
-        """The reply with this address, if it is known."""
-        found: Completion | None = self._do("reply", key)
+    def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
+        """The record of each key; None where there is none."""
+        found: list[Record | None] = ask_desk(self._desk, "do", "get", kind, keys)
         return found
 
-    def keep_replies(self, replies: Sequence[Reply]) -> list[Completion]:
-        """Keep replies, and give those that are kept."""
-        kept: list[Completion] = self._do("keep_replies", replies)
+    def put(self, records: Sequence[Record]) -> list[Record]:
+        """Keep records of one kind, and give those that are kept."""
+        kept: list[Record] = ask_desk(self._desk, "do", "put", records)
         return kept
-
-    def keep_failed_call(self, call: FailedCall) -> None:
-        """Keep why a call failed."""
-        self._do("keep_failed_call", call)
-
-    def index(self, key: str) -> Sequence[Piece] | None:
-        """The chunks of an index, if it is known."""
-        found: Sequence[Piece] | None = self._do("index", key)
-        return found
-
-    def keep_index(self, index: IndexRecord) -> None:
-        """Keep how documents were split."""
-        self._do("keep_index", index)
-
-    def hits(self, key: str) -> Sequence[Hit] | None:
-        """What was found, if it is known."""
-        found: Sequence[Hit] | None = self._do("hits", key)
-        return found
-
-    def keep_hits(self, found: Sequence[Retrieval]) -> None:
-        """Keep what was found."""
-        self._do("keep_hits", found)
-
-    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
-        """The vector of each hash, None where there is none."""
-        found: list[NDArray[np.float32] | None] = self._do("vectors", embedder, hashes)
-        return found
-
-    def keep_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Keep vectors, of shape (number of hashes, dimension)."""
-        self._do("keep_vectors", embedder, hashes, vectors)
-
-    def _do(self, name: str, *arguments: Any) -> Any:
-        return ask_desk(self._desk, "do", name, *arguments)
 
 
 class AtDeskMeter:

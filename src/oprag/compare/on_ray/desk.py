@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from oprag.compare.db.records import AnswerRecord, Spent
+from oprag.compare.db.records import AnswerRecord, Reply, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.money import Meter
 from oprag.compare.spec.money import Limits
@@ -115,8 +115,8 @@ class Desk:
         Returns:
             The reply if it is there; else True for the worker that makes the call, and False for one that waits.
         """
-        reply = self._file.reply(key)
-        return reply if reply is not None else self._claims.setdefault(key, turn) == turn
+        (reply,) = self._file.get(Reply, [key])
+        return reply.completion if reply is not None else self._claims.setdefault(key, turn) == turn
 
     def release(self, turn: Turn, key: str) -> None:
         """A call is over, and its reply is kept if it has one."""
@@ -152,7 +152,7 @@ class Desk:
         """Write answers."""
         done = self._done[turn.share]
         new = [record for record in records if (record.cell, record.question) not in done]
-        self._file.keep_answers(new)
+        self._file.put_answers(new)
         self._new += new
         done |= {(record.cell, record.question) for record in new}
 

@@ -74,7 +74,7 @@ def run_on_ray(
     check_sendable(opened.experiment, ray.cloudpickle.dumps)
     name = opened.experiment.name
     with started(opened, path) as going:
-        tally = Tally(opened, going.file.found(name), retry_failed=retry_failed)
+        tally = Tally(opened, going.file.done(name), retry_failed=retry_failed)
         if tally.waiting:
             with connected(ray, address):
                 going.outcome = _Spreading(ray, going.opened, going.file, tally).run(watch)

@@ -61,22 +61,22 @@ def work_on(experiments: Sequence[Any], share: Share, desk: Any) -> str | None:
     begun: Begun = ask_desk(desk, "begin", share.number)
     opened = _opened_for(share.run, experiments)
     units = [unit for unit in _units(opened, share) if (unit.cell_key, unit.question_key) not in begun.done]
-    keeper = AtDesk(desk)
+    cache = AtDesk(desk)
     experiment = opened.experiment
-    library = make_library(opened, keeper)
+    library = make_library(opened, cache)
     caller = ClaimingCaller(
         begun.turn,
         desk,
         opened.models,
         experiment.prices,
         longest_replies(experiment),
-        keeper,
+        cache,
         threads=share.threads,
         count_tokens=experiment.fixed.count_tokens,
     )
     meter = AtDeskMeter(desk, begun.turn)
-    engine = make_engine(opened, library, caller, keeper, meter, max_concurrency=share.threads)
-    recorder = make_recorder(opened, library, keeper)
+    engine = make_engine(opened, library, caller, cache, meter, max_concurrency=share.threads)
+    recorder = make_recorder(opened, library, cache)
     try:
         with _listening(desk, engine, opened.stop):
             for outcomes in batches(engine.run(units)):

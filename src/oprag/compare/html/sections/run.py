@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from oprag.compare.db.answer_tables import spent
 from oprag.compare.db.reader import opened_database
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Heading, Part, Points, Section, Table, Text
 from oprag.compare.html.words import amount, counted, value_text
@@ -62,10 +62,9 @@ def _about(material: Material, described: Any) -> Iterator[tuple[str, str]]:
     yield "Tokens of contexts are counted by", described.get("count_tokens") or ""
     same = {name: value for name, value in material.same.items() if name not in ("data", "embedder", "model")}
     yield "The same in all settings", ", ".join(f"{name} {value_text(same[name])}" for name in _told(same))
-    with opened_database(material.path).reading() as connection:
-        calls, tokens, money = spent(connection, results.experiment)
-    cost = f", {money:,.2f} in the currency of the prices" if money else ""
-    yield "Spent in all runs", f"{counted(calls, 'call')} of models, {amount(tokens)} tokens{cost}"
+    spent = ResultsFile(material.path).spent(results.experiment)
+    cost = f", {spent.money:,.2f} in the currency of the prices" if spent.money else ""
+    yield "Spent in all runs", f"{counted(spent.calls, 'call')} of models, {amount(spent.tokens)} tokens{cost}"
 
 
 def _told(same: dict[str, Any]) -> list[str]:
