@@ -46,12 +46,12 @@ __all__ = ["ResultsFile"]
 
 _MASKED = {name: {column.name for column in table.columns if column.masked} for name, table in TABLES.items()}
 _CHECKED = "key, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason"
-"""The columns of a reply that its digest covers."""
+"""The columns of a reply that its digest covers, in this sequence."""
 _ANSWER = (
     "status, text, error, message, notes, route, calls, input_tokens, output_tokens, cached_tokens, estimated, "
     "embedded_tokens, context_tokens, context_embedder_tokens, context_chunks, context"
 )
-"""The columns of an answer that its digest covers, beside its replies and its scores."""
+"""The columns of an answer that its digest covers, in this sequence, before its replies and its scores."""
 _OF_KEYS = "IN (SELECT value FROM json_each(?))"
 
 
@@ -418,8 +418,8 @@ class ResultsFile:
         context = None
         if answer.context is not None:
             key, index, kept, dropped = answer.context
-            row = {"key": key, "index": index, "kept": kept, "dropped": dropped}
-            _insert(connection, "contexts", [row], found={"index": "indexes"}, verb="INSERT OR IGNORE")
+            chunks = {"key": key, "index": index, "kept": kept, "dropped": dropped}
+            _insert(connection, "contexts", [chunks], found={"index": "indexes"}, verb="INSERT OR IGNORE")
             found = connection.execute("SELECT id FROM contexts WHERE key = ?", [key]).fetchone()
             context = None if found is None else found[0]
         place = connection.execute(
@@ -427,42 +427,29 @@ class ResultsFile:
             [answer.cell, answer.question],
         ).fetchone()
         _forget(connection, place)
-        usage = answer.usage
-        values: Mapping[str, Any] = _stored(
-            "answers",
-            {
-                "status": answer.status,
-                "text": answer.text,
-                "error": answer.error,
-                "message": answer.message,
-                "notes": answer.notes,
-                "route": answer.route,
-                "calls": len(answer.calls),
-                "input_tokens": usage.input_tokens,
-                "output_tokens": usage.output_tokens,
-                "cached_tokens": usage.cached_tokens,
-                "estimated": int(usage.estimated),
-                "embedded_tokens": answer.embedded_tokens,
-                "context_tokens": answer.context_tokens,
-                "context_embedder_tokens": answer.context_embedder_tokens,
-                "context_chunks": answer.context_chunks,
-                "context": context,
-            },
-        )
+        values: dict[str, Any] = {
+            "status": answer.status,
+            "text": answer.text,
+            "error": answer.error,
+            "message": answer.message,
+            "notes": answer.notes,
+            "route": answer.route,
+            "calls": len(answer.calls),
+            **answer.usage._asdict(),
+            "embedded_tokens": answer.embedded_tokens,
+            "context_tokens": answer.context_tokens,
+            "context_embedder_tokens": answer.context_embedder_tokens,
+            "context_chunks": answer.context_chunks,
+            "context": context,
+        }
         scores = sorted((metric, float(value)) for metric, value in answer.scores.items())
-        check = answer_digest(values.values(), [key for _, key in answer.calls], scores)
-        whole = {"cell": place[0], "question": place[1], **values, "digest": check, "run": self._run}
-        _insert(connection, "answers", [whole])
-        number = _last_id(connection)
-        _insert(
-            connection,
-            "calls",
-            (
-                {"answer": number, "number": place, "step": step, "reply": reply}
-                for place, (step, reply) in enumerate(answer.calls)
-            ),
-        )
-        _insert(connection, "scores", ({"answer": number, "metric": name, "value": value} for name, value in scores))
+        check = answer_digest(_stored("answers", values).values(), [key for _, key in answer.calls], scores)
+        row = {"cell": place[0], "question": place[1], **values, "digest": check, "run": self._run}
+        _insert(connection, "answers", [row])
+        of = {"answer": _last_id(connection)}
+        calls = (of | {"number": number, "step": step, "reply": key} for number, (step, key) in enumerate(answer.calls))
+        _insert(connection, "calls", calls)
+        _insert(connection, "scores", (of | {"metric": metric, "value": value} for metric, value in scores))
 
     def _known_keys(self) -> set[str]:
         """The keys of the replies that were there at first, and of those that were written since."""
@@ -547,21 +534,17 @@ def _write_index(connection: sqlite3.Connection, index: IndexRecord) -> None:
 
 
 def _reply_row(reply: Reply, run: int) -> dict[str, Any]:
-    usage = reply.usage
-    checked: dict[str, Any] = {
+    checked: Mapping[str, Any] = {
         "key": reply.key,
-        "text": storable(reply.text),
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "estimated": int(usage.estimated),
+        "text": reply.text,
+        **reply.usage._asdict(),
         "finish_reason": reply.finish_reason,
     }
     return {
         **checked,
         "model": reply.model,
         "step": reply.step,
-        "digest": reply_digest(*checked.values()),
+        "digest": reply_digest(*_stored("replies", checked).values()),
         "seconds": reply.seconds,
         "money": reply.money,
         "run": run,
@@ -619,7 +602,7 @@ def _value(value: Any, clean: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if value is None or isinstance(value, int | float):
-        return value
+        return int(value) if isinstance(value, bool) else value
     # Each text by itself: what hides a secret must not hide the quotes between two.
     value = [clean(one) for one in value] if clean is safe_text else value
     return storable(json.dumps(value, ensure_ascii=False, default=dict))
