@@ -145,7 +145,7 @@ def test_another_file_is_refused(tmp_path):
         read_results(tmp_path / "r.db")
 
 
-def test_results_come_from_a_path_a_results_file_or_themselves(ran):
-    results = read_results(ResultsFile(ran / "r.db"), "harbour")
+def test_results_come_from_a_path_or_themselves(ran):
+    results = read_results(ran / "r.db", "harbour")
     assert as_results(results) is results
     assert as_results(str(ran / "r.db")) == results

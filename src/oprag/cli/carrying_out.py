@@ -211,22 +211,23 @@ def ran(run: HowToRun, experiment: Opened) -> Report:
 
 def tell_what_next(name: str, path: Path, report: Report, *, measure: bool = False) -> None:
     """Say what failed, what is left, and how to go on."""
-    from oprag.compare.measurements import read_failed_measurements
+    from oprag.compare.db.reader import ResultsReader
     from oprag.compare.money import LimitReached
-    from oprag.compare.reading import read_failures, read_notes
     from oprag.methods.answering import CUT_SHORT, EMPTY
 
     if report.broken:
         tell(f"{report.broken:,} answers of earlier runs did not hold, and were made again.", "yellow")
     if report.failed:
-        failures = read_failed_measurements(path) if measure else read_failures(path, name)
+        with ResultsReader(path, name) as reader:
+            failures = reader.failed_measurements() if measure else reader.failures()
         messages = {failure.error: failure.message for failure in failures}
         tell(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
         for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
             tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
         again = "The same command tries them again" if measure else "Try them again with --retry-failed"
         tell(f"They have no part in any mean. {again}.", "yellow")
-    notes = read_notes(path, name)
+    with ResultsReader(path, name) as reader:
+        notes = reader.notes()
     for note, advice in (
         (CUT_SHORT, "raise the max_tokens of the model, which is asked anew then"),
         (EMPTY, "a reasoning model may need a higher max_tokens"),

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sqlite3
 from collections.abc import Iterator, Sequence
+from math import fsum
 from typing import Any
 
 from oprag.compare.analysis.settings import AVERAGED
-from oprag.compare.db.reader import opened_database
-from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.records import Measurement
 from oprag.compare.reading import CellAnswers, Results
 from oprag.compare.setting import settings_of
 from oprag.compare.table import metrics_of
-from oprag.masking import without_keys
 
 __all__ = ["TEXTS", "answer_columns", "answer_rows"]
 
@@ -41,33 +39,30 @@ def answer_columns(results: Results, axes: Sequence[str], *, measured: bool) -> 
 
 
 def answer_rows(
-    results: Results, file: ResultsFile | str | os.PathLike[str], axes: Sequence[str], *, measured: bool
+    results: Results, path: str | os.PathLike[str], axes: Sequence[str], *, measured: bool
 ) -> Iterator[dict[str, Any]]:
     """A row for each answer and each failure, cell by cell in the sequence of the grid.
 
     Args:
         results: The results.
-        file: The results file; it is read while rows are taken.
+        path: The results file; it is read while rows are taken.
         axes: The axes that are columns.
         measured: Whether what was measured has columns.
 
     Raises:
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
-    database = opened_database(file)
     columns = answer_columns(results, axes, measured=measured)
     averaged = _averaged(results)
     effective = {cell.key: setting.values for setting in settings_of(results.cells) for cell in setting.cells}
-    for cell in results.cells:
-        fixed = {name: effective[cell.key].get(name) for name in axes}
-        fixed |= {name: _averaged_value(cell, name) for name in averaged}
-        with database.reading() as connection:
-            rows = _read(connection, cell)
-            scores = _scores(connection, cell)
-            taken = _measured(connection, cell) if measured else {}
-        for answer, question, row in rows:
-            if row.pop("question_key") in results.clusters:
-                known = {**row, **fixed, **scores.get(answer, {}), **taken.get(question, {})}
+    with ResultsReader(path, results.experiment) as reader:
+        places = {cell.key: place for place, cell in enumerate(reader.cells)}
+        taken = _measured(reader) if measured else {}
+        for cell in results.cells:
+            fixed = {name: effective[cell.key].get(name) for name in axes}
+            fixed |= {name: _averaged_value(cell, name) for name in averaged}
+            for question, row in sorted(_rows(reader, places[cell.key]).items()):
+                known = {**row, **fixed, **taken.get((cell.key, reader.questions[question].key), {})}
                 yield {name: known.get(name) for name in columns}
 
 
@@ -80,49 +75,40 @@ def _averaged_value(cell: CellAnswers, name: str) -> Any:
     return None if name == "seed" and cell.values["order"] != "random" else cell.values[name]
 
 
-def _read(connection: sqlite3.Connection, cell: CellAnswers) -> list[tuple[int, int, dict[str, Any]]]:
-    """The number of each answer, that of its question, and what is known of both."""
-    cursor = connection.execute(
-        "SELECT answers.id, questions.id, questions.key AS question_key, questions.name AS question_id, "
-        "questions.question, questions.answers AS gold_answers, questions.documents, status, text AS answer, error, "
-        "message, notes, route, calls, input_tokens, output_tokens, cached_tokens, "
-        "input_tokens + output_tokens AS tokens, estimated, embedded_tokens, context_tokens, context_chunks "
-        "FROM answers "
-        "JOIN questions ON questions.id = answers.question "
-        "WHERE cell = (SELECT id FROM cells WHERE key = ?) ORDER BY questions.id",
-        [cell.key],
-    )
-    names = [column[0] for column in cursor.description][2:]
-    found: list[tuple[int, int, dict[str, Any]]] = []
-    for answer, question, *values in cursor:
-        row = dict(zip(names, values, strict=True))
-        row["gold_answers"] = json.loads(row["gold_answers"])
-        row["documents"] = json.loads(row["documents"])
-        row["message"] = row["message"] and without_keys(row["message"])
-        row["notes"] = json.loads(row["notes"])
-        row["estimated"] = bool(row["estimated"])
-        found.append((answer, question, row))
+def _rows(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
+    """What is known of each answer and its question, with its scores, by the place of the question."""
+    texts = {text.question: text.text for text in reader.answer_texts(cells=[cell])}
+    found: dict[int, dict[str, Any]] = {}
+    for answer in reader.answers([cell]):
+        question = reader.questions[answer.question]
+        found[answer.question] = {
+            "question_id": question.name,
+            "question": question.question,
+            "gold_answers": question.answers,
+            "documents": question.documents,
+            "status": "failed" if answer.failed else "answered",
+            "answer": None if answer.failed else texts[answer.question],
+            "tokens": answer.input_tokens + answer.output_tokens,
+            **{name: getattr(answer, name) for name in (*_ANSWER[2:], *_TOKENS[:3], *_CONTEXT)},
+            "notes": [*answer.notes],
+        }
+    for _, place, metric, value in reader.scores([cell]):
+        found[place][metric] = value
     return found
 
 
-def _scores(connection: sqlite3.Connection, cell: CellAnswers) -> dict[int, dict[str, float]]:
-    found: dict[int, dict[str, float]] = {}
-    for answer, metric, value in connection.execute(
-        "SELECT answer, metric, value FROM scores JOIN answers ON answers.id = answer "
-        "WHERE cell = (SELECT id FROM cells WHERE key = ?)",
-        [cell.key],
-    ):
-        found.setdefault(answer, {})[metric] = value
-    return found
-
-
-def _measured(connection: sqlite3.Connection, cell: CellAnswers) -> dict[int, dict[str, float]]:
-    found: dict[int, dict[str, float]] = {}
-    for question, phase, *values in connection.execute(
-        "SELECT question, phase, avg(seconds), avg(cpu_percent), max(peak_memory_bytes) FROM measurements "
-        "WHERE cell = (SELECT id FROM cells WHERE key = ?) GROUP BY question, phase",
-        [cell.key],
-    ):
-        taken = zip((f"{phase}_{what}" for what in _MEASURED), values, strict=True)
-        found.setdefault(question, {}).update(taken)
+def _measured(reader: ResultsReader) -> dict[tuple[str, str], dict[str, float]]:
+    """The means of what was measured, and the most memory, by the keys of cell and question."""
+    attempts: dict[tuple[str, str, str], list[Measurement]] = {}
+    for one in reader.measurements():
+        attempts.setdefault((one.cell, one.question, one.phase), []).append(one)
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for (cell, question, phase), some in attempts.items():
+        found.setdefault((cell, question), {}).update(
+            {
+                f"{phase}_seconds": fsum(one.seconds for one in some) / len(some),
+                f"{phase}_cpu_percent": fsum(one.cpu_percent for one in some) / len(some),
+                f"{phase}_peak_memory_bytes": max(one.peak_memory_bytes for one in some),
+            }
+        )
     return found

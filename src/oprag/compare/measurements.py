@@ -6,24 +6,21 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from oprag.compare.db.reader import opened_database
-from oprag.compare.db.records import Phase
-from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.reading import Failure, Results, merged_failures
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.records import Measurement, Phase
+from oprag.compare.reading import Results
 from oprag.compare.setting import mean_over, settings_of
 from oprag.compare.stats.summary import Summary, summarise
 
 __all__ = [
     "MeasuredPhase",
-    "MeasuredRow",
     "MeasuredSetting",
     "measured_rows",
     "measured_table",
-    "read_failed_measurements",
 ]
 
 _PHASES: tuple[Phase, ...] = ("indexing", "retrieval", "generation")
@@ -59,78 +56,32 @@ class MeasuredSetting:
     phases: Mapping[Phase, MeasuredPhase]
 
 
-class MeasuredRow(NamedTuple):
-    """What one phase of one attempt at a question took.
-
-    Attributes:
-        cell: The key of the cell.
-        question: The key of the question.
-        attempt: The number of the attempt.
-        phase: The phase.
-        seconds: Its wall time.
-        cpu_percent: The share of all cores that it used.
-        peak_memory_bytes: The most resident memory.
-        memory_growth_bytes: By how much it grew.
-    """
-
-    cell: str
-    question: str
-    attempt: int
-    phase: Phase
-    seconds: float
-    cpu_percent: float
-    peak_memory_bytes: int
-    memory_growth_bytes: int
-
-
-def measured_rows(results: Results, file: ResultsFile | str | os.PathLike[str]) -> list[MeasuredRow]:
+def measured_rows(results: Results, path: str | os.PathLike[str]) -> list[Measurement]:
     """What was measured of the answers of an experiment, in the sequence in which it was.
 
     Args:
         results: The results of the experiment.
-        file: The results file.
+        path: The results file.
 
     Raises:
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
-    ours = {cell.key for cell in results.cells}
-    with opened_database(file).reading() as connection:
-        rows = connection.execute(
-            "SELECT cells.key, questions.key, attempt, phase, seconds, cpu_percent, peak_memory_bytes, "
-            "memory_growth_bytes FROM measurements JOIN cells ON cells.id = measurements.cell "
-            "JOIN questions ON questions.id = measurements.question ORDER BY measurements.id"
-        )
-        # Experiments share cells, and ask them other questions.
-        return [row for row in map(MeasuredRow._make, rows) if row.cell in ours and row.question in results.clusters]
+    with ResultsReader(path, results.experiment) as reader:
+        return reader.measurements()
 
 
-def read_failed_measurements(file: ResultsFile | str | os.PathLike[str]) -> list[Failure]:
-    """Why questions could not be measured, by the last run in which any could not; the commonest cause first.
-
-    Raises:
-        ResultsFileError: There is no such file, or it is damaged or another one.
-    """
-    with opened_database(file).reading() as connection:
-        rows = connection.execute(
-            "SELECT error, message, count(*) FROM failed_measurements "
-            "WHERE run = (SELECT max(run) FROM failed_measurements) GROUP BY error, message "
-            "ORDER BY count(*) DESC, error, message"
-        ).fetchall()
-    return merged_failures(rows)
-
-
-def measured_table(results: Results, file: ResultsFile | str | os.PathLike[str]) -> list[MeasuredSetting]:
+def measured_table(results: Results, path: str | os.PathLike[str]) -> list[MeasuredSetting]:
     """A row for each setting of which something was measured, in the sequence of the grid.
 
     Args:
         results: The results of an experiment.
-        file: The results file.
+        path: The results file.
 
     Raises:
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
-    by_cell: dict[str, list[MeasuredRow]] = {}
-    for row in measured_rows(results, file):
+    by_cell: dict[str, list[Measurement]] = {}
+    for row in measured_rows(results, path):
         by_cell.setdefault(row.cell, []).append(row)
     table: list[MeasuredSetting] = []
     for setting in settings_of(results.cells):
@@ -144,7 +95,7 @@ def measured_table(results: Results, file: ResultsFile | str | os.PathLike[str])
     return table
 
 
-def _phase(by_cell: Sequence[Sequence[MeasuredRow]]) -> MeasuredPhase | None:
+def _phase(by_cell: Sequence[Sequence[Measurement]]) -> MeasuredPhase | None:
     seconds: list[dict[str, float]] = []
     for rows in by_cell:
         attempts: dict[str, list[float]] = {}

@@ -9,7 +9,6 @@ from typing import Any
 
 from oprag.compare.analysis.differences import axis_pairs
 from oprag.compare.analysis.settings import check_axis
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.family import Family, family_of
 from oprag.compare.reading import Results, as_results
 from oprag.compare.setting import Setting, settings_of
@@ -51,7 +50,7 @@ class CellDifference:
 
 
 def differences(
-    results: Results | ResultsFile | str | os.PathLike[str],
+    results: Results | str | os.PathLike[str],
     experiment: str | None = None,
     *,
     axis: str = "order",

@@ -163,7 +163,7 @@ def make_plan(
         planned = dry.run([unit for unit, _ in waiting.units], watch)
         name = opened.experiment.name
         spent = Spent() if file is None else file.spent(name)
-        notes = read_notes(file, name) if file is not None and waiting.done and not measure else {}
+        notes = read_notes(file.path, name) if file is not None and waiting.done and not measure else {}
     asked = dry.asked if again is None else again.asked(planned, waiting.units)
     experiment = opened.experiment
     return Plan(

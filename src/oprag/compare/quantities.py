@@ -8,7 +8,6 @@ from math import fsum
 from statistics import fmean
 
 from oprag.compare.analysis.settings import HasValues, asks_model
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.measurements import measured_rows
 from oprag.compare.reading import KeptAnswer, Results
 from oprag.compare.setting import Setting, mean_over
@@ -46,7 +45,7 @@ def usual_cost(scored: Iterable[HasValues]) -> str:
     return "tokens" if all(map(asks_model, scored)) else "context_tokens"
 
 
-def read_seconds(results: Results, file: ResultsFile | str | os.PathLike[str]) -> Seconds:
+def read_seconds(results: Results, file: str | os.PathLike[str]) -> Seconds:
     """What was measured of the answers of an experiment; attempts at a question are averaged.
 
     Args:

@@ -10,7 +10,6 @@ from typing import Any
 
 from oprag.compare.analysis.differences import Judgment
 from oprag.compare.curve import CurvePoint, check_ordered, curves_of
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.family import Family, family_of
 from oprag.compare.highest import highest
 from oprag.compare.reading import Results, as_results
@@ -115,7 +114,7 @@ class SweetSpot:
 
 
 def sweet_spots(
-    results: Results | ResultsFile | str | os.PathLike[str],
+    results: Results | str | os.PathLike[str],
     experiment: str | None = None,
     *,
     axis: str,

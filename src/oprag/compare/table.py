@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any
 
 from oprag.compare.analysis.settings import asks_model
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.highest import as_arrays
 from oprag.compare.metrics.registry import METRICS, check_better
 from oprag.compare.reading import KeptAnswer, Results, as_results
@@ -104,7 +103,7 @@ class CellSummary:
 
 
 def cell_table(
-    results: Results | ResultsFile | str | os.PathLike[str],
+    results: Results | str | os.PathLike[str],
     experiment: str | None = None,
     *,
     confidence: float = 0.95,

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("jinja2")
 
+from oprag.compare.db.records import AnswerText, Piece
 from oprag.compare.html.chunk_map import Line, chunk_map
 from oprag.compare.html.comparisons import claim, claimed
-from oprag.compare.html.kept import AnswerText, Place
 from oprag.compare.html.partners import nearest, partners
 from oprag.compare.html.sections.curves import _chart
 from oprag.compare.html.sections.summary import _of_axis
@@ -67,8 +67,8 @@ def box(path):
 
 def test_a_map_shows_where_chunks_are_and_in_which_order_they_are_read():
     line = Line.of({("a", None): 600}, ["a"])
-    kept = [Place("a", None, 300, 400), Place("a", None, 0, 100)]
-    found = chunk_map(line, kept, [Place("a", None, 500, 600)], [("a", 320, 340)])
+    kept = [Piece("a", None, 300, 400, 1), Piece("a", None, 0, 100, 1)]
+    found = chunk_map(line, kept, [Piece("a", None, 500, 600, 1)], [("a", 320, 340)])
     assert box(found.kept) == [(0, 100), (300, 100)]
     assert box(found.dropped) == [(500, 100)]
     assert box(found.gold) == [(320, 20)]
@@ -82,9 +82,9 @@ def test_a_map_shows_where_chunks_are_and_in_which_order_they_are_read():
 def test_documents_and_pages_stand_behind_each_other_as_in_whole_texts():
     line = Line.of({("a", None): 10, ("b", 1): 20, ("b", 2): 30}, ["b", "a"])
     assert line.starts == {("b", 1): 0, ("b", 2): 22, ("b", None): 0, ("a", None): 54}
-    assert line.span(Place("b", 2, 5, 9)) == (27, 31)
-    assert line.span(Place("a", None, 0, 10)) == (54, 64)
-    assert line.span(Place("c", None, 0, 10)) is None
+    assert line.span(Piece("b", 2, 5, 9, 1)) == (27, 31)
+    assert line.span(Piece("a", None, 0, 10, 1)) == (54, 64)
+    assert line.span(Piece("c", None, 0, 10, 1)) is None
     assert line.length == 64
 
 
@@ -135,7 +135,7 @@ def test_one_question_has_no_interval_that_could_be_too_narrow():
 
 def test_of_contexts_those_with_scores_are_shown():
     cells = [CellName(name, name, {"order": name}) for name in ("source", "rank", "reverse_rank")]
-    answers = {cell.key: AnswerText("", 0, None, (), None, number) for number, cell in enumerate(cells)}
+    answers = {cell.key: AnswerText(0, 0, "", 0, None, (), None, str(number)) for number, cell in enumerate(cells)}
     likelihoods = {"source": -3.0, "rank": -0.5}
     assert [cell.key for cell in chosen(cells, answers, likelihoods)] == ["source", "rank"]
     assert [cell.key for cell in chosen(cells, answers, {"reverse_rank": -0.5, "rank": -4.0})] == [

@@ -14,11 +14,10 @@ import pytest
 pytest.importorskip("jinja2")
 
 from oprag.compare.data import DataSet
-from oprag.compare.db.reader import opened_database
+from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.html import write_report
-from oprag.compare.html.kept import Kept
 from oprag.compare.pairs import differences
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.reading import read_results
@@ -469,11 +468,9 @@ def test_dropped_chunks_are_on_the_map_of_every_number_of_chunks(tmp_path):
     grid = {"method": "context_only", "chunk_size": 16, "k": [4, 16], "order": ["source", "rank"], "token_budget": 40}
     path = ran(experiment(grid=grid), tmp_path / "r.db")
     for k in (4, 16):
-        with opened_database(path).reading() as connection:
-            kept = Kept(connection, "small")
-            question = kept.questions()[0]
-            values = {"k": k, "max_candidates": None, "search": "dense", "store": "index"}
-            assert len(kept.found(1, question.text, values)) == k
+        with ResultsReader(path, "small") as reader:
+            index = next(reader.contexts()).context.index_key
+            assert len(reader.retrieved(index, reader.questions[0].question, "dense", "index", k)) == k
     page = page_of(write_report(path, tmp_path / "r.html", metric="evidence_coverage"))
     sides = page.section("questions").by_class("sides")
     told = [side.text for side in sides]
@@ -486,11 +483,10 @@ def test_chunks_of_another_embedder_are_not_on_the_map(tmp_path):
     grid = {"method": "context_only", "chunk_size": 16, "k": 4, "embedder": ["words", "others"]}
     both = {"words": EmbedderSpec(Words(), "words"), "others": EmbedderSpec(Words("others"), "others")}
     path = ran(experiment(grid=grid, embedders=both), tmp_path / "r.db")
-    with opened_database(path).reading() as connection:
-        kept = Kept(connection, "small")
-        values = {"k": 4, "max_candidates": None, "search": "dense", "store": "index"}
+    with ResultsReader(path, "small") as reader:
+        index = next(reader.contexts()).context.index_key
         # The file does not say for certain which of the two it was.
-        assert kept.found(1, kept.questions()[0].text, values) == ()
+        assert reader.retrieved(index, reader.questions[0].question, "dense", "index", 4) == ()
 
 
 def test_no_column_is_lost_on_paper(page):

@@ -21,9 +21,8 @@ from oprag.compare.analysis.settings import (
     hashable,
     place_in_grid,
 )
-from oprag.compare.db.reader import ResultsReader, StoredAnswer
-from oprag.compare.db.records import Measurement, Phase, QuestionRecord
-from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.records import AnswerSummary, Measurement, Phase, QuestionRecord
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.spec.money import Price
 from oprag.compare.spec.validation import validated
@@ -217,7 +216,7 @@ def _mean_over(rows: FloatArray) -> FloatArray:
     return mean
 
 
-def read_matrix(file: ResultsFile | str | os.PathLike[str], experiment: str | None = None) -> ResultMatrix:
+def read_matrix(file: str | os.PathLike[str], experiment: str | None = None) -> ResultMatrix:
     """Read what there is of an experiment.
 
     Args:
@@ -283,7 +282,7 @@ def _check_size(reader: ResultsReader, shape: Shape, answers: int, arrays: int =
 def _costs(
     described: Mapping[str, Any],
     cells: Sequence[CellInfo],
-    answers: Mapping[tuple[int, int], StoredAnswer],
+    answers: Mapping[tuple[int, int], AnswerSummary],
     shape: Shape,
 ) -> dict[str, FloatArray]:
     """What the answers took, and what it cost where a price is written down."""

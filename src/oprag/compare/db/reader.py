@@ -1,227 +1,361 @@
-"""Opening a results file to read from it, and finding what belongs to an experiment in it."""
+"""Reading what a results file says about an experiment."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from types import TracebackType
+from typing import Any, Self
 
 from oprag.compare.axes import axes
-from oprag.compare.db.records import CellRecord, Measurement, QuestionRecord
-from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.records import (
+    AnswerSummary,
+    AnswerText,
+    CellRecord,
+    ContextRecord,
+    Failure,
+    Measurement,
+    Piece,
+    QuestionRecord,
+    RunRecord,
+    StoredContext,
+)
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.files.database import Database
 from oprag.masking import without_keys
 from oprag.text_table import shortened
 
-__all__ = [
-    "OF_EXPERIMENT",
-    "ResultsReader",
-    "StoredAnswer",
-    "experiment_row",
-    "opened_database",
-    "rows_of_answers",
-]
+__all__ = ["ResultsReader"]
 
 _NAMES, _LONGEST_NAME = 20, 80  # in a message
 
-OF_EXPERIMENT = (
-    "JOIN experiment_cells ON experiment_cells.cell = answers.cell AND experiment_cells.experiment = ? "
+# Experiments share cells, and may ask them other questions.
+_ANSWERS = (
+    "FROM answers "
+    "JOIN experiment_cells ON experiment_cells.cell = answers.cell AND experiment_cells.experiment = :experiment "
     "JOIN experiment_questions ON experiment_questions.question = answers.question "
     "AND experiment_questions.experiment = experiment_cells.experiment"
 )
-"""What leaves the answers of an experiment, by its number: others may have asked the same cells other questions."""
-
-_SCORES = "JOIN scores ON scores.answer = answers.id "
-
-
-def opened_database(file: ResultsFile | str | os.PathLike[str]) -> Database:
-    """The database of a results file, to read from; a `ResultsFileError` where there is none."""
-    path = file.path if isinstance(file, ResultsFile) else Path(file)
-    if not path.is_file():  # to open it would make it
-        raise ResultsFileError(f"there is no results file {path}", path)
-    if not path.stat().st_size:  # and to open it would make it one
-        raise ResultsFileError(f"{path} is empty, and so no results file", path)
-    return Database(path, RESULTS)
-
-
-def experiment_row(connection: sqlite3.Connection, path: Path, name: str | None) -> tuple[int, str, Mapping[str, Any]]:
-    """The number, the name and the description of an experiment in a results file.
-
-    Raises:
-        ExperimentError: There is no such experiment in it, or several where none is named.
-    """
-    rows = connection.execute("SELECT id, name, described FROM experiments ORDER BY id").fetchall()
-    found = [row for row in rows if name is None or row[1] == name]
-    if len(found) != 1:
-        what = f"no experiment {name!r}" if name is not None else "no experiment" if not rows else "several experiments"
-        names = [shortened(row[1], _LONGEST_NAME) for row in rows]
-        known = f"; there are: {', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''}" if names else ""
-        raise ExperimentError(f"{path} has {what}{known}", name)
-    number, name, described = found[0]
-    return int(number), str(name), json.loads(described)
-
-
-def rows_of_answers(
-    file: ResultsFile | str | os.PathLike[str], experiment: str, columns: str, rest: str, *values: Any
-) -> list[tuple[Any, ...]]:
-    """Rows about the answers of an experiment; those to the questions of others play no part.
-
-    Args:
-        file: The results file.
-        experiment: The name of the experiment.
-        columns: What is wanted, as SQL.
-        rest: What stands behind the table of answers, as SQL.
-        values: The values of its question marks.
-
-    Raises:
-        ExperimentError: There is no such experiment in the file.
-        ResultsFileError: There is no such file, or it is damaged or another one.
-    """
-    database = opened_database(file)
-    with database.reading() as connection:
-        number, _, _ = experiment_row(connection, database.path, experiment)
-        query = f"SELECT {columns} FROM answers {OF_EXPERIMENT} {rest}"
-        return connection.execute(query, [number, *values]).fetchall()
-
-
-class StoredAnswer(NamedTuple):
-    """An answer without its text; its cell and its question by their places in the lists of the reader.
-
-    Attributes:
-        cell: The place of the cell.
-        question: The place of the question.
-        failed: Whether there is no answer.
-        calls: How many replies it is made of, as are the following as if its cell were alone.
-        input_tokens: The tokens that models read.
-        output_tokens: The tokens that models wrote.
-        cached_tokens: Those of the tokens read that a model had read before.
-        embedded_tokens: The tokens that were embedded, in the embedder's unit.
-        context_tokens: The tokens of the context; None without one.
-        error: The class of the error where it failed.
-        notes: What a reader should know, such as that the reply was empty.
-        route: Which way a method took that has several.
-    """
-
-    cell: int
-    question: int
-    failed: bool
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    embedded_tokens: int
-    context_tokens: int | None
-    error: str | None
-    notes: tuple[str, ...]
-    route: str | None
+_OF_CELLS = "WHERE answers.cell IN (SELECT value FROM json_each(:cells))"
 
 
 class ResultsReader:
-    """What a results file has of one experiment, at one moment: nothing is seen of what a run writes meanwhile.
+    """One experiment in a results file, as it is at one moment: a run may go on meanwhile.
+
+    Answers, scores and contexts tell their cell and their question by the places in `cells` and `questions`. Methods
+    that take `cells`, as such places, read those alone.
 
     Args:
-        file: The results file.
+        path: The results file.
         experiment: The name of the experiment; not needed where the file has one alone.
 
     Attributes:
-        path: The file.
+        path: The results file.
         name: The name of the experiment.
-        described: What the file says about it: its grid, models, embedders, metrics and prices.
-        cells: Its cells, in the sequence of the file.
-        questions: Its questions, in the sequence of the file.
+        described: What the file says about it: its grid, models, embedders and metrics.
 
     Raises:
         ExperimentError: There is no such experiment in the file, or several where none is named.
         ResultsFileError: There is no such file, or it is damaged or another one.
+
+    Example:
+        ```python
+        with ResultsReader("results.db") as reader:
+            failed = sum(answer.failed for answer in reader.answers())
+        ```
     """
 
-    path: Path
     name: str
     described: Mapping[str, Any]
-    cells: list[CellRecord]
-    questions: list[QuestionRecord]
 
-    def __init__(self, file: ResultsFile | str | os.PathLike[str], experiment: str | None = None) -> None:
-        self._database = opened_database(file)
+    def __init__(self, path: str | os.PathLike[str], experiment: str | None = None) -> None:
+        self.path = Path(path)
         self._wanted = experiment
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        with self._stack:
-            self._connection = self._stack.enter_context(self._database.reading())
+        if not self.path.is_file():  # to open it would make it
+            raise ResultsFileError(f"there is no results file {self.path}", self.path)
+        if not self.path.stat().st_size:  # and to open it would make it one
+            raise ResultsFileError(f"{self.path} is empty, and so no results file", self.path)
+        with ExitStack() as stack:
+            self._connection = stack.enter_context(Database(self.path, RESULTS).reading())
             self._connection.execute("BEGIN")
-            self._stack.callback(self._connection.execute, "ROLLBACK")
-            self._begin()
-            self._stack = self._stack.pop_all()
+            stack.callback(_end, self._connection)
+            self._number, self.name, self.described = self._experiment()
+            self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return self._stack.__exit__(kind, error, traceback)
 
-    def _begin(self) -> None:
-        self.path = self._database.path
-        self._number, self.name, self.described = experiment_row(self._connection, self.path, self._wanted)
-        names = ", ".join(f'"{name}"' for name in CELL_COLUMNS)
-        rows = self._connection.execute(
-            f"SELECT cells.id, key, options, {names} FROM cells JOIN experiment_cells ON cell = cells.id "
-            "WHERE experiment = ? ORDER BY cells.id",
-            [self._number],
-        ).fetchall()
-        defaults = {name: axis.default for name, axis in axes().items()}
-        self.cells = [
-            CellRecord(key, defaults | dict(zip(CELL_COLUMNS, columns, strict=True)) | json.loads(options), {})
-            for _, key, options, *columns in rows
-        ]
-        self._cells = {row[0]: place for place, row in enumerate(rows)}
-        rows = self._connection.execute(
-            "SELECT questions.id, key, data, name, questions.question, answers, choices, right_choice, evidence, "
-            "documents, about FROM questions JOIN experiment_questions AS ours ON ours.question = questions.id "
-            "WHERE ours.experiment = ? ORDER BY questions.id",
-            [self._number],
-        ).fetchall()
-        self.questions = [
-            QuestionRecord._make((*row[1:5], *map(json.loads, row[5:7]), row[7], *map(json.loads, row[8:])))
-            for row in rows
-        ]
-        self._questions = {row[0]: place for place, row in enumerate(rows)}
+    @cached_property
+    def cells(self) -> list[CellRecord]:
+        """The cells, with their value on every axis, in the sequence in which they came into the file."""
+        return [*self._cells.values()]
 
-    def answers(self) -> Iterator[StoredAnswer]:
-        """The answers, by cell and then by question, as those of scores."""
-        for cell, question, failed, *counts, error, notes, route in self._of_answers(
-            "status = 'failed', calls, input_tokens, output_tokens, cached_tokens, embedded_tokens, context_tokens, "
-            "error, notes, route"
+    @cached_property
+    def questions(self) -> list[QuestionRecord]:
+        """The questions, in the sequence in which they came into the file."""
+        return [*self._questions.values()]
+
+    def answers(self, cells: Collection[int] | None = None) -> Iterator[AnswerSummary]:
+        """Every answer and every failure, without its text."""
+        for cell, question, failed, error, message, notes, route, estimated, *counts in self._of_answers(
+            "status = 'failed', error, message, notes, route, estimated, calls, input_tokens, output_tokens, "
+            "cached_tokens, embedded_tokens, context_tokens, context_chunks",
+            cells,
         ):
-            told = () if notes == "[]" else tuple(map(without_keys, json.loads(notes)))
-            yield StoredAnswer._make((cell, question, bool(failed), *counts, error, told, route))
+            said = message and without_keys(message)
+            about = (bool(failed), error, said, _texts(notes), route, bool(estimated))
+            yield AnswerSummary(cell, question, *about, *counts)
 
-    def scores(self) -> Iterator[tuple[int, int, str, float]]:
-        """The cell, the question, the metric and the value of each score."""
-        for cell, question, metric, value in self._of_answers("metric, value", _SCORES):
-            yield cell, question, str(metric), float(value)
+    def scores(self, cells: Collection[int] | None = None) -> Iterator[tuple[int, int, str, float]]:
+        """The place of the cell, that of the question, the metric and the value of each score."""
+        rows: Iterator[Any] = self._of_answers("metric, value", cells, "JOIN scores ON scores.answer = answers.id")
+        return rows
 
-    def _of_answers(self, columns: str, joined: str = "") -> Iterator[tuple[Any, ...]]:
-        rows = self._connection.execute(
-            f"SELECT answers.cell, answers.question, {columns} FROM answers {OF_EXPERIMENT} {joined}"
-            "ORDER BY answers.cell, answers.question",
-            [self._number],
-        )
-        return ((self._cells[cell], self._questions[question], *rest) for cell, question, *rest in rows)
+    def answer_texts(self, longest: int | None = None, cells: Collection[int] | None = None) -> Iterator[AnswerText]:
+        """What answers say, or why there is none.
+
+        Args:
+            longest: How many characters of an answer or of a message are wanted; all by default.
+            cells: The places of the cells; all by default.
+        """
+        columns = "substr(text, 1, :longest), length(text), error, substr(message, 1, :longest), notes, route"
+        rest = "LEFT JOIN contexts ON contexts.id = answers.context"
+        most = 2**31 - 1 if longest is None else longest  # the most that substr takes
+        for cell, question, text, length, error, message, notes, route, context in self._of_answers(
+            f"{columns}, contexts.key", cells, rest, longest=most
+        ):
+            failed = None if error is None else without_keys(f"{error}: {message or ''}")
+            more = max(0, (length or 0) - most)
+            yield AnswerText(cell, question, text or "", more, failed, _texts(notes), route, context)
 
     def measurements(self) -> list[Measurement]:
-        """What was measured of the answers, in the sequence in which it was."""
+        """What was measured of these cells and questions, in the sequence in which it was."""
         rows = self._connection.execute(
-            "SELECT cell, question, attempt, phase, seconds, cpu_percent, peak_memory_bytes, memory_growth_bytes "
-            "FROM measurements ORDER BY id"
+            "SELECT measurements.cell, measurements.question, attempt, phase, seconds, cpu_percent, "
+            "peak_memory_bytes, memory_growth_bytes FROM measurements ORDER BY measurements.id"
         )
-        # Experiments share cells, and ask them other questions.
         return [
-            Measurement(self.cells[self._cells[cell]].key, self.questions[self._questions[question]].key, *taken)
+            Measurement(self._cells[cell].key, self._questions[question].key, *taken)
             for cell, question, *taken in rows
             if cell in self._cells and question in self._questions
         ]
+
+    def contexts(self, cells: Collection[int] | None = None) -> Iterator[StoredContext]:
+        """The context of each answer that has one."""
+        for cell, question, key, index, kept, dropped, chunks in self._of_answers(
+            "contexts.key, indexes.key, kept, dropped, indexes.chunks",
+            cells,
+            'JOIN contexts ON contexts.id = answers.context JOIN indexes ON indexes.id = contexts."index"',
+        ):
+            yield StoredContext(cell, question, _context(key, index, kept, dropped), chunks)
+
+    def context(self, key: str) -> ContextRecord:
+        """The context with this key, which an answer has."""
+        row = self._connection.execute(
+            'SELECT contexts.key, indexes.key, kept, dropped FROM contexts JOIN indexes ON indexes.id = "index" '
+            "WHERE contexts.key = ?",
+            [key],
+        ).fetchone()
+        return _context(*row)
+
+    def pieces(self, index: str, rows: Collection[int]) -> dict[int, Piece]:
+        """Some chunks of an index, by their rows."""
+        found = self._connection.execute(
+            'SELECT row, document, page, start, "end", chunks.tokens FROM json_each(?) JOIN chunks '
+            'ON chunks."index" = (SELECT id FROM indexes WHERE key = ?) AND chunks.row = json_each.value',
+            [json.dumps(sorted(set(rows))), index],
+        )
+        return {row: Piece(*piece) for row, *piece in found}
+
+    def document_ends(self, index: str) -> Mapping[tuple[str, int | None], int]:
+        """How long each document of an index is, or each of its pages: where its last chunk ends."""
+        if index not in self._ends:
+            rows = self._connection.execute(
+                'SELECT document, page, max("end") FROM chunks WHERE "index" = (SELECT id FROM indexes WHERE key = ?) '
+                "GROUP BY document, page",
+                [index],
+            )
+            self._ends[index] = {(document, page): end for document, page, end in rows}
+        return self._ends[index]
+
+    def retrieved(self, index: str, question: str, search: str, store: str, depth: int | None) -> Sequence[int]:
+        """The rows of the chunks that a search found, best first; none where the file does not say for certain.
+
+        Args:
+            index: The key of the index.
+            question: The text of the question.
+            search: How chunks were ranked.
+            store: What found the nearest vectors.
+            depth: How many chunks were asked for.
+        """
+        # The exact index is searched once, for the largest number that a grid asks for: each context has the first.
+        there = [
+            (found, embedder, key)
+            for key, embedder, found in self._retrievals.get((index, question, search, store), ())
+            if found == depth or (store == "index" and depth is not None and found is not None and found > depth)
+        ]
+        if len({embedder for _, embedder, _ in there}) != 1:
+            return ()
+        _, _, key = min(there, key=lambda one: one[0] or 0)
+        ((hits,),) = self._connection.execute("SELECT hits FROM retrievals WHERE key = ?", [key])
+        return [row for row, _ in json.loads(hits)][:depth]
+
+    def failures(self) -> list[Failure]:
+        """Why questions have no answer, the commonest cause first."""
+        return _merged(
+            self._connection.execute(
+                f"SELECT error, message, count(*) {_ANSWERS} WHERE status = 'failed' "
+                "GROUP BY error, message ORDER BY count(*) DESC, error, message",
+                {"experiment": self._number},
+            )
+        )
+
+    def failed_measurements(self) -> list[Failure]:
+        """Why questions could not be measured, by the last run in which any could not; the commonest cause first."""
+        return _merged(
+            self._connection.execute(
+                "SELECT error, message, count(*) FROM failed_measurements "
+                "WHERE run = (SELECT max(run) FROM failed_measurements) GROUP BY error, message "
+                "ORDER BY count(*) DESC, error, message"
+            )
+        )
+
+    def notes(self) -> Counter[str]:
+        """How many answers have each note."""
+        rows = self._connection.execute(
+            f"SELECT notes {_ANSWERS} WHERE status = 'answered' AND notes <> '[]'", {"experiment": self._number}
+        )
+        return Counter(note for (notes,) in rows for note in set(_texts(notes)))
+
+    def runs(self) -> list[RunRecord]:
+        """The runs, the latest first."""
+        rows = self._connection.execute(
+            "SELECT started, ended, outcome, versions FROM runs WHERE experiment = ? ORDER BY id DESC", [self._number]
+        )
+        return [
+            RunRecord(started, ended, outcome and without_keys(outcome), json.loads(versions))
+            for started, ended, outcome, versions in rows
+        ]
+
+    def _experiment(self) -> tuple[int, str, Mapping[str, Any]]:
+        name = self._wanted
+        rows = self._connection.execute("SELECT id, name, described FROM experiments ORDER BY id").fetchall()
+        found = [row for row in rows if name is None or row[1] == name]
+        if len(found) != 1:
+            what = (
+                f"no experiment {name!r}"
+                if name is not None
+                else "no experiment"
+                if not rows
+                else "several experiments"
+            )
+            names = [shortened(row[1], _LONGEST_NAME) for row in rows]
+            known = f"; there are: {', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''}" if names else ""
+            raise ExperimentError(f"{self.path} has {what}{known}", name)
+        number, name, described = found[0]
+        return int(number), str(name), json.loads(described)
+
+    @cached_property
+    def _cells(self) -> Mapping[int, CellRecord]:
+        """The cells by their numbers."""
+        columns = ", ".join(f'"{column}"' for column in CELL_COLUMNS)
+        rows = self._connection.execute(
+            f"SELECT cells.id, key, identity, options, {columns} FROM cells JOIN experiment_cells ON cell = cells.id "
+            "WHERE experiment = ? ORDER BY cells.id",
+            [self._number],
+        )
+        defaults = {name: axis.default for name, axis in axes().items()}
+        return {
+            number: CellRecord(
+                key,
+                defaults | dict(zip(CELL_COLUMNS, values, strict=True)) | json.loads(options),
+                json.loads(identity),
+            )
+            for number, key, identity, options, *values in rows
+        }
+
+    @cached_property
+    def _questions(self) -> Mapping[int, QuestionRecord]:
+        """The questions by their numbers."""
+        rows = self._connection.execute(
+            "SELECT id, key, data, name, questions.question, answers, choices, right_choice, evidence, documents, "
+            "about FROM questions JOIN experiment_questions AS ours ON ours.question = questions.id "
+            "WHERE ours.experiment = ? ORDER BY id",
+            [self._number],
+        )
+        return {
+            number: QuestionRecord._make((*texts, *map(json.loads, two), right, *map(json.loads, three)))
+            for number, texts, two, right, three in ((row[0], row[1:5], row[5:7], row[7], row[8:]) for row in rows)
+        }
+
+    @cached_property
+    def _places(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
+        """The places of cells and of questions, by their numbers."""
+        cells, questions = ({number: place for place, number in enumerate(of)} for of in (self._cells, self._questions))
+        return cells, questions
+
+    @cached_property
+    def _ends(self) -> dict[str, Mapping[tuple[str, int | None], int]]:
+        return {}
+
+    @cached_property
+    def _retrievals(self) -> Mapping[tuple[str, ...], Sequence[tuple[str, str | None, int | None]]]:
+        """The key, the embedder and the depth of each search, by index, question, kind of search and store."""
+        found: dict[tuple[str, ...], list[tuple[str, str | None, int | None]]] = defaultdict(list)
+        for key, embedder, depth, *place in self._connection.execute(
+            "SELECT retrievals.key, embedder, depth, indexes.key, question, search, store FROM retrievals "
+            'JOIN indexes ON indexes.id = "index"'
+        ):
+            found[tuple(place)].append((key, embedder, depth))
+        return found
+
+    def _of_answers(
+        self, columns: str, cells: Collection[int] | None, rest: str = "", **values: Any
+    ) -> Iterator[tuple[Any, ...]]:
+        """Columns of the answers, after the places of their cell and question."""
+        of_cells, of_questions = self._places
+        values["experiment"] = self._number
+        if cells is not None:
+            numbers = [*of_cells]
+            values["cells"] = json.dumps([numbers[place] for place in cells])
+            rest = f"{rest} {_OF_CELLS}"
+        order = "ORDER BY answers.cell, answers.question"
+        query = f"SELECT answers.cell, answers.question, {columns} {_ANSWERS} {rest} {order}"
+        for cell, question, *found in self._connection.execute(query, values):
+            yield of_cells[cell], of_questions[question], *found
+
+
+def _end(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _texts(notes: str) -> tuple[str, ...]:
+    return tuple(map(without_keys, json.loads(notes))) if notes != "[]" else ()
+
+
+def _context(key: str, index: str, kept: str, dropped: str) -> ContextRecord:
+    return ContextRecord(key, index, [tuple(row) for row in json.loads(kept)], json.loads(dropped))
+
+
+def _merged(rows: Iterable[tuple[str, str | None, int]]) -> list[Failure]:
+    """Failures by the class of the error, with the first message of each."""
+    counts: Counter[str] = Counter()
+    messages: dict[str, str] = {}
+    for error, message, count in rows:
+        counts[error] += count
+        messages.setdefault(error, message or "")
+    return [Failure(error, without_keys(messages[error]), count) for error, count in counts.most_common()]

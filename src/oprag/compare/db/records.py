@@ -13,11 +13,14 @@ from oprag.methods.model_calls import Completion, Usage
 
 __all__ = [
     "AnswerRecord",
+    "AnswerSummary",
+    "AnswerText",
     "CellRecord",
     "ContextRecord",
     "Done",
     "FailedCall",
     "FailedMeasurement",
+    "Failure",
     "Hit",
     "IndexRecord",
     "MeasuredSoFar",
@@ -27,8 +30,10 @@ __all__ = [
     "QuestionRecord",
     "Reply",
     "Retrieval",
+    "RunRecord",
     "Spent",
     "Status",
+    "StoredContext",
     "StoredVector",
 ]
 
@@ -306,7 +311,7 @@ class QuestionRecord(NamedTuple):
     answers: Sequence[str]
     choices: Sequence[str]
     right_choice: int | None
-    evidence: Sequence[Sequence[Any]]
+    evidence: Sequence[tuple[str, int, int]]
     documents: Sequence[str]
     about: Mapping[str, Any]
 
@@ -360,3 +365,112 @@ class Done(NamedTuple):
     answered: set[tuple[str, str]]
     failed: dict[tuple[str, str], str]
     broken: int
+
+
+class AnswerSummary(NamedTuple):
+    """An answer without its text.
+
+    Attributes:
+        cell: The place of the cell.
+        question: The place of the question.
+        failed: Whether there is none.
+        error: The class of the error where it failed.
+        message: What the error says.
+        notes: What a reader should know, such as that the reply was empty.
+        route: Which way `self_route` went.
+        estimated: Whether the tokens of a reply are an estimate.
+        calls: How many replies it is made of; this and the following are as if its cell were alone.
+        input_tokens: The tokens that models read.
+        output_tokens: The tokens that models wrote.
+        cached_tokens: Those of the tokens read that a model had read before.
+        embedded_tokens: The tokens that were embedded, in the embedder's unit.
+        context_tokens: The tokens of the context; None without one.
+        context_chunks: How many chunks are in it.
+    """
+
+    cell: int
+    question: int
+    failed: bool
+    error: str | None
+    message: str | None
+    notes: tuple[str, ...]
+    route: str | None
+    estimated: bool
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    embedded_tokens: int
+    context_tokens: int | None
+    context_chunks: int | None
+
+
+class AnswerText(NamedTuple):
+    """What an answer says.
+
+    Attributes:
+        cell: The place of the cell.
+        question: The place of the question.
+        text: As many of its characters as are wanted.
+        more: How many characters are left out.
+        error: Why there is none, where it failed.
+        notes: What a reader should know.
+        route: Which way `self_route` went.
+        context: The key of its context; None without one.
+    """
+
+    cell: int
+    question: int
+    text: str
+    more: int
+    error: str | None
+    notes: Sequence[str]
+    route: str | None
+    context: str | None
+
+
+class StoredContext(NamedTuple):
+    """The context of an answer.
+
+    Attributes:
+        cell: The place of the cell.
+        question: The place of the question.
+        context: The context.
+        chunks: How many chunks its index has.
+    """
+
+    cell: int
+    question: int
+    context: ContextRecord
+    chunks: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why questions have no answer.
+
+    Attributes:
+        error: The class of the error.
+        message: What it says most often.
+        count: How many questions in cells it cost.
+    """
+
+    error: str
+    message: str
+    count: int
+
+
+class RunRecord(NamedTuple):
+    """A run.
+
+    Attributes:
+        started: When it began, in UTC.
+        ended: When it ended; None where it was killed, or goes on.
+        outcome: How it ended.
+        versions: What it ran on.
+    """
+
+    started: str
+    ended: str | None
+    outcome: str | None
+    versions: Mapping[str, str]

@@ -7,8 +7,8 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from oprag.chunk import Chunk
+from oprag.compare.db.records import Piece
 from oprag.compare.document_map import KEPT, Mark, Row, strip
-from oprag.compare.html.kept import Place
 
 __all__ = ["ChunkMap", "Line", "chunk_map"]
 
@@ -58,7 +58,7 @@ class Line(NamedTuple):
         """The characters of all documents."""
         return sum(self.lengths.values())
 
-    def span(self, place: Place) -> tuple[int, int] | None:
+    def span(self, place: Piece) -> tuple[int, int] | None:
         """Where a chunk stands on the line; None where its document is not on it."""
         start = self.starts.get((place.document, place.page))
         return None if start is None else (start + place.start, start + place.end)
@@ -83,7 +83,7 @@ class ChunkMap(NamedTuple):
 
 
 def chunk_map(
-    line: Line, kept: Sequence[Place], dropped: Sequence[Place], evidence: Iterable[tuple[str, int, int]]
+    line: Line, kept: Sequence[Piece], dropped: Sequence[Piece], evidence: Iterable[tuple[str, int, int]]
 ) -> ChunkMap:
     """Draw a context.
 
@@ -116,7 +116,7 @@ def chunk_map(
     return ChunkMap(paths[KEPT], paths[_DROPPED], "".join(gold), "".join(order), label)
 
 
-def _strips(line: Line, kept: Sequence[Place], dropped: Sequence[Place]) -> dict[str, str]:
+def _strips(line: Line, kept: Sequence[Piece], dropped: Sequence[Piece]) -> dict[str, str]:
     paths: dict[str, list[str]] = {KEPT: [], _DROPPED: []}
     begins = accumulate(line.lengths.values(), initial=0)
     for (document, length), begin in zip(line.lengths.items(), begins, strict=False):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag.compare.analysis.settings import grid_values, varying_axes
-from oprag.compare.db.reader import opened_database
+from oprag.compare.db.reader import ResultsReader
 from oprag.compare.family import Family, family_of
 from oprag.compare.html.texts import Texts
 from oprag.compare.html.words import named, value_text
@@ -163,14 +163,10 @@ class Material:
     def routes(self) -> Mapping[str, Counter[str]]:
         """How many answers of each cell went which way, of the cells whose method has ways."""
         found: dict[str, Counter[str]] = {}
-        asked = set(self.results.clusters)
-        with opened_database(self.path).reading() as connection:
-            for cell, question, route in connection.execute(
-                "SELECT cells.key, questions.key, route FROM answers JOIN cells ON cells.id = answers.cell "
-                "JOIN questions ON questions.id = answers.question WHERE route IS NOT NULL"
-            ):
-                if question in asked:
-                    found.setdefault(cell, Counter())[route] += 1
+        with ResultsReader(self.path, self.results.experiment) as reader:
+            for answer in reader.answers():
+                if answer.route is not None:
+                    found.setdefault(reader.cells[answer.cell].key, Counter())[answer.route] += 1
         return found
 
     def values_of(self, axis: str) -> list[Any]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oprag.compare.db.reader import opened_database
+from oprag.compare.db.reader import ResultsReader
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Heading, Part, Table, Text
 from oprag.compare.html.words import counted, share
@@ -48,15 +48,9 @@ Reply with one letter, A, B, C, D or E, and nothing else."""
 
 def refused_questions(material: Material) -> list[str]:
     """The questions that some cell of `self_route` did not answer from the retrieved chunks, each once."""
-    ours = {cell.key for cell in material.results.cells}
-    with opened_database(material.path).reading() as connection:
-        rows = connection.execute(
-            "SELECT DISTINCT questions.id, questions.key, cells.key, questions.question FROM answers "
-            "JOIN cells ON cells.id = cell JOIN questions ON questions.id = answers.question "
-            "WHERE route = 'long_context' ORDER BY questions.id"
-        ).fetchall()
-    asked = material.results.clusters
-    return list({question: text for _, question, cell, text in rows if question in asked and cell in ours}.values())
+    with ResultsReader(material.path, material.results.experiment) as reader:
+        refused = {answer.question for answer in reader.answers() if answer.route == "long_context"}
+        return [reader.questions[question].question for question in sorted(refused)]
 
 
 def opened_model(given: Any) -> Model | None:

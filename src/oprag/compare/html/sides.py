@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.records import AnswerText, ContextRecord, Piece, QuestionRecord
 from oprag.compare.html.chunk_map import Line, chunk_map
-from oprag.compare.html.kept import AnswerText, Asked, ContextRow, Kept, Place
 from oprag.compare.html.page import render
 from oprag.compare.html.texts import Texts
 from oprag.text_table import shortened
@@ -98,10 +99,10 @@ def _farthest(
 
 def sides_of(
     number: int,
-    question: Asked,
+    question: QuestionRecord,
     pair: Sequence[tuple[CellName, AnswerText, float | None]],
     *,
-    kept: Kept,
+    reader: ResultsReader,
     texts: Texts,
     limits: Limits,
 ) -> tuple[list[Side], list[Mapping[str, Any]]]:
@@ -111,18 +112,22 @@ def sides_of(
         number: The number of the question on the page.
         question: The question.
         pair: The cells with their answers and scores.
-        kept: The results file.
+        reader: Reads the results file.
         texts: The texts of the documents.
         limits: How much is shown.
     """
     sides: list[Side] = []
-    shown: dict[tuple[int, int], Place] = {}
+    shown: dict[tuple[int, int], Piece] = {}
+    indexes: dict[str, int] = {}
     for cell, answer, score in pair:
-        context = kept.context(answer.context or 0)
-        hits = kept.found(context.index_number, question.text, cell.values)
+        context = reader.context(answer.context or "")
+        index = indexes.setdefault(context.index_key, len(indexes) + 1)
+        depth = cell.values.get("max_candidates") or cell.values.get("k")
+        search, store = cell.values.get("search", ""), cell.values.get("store", "")
+        hits = reader.retrieved(context.index_key, question.question, search, store, depth)
         rows = [row for row, _, _ in context.kept]
-        places = kept.places(context.index_number, [*rows, *hits])
-        line = _line(question, context, kept, texts)
+        places = reader.pieces(context.index_key, [*rows, *hits])
+        line = _line(question, context, reader, texts)
         picture = chunk_map(
             line,
             [places[row] for row in rows if row in places],
@@ -131,7 +136,7 @@ def sides_of(
         )
         chunks = [
             {
-                "anchor": f"q{number}-{context.index_number}-{row}",
+                "anchor": f"q{number}-{index}-{row}",
                 "place": _told(places[row], several=len(question.documents) > 1),
                 "figures": f"rank {rank}" + ("" if cosine is None else f", cosine {cosine:.2f}"),
                 "gold": _is_gold(line, places[row], question),
@@ -140,7 +145,7 @@ def sides_of(
             for row, rank, cosine in context.kept[: limits.chunks]
             if row in places
         ]
-        shown |= {(context.index_number, row): places[row] for row in rows[: limits.chunks] if row in places}
+        shown |= {(index, row): places[row] for row in rows[: limits.chunks] if row in places}
         parts = [f"{len(rows):,} chunks"] + [f"{count:,} dropped by {why}" for why, count in context.dropped.items()]
         parts += [] if score is None else [f"score {score:.3f}"]
         more = len(rows) - len(chunks)
@@ -159,10 +164,10 @@ def sides_of(
     return sides, told
 
 
-def _line(question: Asked, context: ContextRow, kept: Kept, texts: Texts) -> Line:
+def _line(question: QuestionRecord, context: ContextRecord, reader: ResultsReader, texts: Texts) -> Line:
     """The documents on a line; their lengths are those of the texts, where these are there."""
     parts: dict[tuple[str, int | None], int] = {}
-    known = kept.lengths(context.index_number)
+    known = reader.document_ends(context.index_key)
     for name in question.documents:
         document = texts.document(question.key, question.data, name)
         if document is None:
@@ -174,7 +179,7 @@ def _line(question: Asked, context: ContextRow, kept: Kept, texts: Texts) -> Lin
     return Line.of(parts, question.documents)
 
 
-def _text(question: Asked, place: Place, texts: Texts) -> str:
+def _text(question: QuestionRecord, place: Piece, texts: Texts) -> str:
     document = texts.document(question.key, question.data, place.document)
     if document is None:
         return ""
@@ -189,13 +194,13 @@ def _excerpt(text: str, longest: int, *, lines: bool = False) -> str:
     return text if len(text) <= longest else f"{text[: max(0, longest - 1)]}…"
 
 
-def _told(place: Place, *, several: bool) -> str:
+def _told(place: Piece, *, several: bool) -> str:
     where = f"{shortened(place.document, LONGEST_NAME)}, " if several else ""
     where += "" if place.page is None else f"page {place.page}, "
     return f"{where}characters {place.start:,}–{place.end:,}"
 
 
-def _is_gold(line: Line, place: Place, question: Asked) -> bool:
+def _is_gold(line: Line, place: Piece, question: QuestionRecord) -> bool:
     span = line.span(place)
     return span is not None and any(
         span[0] < line.starts[name, None] + end and line.starts[name, None] + start < span[1]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from oprag.compare.analysis.settings import asks_model
 from oprag.compare.curve import Row
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.family import family_of
 from oprag.compare.highest import as_arrays, highest
 from oprag.compare.pairs import CellDifference, differences
@@ -70,7 +69,7 @@ class Sweep:
 
 
 def read_sweep(
-    path: ResultsFile | str | os.PathLike[str],
+    path: str | os.PathLike[str],
     experiment: str,
     metric: str,
     *,
@@ -140,7 +139,7 @@ def read_sweep(
     )
 
 
-def _no_room(path: ResultsFile | str | os.PathLike[str], experiment: str) -> str:
+def _no_room(path: str | os.PathLike[str], experiment: str) -> str:
     (message,) = [failure.message for failure in read_failures(path, experiment) if failure.error == NO_ROOM]
     return f"no budget of the sweep has room for a chunk of every question: {message}"
 

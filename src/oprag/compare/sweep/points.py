@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from oprag.compare.curve import Row
-from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.reader import ResultsReader
 from oprag.compare.setting import Setting
-from oprag.compare.sweep.contexts import context_columns
 from oprag.compare.sweep.depth import limit_of
 from oprag.compare.table import CellSummary
 
@@ -65,11 +63,9 @@ class Contexts:
 
 
 class _Row(NamedTuple):
-    cell: str
-    question: int
-    context: int
+    context: str
     kept: int
-    dropped: str
+    dropped: Mapping[str, int]
     chunks: int
 
 
@@ -79,7 +75,7 @@ def is_impossible(setting: Setting) -> bool:
     return errors == {NO_ROOM}
 
 
-def read_contexts(rows: Sequence[Row], path: ResultsFile | str | os.PathLike[str], experiment: str) -> Contexts:
+def read_contexts(rows: Sequence[Row], path: str | os.PathLike[str], experiment: str) -> Contexts:
     """What the contexts of a sweep say about its settings.
 
     Args:
@@ -97,13 +93,13 @@ def read_contexts(rows: Sequence[Row], path: ResultsFile | str | os.PathLike[str
         for cell in setting.cells
     }
     contexts: dict[int, dict[Hashable, _Row]] = {}
-    columns = (
-        "cells.key, answers.question, answers.context, json_array_length(contexts.kept), contexts.dropped, "
-        "indexes.chunks"
-    )
-    for row in map(_Row._make, context_columns(path, experiment, columns, list(cells))):
-        number, seed = cells[row.cell]
-        contexts.setdefault(number, {})[seed, row.question] = row
+    with ResultsReader(path, experiment) as reader:
+        keys = [cell.key for cell in reader.cells]
+        for stored in reader.contexts([place for place, key in enumerate(keys) if key in cells]):
+            number, seed = cells[keys[stored.cell]]
+            context = stored.context
+            row = _Row(context.key, len(context.kept), context.dropped, stored.chunks)
+            contexts.setdefault(number, {})[seed, stored.question] = row
     return Contexts(
         unfilled=tuple(_unfilled(rows, contexts)),
         repeated=tuple(_repeated(rows, contexts)),
@@ -119,7 +115,7 @@ def _unfilled(rows: Sequence[Row], contexts: Mapping[int, Mapping[Hashable, _Row
 
 def _ran_out(context: _Row) -> bool:
     """Whether there were more chunks than were looked at, and it was not the budget that left them out."""
-    dropped: dict[str, int] = json.loads(context.dropped)
+    dropped = context.dropped
     # What is under the threshold of similarity has no better ones behind it.
     if dropped.keys() & {"token_budget", "similarity_threshold"}:
         return False

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.reader import ResultsReader
 from oprag.compare.reading import Results
 from oprag.compare.setting import Setting
 from oprag.compare.spec.controls import kind_of
-from oprag.compare.sweep.contexts import context_columns
 from oprag.compare.sweep.depth import limit_of
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions
@@ -25,9 +23,7 @@ _SPREAD = 0.5
 """More candidates than any question of the sweep needed, since others may need more."""
 
 
-def profile_of(
-    setting: Setting, results: Results, path: ResultsFile | str | os.PathLike[str], about: Mapping[str, Any]
-) -> Profile:
+def profile_of(setting: Setting, results: Results, path: str | os.PathLike[str], about: Mapping[str, Any]) -> Profile:
     """What a retriever, a chain or an engine needs to do as a setting of a sweep does.
 
     Args:
@@ -62,12 +58,14 @@ def _those_of(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: values[one.name] for one in fields(kind) if one.name in values}
 
 
-def _candidates(setting: Setting, path: ResultsFile | str | os.PathLike[str], experiment: str) -> int:
+def _candidates(setting: Setting, path: str | os.PathLike[str], experiment: str) -> int:
     """How many of the best-ranked chunks a retriever has to give, so that the budget decides as it did here.
 
     Not more than there were here, where the budget did not decide.
     """
-    rows = context_columns(path, experiment, "contexts.kept", [cell.key for cell in setting.cells])
-    needed = max((rank + 1 for (kept,) in rows for _, rank, _ in json.loads(kept)), default=1)
+    ours = {cell.key for cell in setting.cells}
+    with ResultsReader(path, experiment) as reader:
+        contexts = reader.contexts([place for place, cell in enumerate(reader.cells) if cell.key in ours])
+        needed = max((rank + 1 for stored in contexts for _, rank, _ in stored.context.kept), default=1)
     wanted, most = int(needed * (1 + _SPREAD) + 1), limit_of(setting)
     return wanted if most is None else min(wanted, most)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
-from oprag.compare.db.reader import opened_database
-from oprag.compare.html.kept import AnswerText, Asked, Kept
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.records import AnswerText, QuestionRecord
 from oprag.compare.html.material import Material
 from oprag.compare.html.page import render
 from oprag.compare.html.parts import Part, Section, Text
@@ -35,8 +35,8 @@ def section(material: Material, size: int) -> Section | None:
     answers = sum(len(cell.answers) for cell in material.results.cells)
     if not answers:
         return None
-    with opened_database(material.path).reading() as connection:
-        drill = _DrillDown(material, Kept(connection, material.results.experiment), size, answers)
+    with ResultsReader(material.path, material.results.experiment) as reader:
+        drill = _DrillDown(material, reader, size, answers)
         bodies = drill.bodies()
     total = len(drill.questions)
     parts: list[Part] = [
@@ -69,11 +69,11 @@ class _Row(NamedTuple):
 class _DrillDown:
     """The questions, each as much of it as there is room for."""
 
-    def __init__(self, material: Material, kept: Kept, size: int, answers: int) -> None:
+    def __init__(self, material: Material, reader: ResultsReader, size: int, answers: int) -> None:
         self._material = material
-        self._kept = kept
+        self._reader = reader
         self._size = size
-        self.questions = kept.questions()
+        self.questions = reader.questions
         # Answers before chunks: first the room for rows, then that for their texts.
         room = size / max(1, len(self.questions))
         rows = answers / max(1, len(self.questions))
@@ -81,7 +81,10 @@ class _DrillDown:
         left = max(0.0, 0.95 * room - rows * (_ROW + min(self._cut, 160)))
         chunks = int(min(40, max(3, left / 2 / (2 * _CHUNK))))
         self._limits = Limits(chunks, int(min(1_500, max(0.0, left / 2 / (2 * chunks)))))
-        self._answers = kept.answers(self._cut)
+        keys = [cell.key for cell in reader.cells]
+        self._answers: dict[str, dict[str, AnswerText]] = {question.key: {} for question in self.questions}
+        for answer in reader.answer_texts(self._cut):
+            self._answers[self.questions[answer.question].key][keys[answer.cell]] = answer
         self._metrics = self._shown_metrics()
         self._cells = [*self._named_cells()]
         self._known = {cell.key: cell.answers for cell in material.results.cells}
@@ -115,25 +118,25 @@ class _DrillDown:
         scored = [name for name in self._material.metrics if more_is_better(name)]
         return sorted(scored, key=lambda name: name != self._material.metric)[:_METRICS]
 
-    def _scores(self, question: Asked) -> dict[str, float]:
+    def _scores(self, question: QuestionRecord) -> dict[str, float]:
         """The score of each cell, in the metric of the report."""
         metric = self._material.metric
         found = {cell: answers[question.key] for cell, answers in self._known.items() if question.key in answers}
         return {cell: answer.scores[metric] for cell, answer in found.items() if metric in answer.scores}
 
-    def _spread(self, question: Asked) -> float:
+    def _spread(self, question: QuestionRecord) -> float:
         scores = self._scores(question).values()
         return min(scores) - max(scores) if scores else 1.0
 
-    def _body(self, number: int, question: Asked) -> str:
-        answers, scores = self._answers.get(question.key, {}), self._scores(question)
+    def _body(self, number: int, question: QuestionRecord) -> str:
+        answers, scores = self._answers[question.key], self._scores(question)
         cells = [cell for cell in self._cells if cell.key in answers]
         pair = [(cell, answers[cell.key], scores.get(cell.key)) for cell in chosen(cells, answers, scores)]
         sides, texts = sides_of(
-            number, question, pair, kept=self._kept, texts=self._material.texts, limits=self._limits
+            number, question, pair, reader=self._reader, texts=self._material.texts, limits=self._limits
         )
         shown = {
-            "text": _cut(question.text),
+            "text": _cut(question.question),
             "told": _told(question, scores, self._material.metric),
             "about": _about(question),
             "cut": self._cut if any(answer.more for answer in answers.values()) else 0,
@@ -161,7 +164,7 @@ def _tokens(answer: KeptAnswer) -> int:
     return answer.input_tokens + answer.output_tokens if answer.calls else answer.context_tokens or 0
 
 
-def _told(question: Asked, scores: Mapping[str, float], metric: str | None) -> str:
+def _told(question: QuestionRecord, scores: Mapping[str, float], metric: str | None) -> str:
     told = f"{shortened(question.data, LONGEST_NAME)}, {shortened(question.name, LONGEST_NAME)}"
     if not scores or metric is None:
         return told
@@ -170,7 +173,7 @@ def _told(question: Asked, scores: Mapping[str, float], metric: str | None) -> s
     return f"{told}: {metric} {ends}"
 
 
-def _about(question: Asked) -> list[tuple[str, str]]:
+def _about(question: QuestionRecord) -> list[tuple[str, str]]:
     about: list[tuple[str, str]] = []
     if question.answers:
         about.append(("Gold answers" if len(question.answers) > 1 else "Gold answer", "\n".join(question.answers)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from oprag.compare.db.reader import opened_database
+from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Heading, Part, Points, Section, Table, Text
@@ -120,16 +119,13 @@ def _notes(material: Material) -> Iterator[Part]:
 
 
 def _runs(material: Material) -> Iterator[Part]:
-    with opened_database(material.path).reading() as connection:
-        rows = connection.execute(
-            "SELECT started, ended, outcome, versions FROM runs JOIN experiments ON experiments.id = experiment "
-            "WHERE name = ? ORDER BY runs.id DESC",
-            [material.results.experiment],
-        ).fetchall()
+    with ResultsReader(material.path, material.results.experiment) as reader:
+        rows = reader.runs()
     shown: list[tuple[str, ...]] = []
-    for number, (started, ended, outcome, versions) in enumerate(rows[:_RUNS]):
-        told = "the same" if number and versions == rows[number - 1][3] else _versions(versions)
-        shown.append((_time(started), _time(ended), outcome or "did not end, or goes on", told))
+    for number, run in enumerate(rows[:_RUNS]):
+        same = number and run.versions == rows[number - 1].versions
+        told = "the same" if same else ", ".join(f"{name} {version}" for name, version in run.versions.items())
+        shown.append((_time(run.started), _time(run.ended), run.outcome or "did not end, or goes on", told))
     yield Table(
         "Runs, the latest first; times are UTC",
         ("Began", "Ended", "Outcome", "Versions"),
@@ -141,7 +137,3 @@ def _runs(material: Material) -> Iterator[Part]:
 
 def _time(text: str | None) -> str:
     return "–" if text is None else text[:19].replace("T", " ")
-
-
-def _versions(text: str) -> str:
-    return ", ".join(f"{name} {version}" for name, version in json.loads(text).items())

@@ -1,0 +1,150 @@
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import oprag.compare
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.running import run
+from oprag.errors import ExperimentError, ResultsFileError
+from tests.compare.answering import LEAKED
+from tests.compare.helpers import RecordingModel, experiment, rows
+
+GRID = [{"k": [2, 3], "chunk_size": 32, "order": ["source", "rank"], "stitch": False}, {"method": "closed_book"}]
+SQL = re.compile(r"\bsqlite3\b|\.execute\(|\b(SELECT|INSERT|UPDATE|DELETE) ")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("ran") / "results.db"
+    model = RecordingModel(fails=lambda text, before: "keeper of the cedar number 1?" in text)
+    assert run(experiment(model, grid=GRID), path).outcome == "complete"
+    return path
+
+
+def changed(path, statement, *values):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement, values)
+
+
+def test_no_statement_is_written_outside_of_the_folder():
+    root = Path(oprag.compare.__file__).parent
+    files = [*root.rglob("*.py"), *root.with_name("cli").rglob("*.py")]
+    others = [file for file in files if file.parent.name not in ("db", "stores")]
+    assert len(others) > 50
+    assert [file.name for file in others if SQL.search(file.read_text(encoding="utf-8"))] == []
+
+
+def test_answers_and_scores_tell_their_places(path):
+    with ResultsReader(path) as reader:
+        assert reader.name == "small"
+        assert [cell.values["k"] for cell in reader.cells] == [2, 2, 3, 3, None]
+        assert [cell.values["stitch"] for cell in reader.cells] == [False] * 4 + [True]
+        assert all(cell.identity for cell in reader.cells)
+        answers = {(one.cell, one.question): one for one in reader.answers()}
+        assert answers.keys() == {(cell, question) for cell in range(5) for question in range(6)}
+        failed = {place for place, one in answers.items() if one.failed}
+        (asked,) = [number for number, question in enumerate(reader.questions) if question.name == "1-2"]
+        assert failed == {(cell, asked) for cell in range(5)}
+        assert {answers[place].error for place in failed} == {"ConnectionRefusedError"}
+        values = {(cell, question): value for cell, question, metric, value in reader.scores() if metric == "token_f1"}
+        assert values.keys() == answers.keys() - failed
+        assert {one.cell for one in reader.answers([1, 3])} == {1, 3}
+        assert {cell for cell, *_ in reader.scores([4])} == {4}
+
+
+def test_texts_are_cut_where_that_is_wanted(path):
+    with ResultsReader(path) as reader:
+        whole = {(one.cell, one.question): one for one in reader.answer_texts()}
+        cut = {(one.cell, one.question): one for one in reader.answer_texts(5)}
+        texts = [text for (text,) in rows(path, "SELECT text FROM answers WHERE text IS NOT NULL")]
+        assert sorted(one.text for one in whole.values() if one.error is None) == sorted(texts)
+        for place, one in cut.items():
+            assert one.text == whole[place].text[:5]
+            assert one.more == max(0, len(whole[place].text) - 5)
+        assert {one.error for one in cut.values()} == {None, "ConnectionRefusedError: the m"}
+
+
+def test_contexts_refer_to_the_chunks_of_their_index(path):
+    with ResultsReader(path) as reader:
+        stored = [*reader.contexts()]
+        assert len(stored) == 4 * 5
+        for one in stored:
+            assert len(one.context.kept) == reader.cells[one.cell].values["k"]
+            assert reader.context(one.context.key) == one.context
+            pieces = reader.pieces(one.context.index_key, [row for row, _, _ in one.context.kept])
+            assert len(pieces) == len(one.context.kept)
+            ends = reader.document_ends(one.context.index_key)
+            (document,) = reader.questions[one.question].documents
+            assert {piece.document for piece in pieces.values()} == {document}
+            assert max(piece.end for piece in pieces.values()) <= ends[document, None]
+            question = reader.questions[one.question].question
+            found = reader.retrieved(one.context.index_key, question, "dense", "index", 2)
+            assert set(found) <= {row for row, _, _ in one.context.kept}
+
+
+def test_failures_notes_and_runs(path):
+    with ResultsReader(path) as reader:
+        (failure,) = reader.failures()
+        assert (failure.error, failure.count) == ("ConnectionRefusedError", 5)
+        assert reader.failed_measurements() == []
+        assert reader.measurements() == []
+        assert not reader.notes()
+        (one,) = reader.runs()
+        assert one.outcome == "complete"
+        assert one.ended is not None
+        assert one.ended >= one.started
+        assert "oprag" in one.versions
+
+
+def test_a_reader_sees_one_state_of_the_file(tmp_path):
+    path = tmp_path / "results.db"
+    run(experiment(RecordingModel(), grid={"k": 2, "chunk_size": 32}), path)
+    with ResultsReader(path) as reader:
+        before = sorted(reader.answers())
+        changed(path, "DELETE FROM answers")
+        assert sorted(reader.answers()) == before
+        assert len([*reader.scores()]) > 0
+    with ResultsReader(path) as reader:
+        assert [*reader.answers()] == []
+
+
+def test_questions_of_another_experiment_play_no_part(tmp_path):
+    path = tmp_path / "results.db"
+    run(experiment(RecordingModel(), grid={"k": [2, 3], "chunk_size": 32}), path)
+    run(experiment(RecordingModel(), grid={"k": 3, "chunk_size": 32}, name="other"), path)
+    changed(path, "DELETE FROM experiment_questions WHERE experiment = 2 AND question > 2")
+    with ResultsReader(path, "other") as reader:
+        assert len(reader.cells) == 1
+        assert len(reader.questions) == 2
+        assert len([*reader.answers()]) == len([*reader.contexts()]) == 2
+        assert {(cell, question) for cell, question, *_ in reader.scores()} == {(0, 0), (0, 1)}
+    with pytest.raises(ExperimentError, match="has several experiments; there are: small, other"):
+        ResultsReader(path).__enter__()
+    with pytest.raises(ExperimentError, match="has no experiment 'third'; there are: small, other"):
+        ResultsReader(path, "third").__enter__()
+
+
+def test_a_file_is_not_made_by_reading(tmp_path):
+    (tmp_path / "empty.db").touch()
+    for name, message in {
+        "none.db": "there is no results file",
+        "empty.db": "is empty, and so no results file",
+    }.items():
+        with pytest.raises(ResultsFileError, match=message):
+            ResultsReader(tmp_path / name).__enter__()
+    assert [one.name for one in tmp_path.iterdir()] == ["empty.db"]
+
+
+def test_secrets_in_files_of_others_are_masked_when_they_are_read(path, tmp_path):
+    theirs = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as connection, closing(sqlite3.connect(theirs)) as other:
+        connection.backup(other)
+    changed(theirs, "UPDATE answers SET message = ? WHERE status = 'failed'", f"no access with {LEAKED}")
+    changed(theirs, "UPDATE runs SET outcome = ?", f"no access with {LEAKED}")
+    with ResultsReader(theirs) as reader:
+        told = [*reader.answers(), *reader.answer_texts(), *reader.failures(), *reader.runs()]
+    assert "no access with" in str(told)
+    assert LEAKED not in str(told)
