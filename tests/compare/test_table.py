@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.reading import CellAnswers, KeptAnswer, Results, read_results
 from oprag.compare.running import run
@@ -93,11 +92,10 @@ def test_intervals_are_drawn_from_clusters():
     assert 0.2 < alone.low < alone.high < 0.8
 
 
-def test_a_real_run_from_its_file_or_its_path(tmp_path):
+def test_a_real_run_from_its_path(tmp_path):
     grid = 'method = ["stuff", "closed_book"]\norder = ["source", "random"]\nseed = [1, 2, 3]\nk = 2'
     run(read_experiment(write_experiment(tmp_path, grid, model()), trust=True), tmp_path / "r.db")
     table = table_of(tmp_path / "r.db", "harbour")
-    assert table_of(ResultsFile(tmp_path / "r.db")) == table
     shown = [(row.values["method"], row.values.get("order"), row.cells, row.asked) for row in table]
     assert shown == [("stuff", "source", 1, 4), ("stuff", "random", 3, 12), ("closed_book", None, 1, 4)]
     stuff, _, closed = table

@@ -66,8 +66,8 @@ def test_the_sequence_of_keys_does_not_matter():
     assert key_of("a", {"b": 1, "c": 2}) == key_of("a", {"c": 2, "b": 1})
 
 
-def test_what_has_no_address_is_refused():
-    with pytest.raises(TypeError, match="has no address"):
+def test_what_has_no_key_is_refused():
+    with pytest.raises(TypeError, match="has no key"):
         key_of("a", object())
 
 

@@ -69,7 +69,7 @@ AMOUNT = Kind(f"{{0}} BETWEEN 0 AND {_LARGEST}", "a finite number from 0")
 
 
 def fault_of(connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, Kind]]) -> str | None:
-    """What is wrong with the rows of a results file; None if nothing is.
+    """Describe the first invalid row of a results file; None if all are valid.
 
     A bad vector, or an answer that is not made of its replies, counts as missing to those who read it.
     """
@@ -107,7 +107,7 @@ def _fits(shape: str, data: bytes) -> bool:
 
 @cache
 def _shapes() -> Mapping[str, TypeAdapter[Any]]:
-    """What JSON may be. Halves of surrogate pairs and lists more than 200 deep are refused when it is parsed."""
+    """Validators of JSON. Halves of surrogate pairs and lists more than 200 deep are refused when it is parsed."""
     # Loading it takes longer than opening a new file.
     from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, TypeAdapter, create_model
 

@@ -16,29 +16,18 @@ __all__ = ["answer_digest", "document_key", "key_of", "prompt_key", "reply_diges
 
 # Grows when the same cell would be answered in another way, so that old answers are not taken for new ones.
 _FORMAT = 1
-_LENGTH = 16  # bytes of an address
+_LENGTH = 16  # bytes of a key
 
 
 def key_of(kind: str, *parts: Any) -> str:
-    """The address of a piece of work, as 32 hexadecimal digits.
-
-    Args:
-        kind: What it is; the same parts of another kind have another address.
-        *parts: Everything that its result depends on, as values that JSON can hold, or dataclasses of them.
-    """
+    """The key of a piece of work, made of everything that its result depends on, as 32 hexadecimal digits."""
     # Not as ASCII: its escapes would make one character of two halves of a surrogate pair.
     text = json.dumps([_FORMAT, kind, *parts], ensure_ascii=False, sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _LENGTH]
 
 
 def prompt_key(model: str, prompt: Prompt, repeat: int) -> str:
-    """The address of a model's reply.
-
-    Args:
-        model: The identity of the model.
-        prompt: What it reads; the step that asks it does not matter.
-        repeat: Another number is another reply to the same prompt.
-    """
+    """The key of a model's reply, whatever step asks; another repeat is another reply to the same prompt."""
     found = hashlib.sha256(f"{_FORMAT}\0{repeat}\0{model}\0".encode("utf-8", "surrogatepass"))
     for message in prompt.messages:
         content = message.content.encode("utf-8", "surrogatepass")
@@ -49,7 +38,7 @@ def prompt_key(model: str, prompt: Prompt, repeat: int) -> str:
 
 
 def document_key(text: Any) -> str:
-    """The address of the text of a document, or of its pages."""
+    """The key of the text of a document, or of its pages."""
     return key_of("document", text if isinstance(text, str) else list(text))
 
 
@@ -75,4 +64,4 @@ def _plain(value: Any) -> Any:
         return {"type": type(value).__name__} | {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{describe(value)} has no address")
+    raise TypeError(f"{describe(value)} has no key")

@@ -85,7 +85,7 @@ class ResultsFile:
         """Read all of it, as the database engine stores it.
 
         Raises:
-            ResultsFileError: It is damaged, or is no results file.
+            ResultsFileError: It is damaged, or is not a results file.
         """
         if not self.path.exists():
             return

@@ -50,17 +50,11 @@ CELL_COLUMNS = tuple(_AXES)
 
 
 class Column(NamedTuple):
-    """A column of a table.
-
-    Attributes:
-        ddl: Its definition.
-        kind: What its values may be in a file of somebody else; None where SQLite itself, or whoever reads it, checks.
-        masked: Whether it may repeat what a provider said, so that secrets are masked before it is written.
-    """
+    """A column of a table."""
 
     ddl: str
-    kind: Kind | None = None
-    masked: bool = False
+    kind: Kind | None = None  # None where SQLite itself checks the values
+    masked: bool = False  # whether it may repeat a provider's message, in which secrets are masked
 
     @property
     def name(self) -> str:
@@ -69,13 +63,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table.
-
-    Attributes:
-        columns: Its columns.
-        constraints: What else its definition says, between and behind the columns.
-        options: What follows the definition.
-    """
+    """A table: its columns, the constraints that follow them, and the options that follow both."""
 
     columns: Sequence[Column]
     constraints: Sequence[str] = ()
@@ -321,7 +309,7 @@ _MEASURED = ", ".join(
     for phase in ("retrieval", "generation")
     for column in ("seconds", "cpu_percent", "peak_memory_bytes")
 )
-"""What is empty where nothing was measured."""
+"""Empty where nothing was measured."""
 
 _VIEW = f"""
 CREATE VIEW results AS SELECT experiments.name AS experiment, {", ".join(f'cells."{name}"' for name in CELL_COLUMNS)},
@@ -363,4 +351,4 @@ RESULTS = Format(
     "keep a copy, and start another file; `sqlite3 FILE .recover` saves what can be read",
     _fault_of,
 )
-"""What a results file is."""
+"""The format of a results file."""

@@ -12,11 +12,7 @@ Value = TypeVar("Value")
 
 
 def storable(value: Value) -> Value:
-    """A text without halves of surrogate pairs, which UTF-8 and so SQLite cannot hold: U+FFFD stands in their place.
-
-    Args:
-        value: The text; anything else stays as it is.
-    """
+    """Replace halves of surrogate pairs in a text, which UTF-8 and so SQLite cannot hold, by U+FFFD."""
     if not isinstance(value, str):
         return value
     try:
@@ -33,15 +29,10 @@ def safe_text(text: str) -> str:
 
 
 def error_message(error: BaseException | str | None, most: int | None = None) -> str:
-    """What an error says: on one line, as a file can hold it, and without secrets.
-
-    Args:
-        error: The error, or what it says.
-        most: The most characters.
-    """
+    """The message of an error on one line, as a file can hold it, and without secrets."""
     return " ".join(storable(error_text(error)).split())[:most]
 
 
 def named_error(error: BaseException | None, most: int | None = None) -> str:
-    """The class of an error and what it says, as `error_message` has it."""
+    """The class of an error and its message."""
     return f"{type(error).__name__}: {error_message(error, most)}"
