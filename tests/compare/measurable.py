@@ -13,12 +13,12 @@ from typing import Any
 import psutil
 
 from oprag.compare.experiment import Experiment
-from oprag.compare.measured import measure_cells
+from oprag.compare.measure.measure import measure_cells
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import Words, experiment, keepers, reply_to
-from tests.compare.measuring.working import burn, fill
+from tests.compare.measure.working import burn, fill
 from tests.meeting import Meeting
 
 MODULE = "tests.compare.measurable"

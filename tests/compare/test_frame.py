@@ -14,7 +14,7 @@ from oprag.compare import Comparison, compare
 from oprag.compare.answer_rows import answer_columns
 from oprag.compare.axes import axes
 from oprag.compare.experiment_file import read_experiment
-from oprag.compare.measured import measure_cells
+from oprag.compare.measure.measure import measure_cells
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.pairs import differences
 from oprag.compare.quantities import COSTS

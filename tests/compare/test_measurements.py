@@ -8,7 +8,7 @@ import pytest
 from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.experiment_file import read_experiment
-from oprag.compare.measured import measure_cells
+from oprag.compare.measure.measure import measure_cells
 from oprag.compare.measurements import measured_table
 from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.measured import measure_cells
+from oprag.compare.measure.measure import measure_cells
 from oprag.compare.opened import Opened
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.embedder import EmbedderSpec

@@ -63,7 +63,7 @@ class HowToRun:
         """Run it."""
         run: Callable[..., Report]
         if self.measure:
-            from oprag.compare.measured import measure_cells
+            from oprag.compare.measure.measure import measure_cells
 
             return measure_cells(experiment, self.results, watch=watch)
         if self.ray is not None:

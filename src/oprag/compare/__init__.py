@@ -65,7 +65,7 @@ _PLACES = {
     "compare": "oprag.compare.frame",
     "differences": "oprag.compare.pairs",
     "make_plan": "oprag.compare.plan",
-    "measure_cells": "oprag.compare.measured",
+    "measure_cells": "oprag.compare.measure.measure",
     "read_data": "oprag.compare.data",
     "read_experiment": "oprag.compare.experiment_file",
     "read_sweep": "oprag.compare.sweep.choice",
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from oprag.compare.experiment import Experiment
     from oprag.compare.experiment_file import read_experiment
     from oprag.compare.frame import Comparison, compare
-    from oprag.compare.measured import measure_cells
+    from oprag.compare.measure.measure import measure_cells
     from oprag.compare.on_ray import run_on_ray
     from oprag.compare.pairs import CellDifference, differences
     from oprag.compare.plan import Plan, make_plan

@@ -15,8 +15,8 @@ from oprag.compare.db.records import FailedMeasurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message
 from oprag.compare.experiment import Experiment
-from oprag.compare.measured_cell import CellPart, Ended, measure_cell, sent
-from oprag.compare.measuring import check_installed, in_fresh_process
+from oprag.compare.measure.cell import CellPart, Ended, measure_cell, sent
+from oprag.compare.measure.process import check_installed, in_fresh_process
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened, as_opened
 from oprag.compare.progress import Progress, Watch

@@ -15,7 +15,8 @@ from typing import Any
 
 import psutil
 
-from oprag.compare.measuring import Measured, measure, memory
+from oprag.compare.measure import usage as memory
+from oprag.compare.measure.usage import Measured, measure
 
 MB = 1_000_000
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(120)"]
@@ -49,7 +50,7 @@ def burn_in_threads(threads: int, seconds: float) -> None:
 
 def run_child(work: str) -> None:
     """Do work of this module in a process below this one, and wait for it."""
-    subprocess.run([sys.executable, "-c", f"from tests.compare.measuring.working import *; {work}"], check=True)
+    subprocess.run([sys.executable, "-c", f"from tests.compare.measure.working import *; {work}"], check=True)
 
 
 def measure_a_child(work: str) -> Measured[None]:

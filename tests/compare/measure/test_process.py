@@ -8,10 +8,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from oprag.compare.measuring import in_fresh_process
+from oprag.compare.measure.process import in_fresh_process
 from oprag.errors import MeasuringError, OptionError
-from tests.compare.measuring import working
-from tests.compare.measuring.working import gone, twice
+from tests.compare.measure import working
+from tests.compare.measure.working import gone, twice
 
 pytestmark = pytest.mark.process
 linux = pytest.mark.skipif(sys.platform != "linux", reason="signals and forks")
@@ -63,7 +63,7 @@ def test_what_it_raises_is_told_with_its_traceback():
         in_fresh_process(working.fail, "the reason")
     assert "working.py" in str(caught.value)
     assert "raise KeyError(message)" in str(caught.value)
-    assert "fresh_child.py" not in str(caught.value)
+    assert "process.py" not in str(caught.value)
     assert isinstance(caught.value.__cause__, KeyError)
     assert caught.value.__cause__.args == ("the reason",)
     assert caught.value.value == "fail"
@@ -97,7 +97,7 @@ def test_a_lambda_and_an_argument_that_cannot_travel():
 def test_a_function_of_the_program_itself():
     code = """
 from oprag import OptionError
-from oprag.compare.measuring import in_fresh_process
+from oprag.compare.measure.process import in_fresh_process
 def own(number):
     return number
 try:
@@ -153,7 +153,7 @@ def test_running_out_of_memory_is_told():
 @linux
 def test_a_value_that_has_come_counts_however_the_process_ends(monkeypatch):
     assert in_fresh_process(working.crash_after_returning, 7) == 7
-    monkeypatch.setattr("oprag.compare.measuring.fresh_process.GRACE", 0.5)
+    monkeypatch.setattr("oprag.compare.measure.process.GRACE", 0.5)
     assert in_fresh_process(working.hang_after_returning, 7) == 7
 
 
@@ -193,8 +193,8 @@ def test_a_fork_that_lives_on_does_not_hide_a_death(tmp_path):
 def test_it_ends_when_the_program_is_interrupted_or_killed(tmp_path, number):
     pids = tmp_path / "pids"
     code = f"""
-from oprag.compare.measuring import in_fresh_process
-from tests.compare.measuring.working import sleep_beside_a_child
+from oprag.compare.measure.process import in_fresh_process
+from tests.compare.measure.working import sleep_beside_a_child
 in_fresh_process(sleep_beside_a_child, {str(pids)!r})
 """
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as program:

@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("psutil")
 
-from oprag.compare.measured import measure_cells
-from oprag.compare.measuring import usable_cores
+from oprag.compare.measure.measure import measure_cells
+from oprag.compare.measure.usage import usable_cores
 from oprag.compare.progress import Progress
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
@@ -22,7 +22,7 @@ from oprag.compare.running import run
 from oprag.errors import ExperimentError, MissingExtraError, OptionError
 from tests.compare.helpers import RecordingModel, Words, rows, text_of
 from tests.compare.measurable import MODULE, TWO, measurable, noted
-from tests.compare.measuring.working import gone
+from tests.compare.measure.working import gone
 from tests.helpers import WORDS
 
 pytestmark = pytest.mark.process
@@ -330,7 +330,7 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_begun(path, monkeypat
 def test_a_model_of_the_program_itself_is_refused(path):
     code = f"""
 import sys
-from oprag.compare.measured import measure_cells
+from oprag.compare.measure.measure import measure_cells
 from oprag.compare.providers.model import ModelSpec
 from tests.compare.measurable import measurable
 def own(prompt):
@@ -444,7 +444,7 @@ def test_numbers_that_cannot_be(options, words, path):
 
 
 def test_without_psutil_nothing_is_begun(path, monkeypatch):
-    monkeypatch.setattr("oprag.compare.measuring.fresh_process.find_spec", lambda _: None)
+    monkeypatch.setattr("oprag.compare.measure.process.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'oprag\[measure\]'"):
         measure_cells(measurable({}), path)
     assert not path.exists()

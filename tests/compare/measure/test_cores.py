@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from oprag.compare.measuring import usable_cores
+from oprag.compare.measure.usage import usable_cores
 from tests.helpers import run_python
 
 NOWHERE = Path("/nowhere/at/all")
@@ -33,7 +33,7 @@ def test_without_control_groups_all_that_the_affinity_allows():
 def test_the_affinity_of_this_process():
     code = """
 import os
-from oprag.compare.measuring import usable_cores
+from oprag.compare.measure.usage import usable_cores
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 print(usable_cores() <= 1)
 """

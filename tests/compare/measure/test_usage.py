@@ -6,9 +6,10 @@ import time
 import psutil
 import pytest
 
-from oprag.compare.measuring import in_fresh_process, measure, repeat, usable_cores
+from oprag.compare.measure.process import in_fresh_process
+from oprag.compare.measure.usage import measure, repeat, usable_cores
 from oprag.errors import MeasuringError, OptionError
-from tests.compare.measuring.working import (
+from tests.compare.measure.working import (
     MB,
     SLEEPER,
     burn,
@@ -83,7 +84,7 @@ def test_the_processor_time_of_an_ended_child():
 
 
 def test_the_processor_time_of_a_living_child_is_that_within_the_call():
-    burning = "from tests.compare.measuring.working import burn; burn(60)"
+    burning = "from tests.compare.measure.working import burn; burn(60)"
     with subprocess.Popen([sys.executable, "-c", burning]) as child:
         try:
             watched = psutil.Process(child.pid)
@@ -179,7 +180,8 @@ def test_the_missing_extra_is_one_sentence_with_the_command(call):
     code = f"""
 import sys
 sys.modules["psutil"] = None
-from oprag.compare.measuring import in_fresh_process, measure
+from oprag.compare.measure.process import in_fresh_process
+from oprag.compare.measure.usage import measure
 try:
     {call}
 except ImportError as error:

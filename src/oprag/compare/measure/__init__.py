@@ -1,0 +1,1 @@
+"""Time, processor and memory of answers: one cell after the other, each in a fresh process."""
