@@ -16,7 +16,7 @@
     ├── ExperimentError (ValueError)        an experiment cannot be run as it is described
     │   └── UntrustedExperimentError        an experiment file has parts that need trust
     ├── ResultsFileError (OSError)          a file of results is damaged, or cannot be read or written
-    ├── MeasuringError (RuntimeError)       what was run in a process of its own failed, died or took too long
+    ├── MeasuringError (RuntimeError)       what was run in a process of its own failed or died
     ├── LikelihoodError (ValueError)        the likelihood of an answer cannot be had
     ├── PromptError (ValueError)            a prompt template is invalid or needs a missing value
     ├── ModelError (RuntimeError)           a call of the model failed
@@ -154,7 +154,7 @@ class ResultsFileError(OpragError, OSError):
 
 
 class MeasuringError(OpragError, RuntimeError):
-    """A measured process raised, died or took too long, or two were to be measured at once."""
+    """A measured process raised, was killed or crashed."""
 
 
 class LikelihoodError(OpragError, ValueError):

@@ -75,7 +75,7 @@ def model(
         if cpu_seconds:
             burn(cpu_seconds)
         if memory:
-            fill(memory)
+            fill(memory, 0.1)
         if fails_on and fails_on in text and not mended:
             raise ConnectionResetError("the line is dead")
         said = f"{reply_to(text)} {os.getpid()} {made}" if varies else reply_to(text)

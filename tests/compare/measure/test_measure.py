@@ -444,7 +444,7 @@ def test_numbers_that_cannot_be(options, words, path):
 
 
 def test_without_psutil_nothing_is_begun(path, monkeypatch):
-    monkeypatch.setattr("oprag.compare.measure.process.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "psutil", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'oprag\[measure\]'"):
         measure_cells(measurable({}), path)
     assert not path.exists()

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from oprag.compare.measure.process import in_fresh_process
-from oprag.errors import MeasuringError, OptionError
+from oprag.errors import MeasuringError
 from tests.compare.measure import working
 from tests.compare.measure.working import gone, twice
 
@@ -36,17 +36,6 @@ def test_the_value_comes_from_another_process_with_nothing_of_this_one():
 def test_much_goes_both_ways():
     text = "abcdefghij" * 1_000_000
     assert in_fresh_process(str.upper, text) == text.upper()
-
-
-def test_variables_are_set_before_python_starts(monkeypatch):
-    monkeypatch.setenv("OPRAG_GIVEN", "here")
-    monkeypatch.delenv("OPRAG_SET", raising=False)
-    names = ["OPRAG_GIVEN", "OPRAG_SET"]
-    assert in_fresh_process(working.variables, names, environment={"OPRAG_SET": "there"}) == ["here", "there"]
-    assert "OPRAG_SET" not in os.environ
-    seeded = {in_fresh_process(working.string_hash, "text", environment={"PYTHONHASHSEED": "7"}) for _ in range(2)}
-    assert len(seeded) == 1
-    assert seeded != {in_fresh_process(working.string_hash, "text", environment={"PYTHONHASHSEED": "8"})}
 
 
 def test_printing_does_not_disturb_and_is_not_shown(capfd):
@@ -81,46 +70,8 @@ def test_leaving_is_no_value():
 
 
 def test_a_value_that_cannot_travel():
-    with pytest.raises(MeasuringError, match="the value that it returned, a lock, cannot be pickled: TypeError"):
+    with pytest.raises(MeasuringError, match=r"(?s)ended with status 1 before it returned.*TypeError: cannot pickle"):
         in_fresh_process(working.return_what_cannot_be_pickled, None)
-    with pytest.raises(MeasuringError, match="cannot be unpickled here: invalid literal"):
-        in_fresh_process(working.return_what_cannot_be_unpickled, None)
-
-
-def test_a_lambda_and_an_argument_that_cannot_travel():
-    with pytest.raises(OptionError, match="<lambda> and its argument must be such that they can be pickled"):
-        in_fresh_process(lambda number: number, 1)
-    with pytest.raises(OptionError, match="must be such that they can be pickled"):
-        in_fresh_process(print, (number for number in range(3)))
-
-
-def test_a_function_of_the_program_itself():
-    code = """
-from oprag import OptionError
-from oprag.compare.measure.process import in_fresh_process
-def own(number):
-    return number
-try:
-    in_fresh_process(own, 1)
-except OptionError as error:
-    print(error)
-print(in_fresh_process(abs, -1))
-"""
-    refused = "another process cannot import own from the program that was started; put it into a module\n1\n"
-    # As a file, without the guard that multiprocessing asks for.
-    result = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True, check=False)
-    assert (result.stdout, result.stderr) == (refused, "")
-
-
-@pytest.mark.parametrize("timeout", [0, -1, "1", True, float("nan")])
-def test_a_timeout_that_cannot_be(timeout):
-    with pytest.raises(OptionError, match="timeout must be a number of seconds over 0"):
-        in_fresh_process(twice, 1, timeout=timeout)
-
-
-def test_variables_that_cannot_be():
-    with pytest.raises(OptionError, match="environment must hold strings, got 'THREADS': 1"):
-        in_fresh_process(twice, 1, environment={"THREADS": 1})  # type: ignore[dict-item]
 
 
 @linux
@@ -155,23 +106,6 @@ def test_a_value_that_has_come_counts_however_the_process_ends(monkeypatch):
     assert in_fresh_process(working.crash_after_returning, 7) == 7
     monkeypatch.setattr("oprag.compare.measure.process.GRACE", 0.5)
     assert in_fresh_process(working.hang_after_returning, 7) == 7
-
-
-def test_a_process_whose_time_is_over_is_killed_with_its_children(tmp_path):
-    pids = tmp_path / "pids"
-    # On a machine with other work it takes long to begin.
-    for timeout in (2, 8, 32):
-        with pytest.raises(
-            MeasuringError, match=rf"sleep_beside_a_child was not ready after {timeout} s and was killed"
-        ):
-            in_fresh_process(working.sleep_beside_a_child, str(pids), timeout=timeout)
-        if pids.exists() and pids.read_text():
-            break
-    assert all(gone(int(pid)) for pid in pids.read_text().split())
-
-
-def test_a_timeout_that_is_kept_changes_nothing():
-    assert in_fresh_process(twice, 4, timeout=60) == 8
 
 
 def test_what_the_function_left_running_is_killed():

@@ -15,12 +15,10 @@ from typing import Any
 
 import psutil
 
-from oprag.compare.measure import usage as memory
-from oprag.compare.measure.usage import Measured, measure
+from oprag.compare.measure.usage import Usage, measure_usage
 
 MB = 1_000_000
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(120)"]
-LOOKED_FOR = 1.5  # seconds, in which a peak that the kernel does not tell is surely looked for
 called: list[Any] = []
 
 
@@ -53,27 +51,13 @@ def run_child(work: str) -> None:
     subprocess.run([sys.executable, "-c", f"from tests.compare.measure.working import *; {work}"], check=True)
 
 
-def measure_a_child(work: str) -> Measured[None]:
-    return measure(lambda: run_child(work))
+def measure_a_child(work: str) -> Usage[None]:
+    return measure_usage(lambda: run_child(work))
 
 
-def measure_filling(size: int) -> Measured[None]:
-    return measure(lambda: fill(size))
-
-
-def measure_after_a_peak(size: int, seconds: float = 0.0) -> Measured[None]:
+def measure_after_a_peak(size: int) -> Usage[None]:
     fill(400 * MB)
-    return measure(lambda: fill(size, seconds))
-
-
-def measure_after_a_peak_that_cannot_be_reset(size: int) -> Measured[None]:
-    memory.CLEAR = Path("/nowhere/clear_refs")
-    return measure_after_a_peak(size, LOOKED_FOR)
-
-
-def measure_without_a_kernel_mark(size: int) -> Measured[None]:
-    memory.STATUS = memory.CLEAR = Path("/nowhere/at/all")
-    return measure_after_a_peak(size, LOOKED_FOR)
+    return measure_usage(lambda: fill(size, 0.5))
 
 
 def twice(number: int) -> int:
@@ -83,14 +67,6 @@ def twice(number: int) -> int:
 
 def calls(_: object) -> list[Any]:
     return called
-
-
-def variables(names: list[str]) -> list[str | None]:
-    return [os.environ.get(name) for name in names]
-
-
-def string_hash(text: str) -> int:
-    return hash(text)
 
 
 def print_much(lines: int) -> str:
@@ -122,17 +98,6 @@ def leave(status: int) -> None:
 
 def return_what_cannot_be_pickled(_: object) -> Any:
     return threading.Lock()
-
-
-class OnlyThere:
-    """Can be pickled, and not unpickled."""
-
-    def __reduce__(self) -> Any:
-        return int, ("no number",)
-
-
-def return_what_cannot_be_unpickled(_: object) -> Any:
-    return OnlyThere()
 
 
 def die(number: int) -> None:

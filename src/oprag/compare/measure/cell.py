@@ -1,4 +1,4 @@
-"""Measuring one cell, in a process that does nothing else."""
+"""Measuring one cell, in a process that does nothing else: indexing, retrieval and generation apart."""
 
 from __future__ import annotations
 
@@ -23,21 +23,19 @@ from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message, named_error
 from oprag.compare.experiment import Experiment
 from oprag.compare.grid import Cells
-from oprag.compare.measure.usage import Measured, measure
+from oprag.compare.measure.usage import Usage, measure_usage
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
-from oprag.compare.providers.model import Model
 from oprag.compare.work import Unit, Work
 from oprag.compare.workshop import longest_replies, make_library
 from oprag.errors import MissingExtraError, ResultsFileError
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.steps import Limit, Parallel, Step, Steps
-from oprag.tokens import approximate_tokens
 
-__all__ = ["CellPart", "Ended", "MeasuredAnswers", "Stopped", "measure_cell", "row_of", "sent"]
+__all__ = ["LONGEST", "CellPart", "Ended", "measure_cell"]
 
-_LONGEST = 2_000  # characters of an error message
+LONGEST = 2_000  # characters of an error message
 
 
 class CellPart(NamedTuple):
@@ -47,7 +45,7 @@ class CellPart(NamedTuple):
         path: The results file.
         run: The number of the run.
         experiment: The experiment, with what the cell needs.
-        cell: The cell, as `sent` gives it.
+        cell: The cell, with a token counter that can be pickled; the one to use is the experiment's.
         key: The key of the cell.
         questions: The questions with their keys, and the attempts that are missing.
         indexed: The documents whose index was measured before.
@@ -80,11 +78,6 @@ class Ended(NamedTuple):
     failures: int
 
 
-def sent(cell: Cell) -> Cell:
-    """A cell without its token counter, which may be no plain data; the experiment says which it is."""
-    return replace(cell, context_options=replace(cell.context_options, count_tokens=approximate_tokens))
-
-
 def measure_cell(part: CellPart) -> Ended:
     """Measure all that is missing of a cell, and write down each question when it is done.
 
@@ -93,27 +86,32 @@ def measure_cell(part: CellPart) -> Ended:
         ResultsFileError: The file cannot be written.
         MissingExtraError: Something that the experiment needs is not installed here.
     """
-    measuring = _MeasuringCell(part)
+    cell = _MeasuredCell(part)
     try:
-        measuring.warm_embedder()
+        cell.warm_embedder()
         # Garbage is collected before each phase; what is loaded by now stays, and need not be searched each time.
         gc.freeze()
         for question, key, attempts in part.questions:
-            measuring.measure(Unit(measuring.cell, question, part.key, key), attempts)
-    except Stopped as stopped:
-        return Ended(stopped.args[0], measuring.failures)
+            cell.measure(Unit(cell.cell, question, part.key, key), attempts)
+    except _Stopped as stopped:
+        return Ended(stopped.args[0], cell.failures)
     finally:
-        measuring.close()
-    return Ended(None, measuring.failures)
+        cell.close()
+    return Ended(None, cell.failures)
 
 
-class _MeasuringCell:
-    """One cell at work."""
+class _Stopped(Exception):  # noqa: N818 - no error, but the end of a run
+    """No more calls may be made."""
+
+
+class _MeasuredCell:
+    """Answers the questions of a cell, each as if it were the first, and measures each step."""
 
     def __init__(self, part: CellPart) -> None:
         experiment = part.experiment
         counter = experiment.fixed.count_tokens
         self.cell = replace(part.cell, context_options=replace(part.cell.context_options, count_tokens=counter))
+        self.failures = part.failures
         self._part = part
         self._file = ResultsFile(part.path, part.run)
         opened = Opened(experiment)
@@ -122,22 +120,14 @@ class _MeasuringCell:
         self._library: Library = make_library(opened, NoCache(), together=False)
         self._embedders = opened.embedders
         name = self.cell.model or ""
+        self._model = opened.models.get(name)
+        self._tariff = Tariff(experiment.prices.get(name), longest_replies(experiment).get(name), counter)
         self._meter = Meter(experiment.limits, part.spent)
-        self._answers = MeasuredAnswers(
-            self._library,
-            None if self.cell.model is None else opened.models[self.cell.model],
-            Tariff(experiment.prices.get(name), longest_replies(experiment).get(name), counter),
-            self._meter,
-            limit=Limit(experiment.max_concurrency),
-            failures=part.failures,
-        )
+        self._limit = Limit(experiment.max_concurrency)
+        self._last_error: Exception | None = None
+        self._replies: list[Reply] = []
         self._indexed: set[tuple[str, ...]] = set()
         self._warm = False
-
-    @property
-    def failures(self) -> int:
-        """How many calls in a row have failed."""
-        return self._answers.failures
 
     def warm_embedder(self) -> None:
         """Load the tokenizer and the embedder, so that the first index is not charged with that."""
@@ -153,17 +143,17 @@ class _MeasuringCell:
         """Measure a question, and write down what it takes; or why it cannot be answered.
 
         Raises:
-            Stopped: No more calls may be made.
+            _Stopped: No more calls may be made.
         """
         with self._recorded(unit) as taken:
             if self.cell.embedder and unit.question.documents not in self._indexed:
                 taken.extend(self._make_index(unit))
             if not self._warm:
                 for _ in range(self._part.warmup):
-                    self._answers.answer(unit)
+                    self._answer(unit)
                 self._warm = True
             for attempt in attempts:
-                taken.extend(row_of(unit, attempt, *phase) for phase in self._answers.answer(unit).items())
+                taken.extend(_row(unit, attempt, *phase) for phase in self._answer(unit).items())
 
     def close(self) -> None:
         """Give back what stores hold."""
@@ -177,81 +167,38 @@ class _MeasuringCell:
         before = self._meter.spent
         try:
             yield measurements
-        except (Stopped, MissingExtraError, ResultsFileError):
+        except (_Stopped, MissingExtraError, ResultsFileError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to this question, and is written down
             # The error of the model's client says more than that of the method which it ended.
             kind = type(error.__cause__ or error).__name__
             if unit is not None:
-                failure = FailedMeasurement(unit.cell_key, unit.question_key, kind, error_message(error, _LONGEST))
+                failure = FailedMeasurement(unit.cell_key, unit.question_key, kind, error_message(error, LONGEST))
                 self._file.put_failed_measurements([failure])
         finally:
             spent = self._meter.spent.minus(before)
-            self._file.put_measurements(self._part.key, measurements, spent, self._answers.take_replies())
+            replies, self._replies = self._replies, []
+            self._file.put_measurements(self._part.key, measurements, spent, replies)
         if self.failures >= self._part.experiment.give_up_after:
-            told = named_error(self._answers.last_error, _LONGEST)
-            raise Stopped(f"the last {self.failures} calls failed, the last one with {told}")
+            told = named_error(self._last_error, LONGEST)
+            raise _Stopped(f"the last {self.failures} calls failed, the last one with {told}")
 
     def _make_index(self, unit: Unit) -> list[Measurement]:
         """Make the index that the question is searched for in; what that took, unless it was measured before."""
         documents = unit.question.documents
         try:
-            taken = measure(lambda: self._library.index(self.cell, documents).make_ready(search_of(self.cell)))
+            taken = measure_usage(lambda: self._library.index(self.cell, documents).make_ready(search_of(self.cell)))
         except Exception:
             # Half of an index would make the next try look cheap.
             self._library.close()
             raise
         self._indexed.add(documents)
-        return [] if documents in self._part.indexed else [row_of(unit, 1, "indexing", [taken])]
+        return [] if documents in self._part.indexed else [_row(unit, 1, "indexing", [taken])]
 
-
-class Stopped(Exception):  # noqa: N818 - no error, but the end of a run
-    """No more calls may be made."""
-
-
-class MeasuredAnswers:
-    """Answers questions, and measures each step.
-
-    Args:
-        library: Gives contexts, vectors and whole texts.
-        model: Replies; None where none is asked.
-        tariff: What calls are charged with.
-        meter: Says when no more calls may be made.
-        limit: How many calls are made at the same time.
-        failures: How many calls in a row have failed before.
-
-    Attributes:
-        failures: How many have now.
-        last_error: The error of the last of them here.
-        replies: The replies that came, until `take_replies` takes them.
-    """
-
-    def __init__(
-        self, library: Library, model: Model | None, tariff: Tariff, meter: Meter, *, limit: Limit, failures: int
-    ) -> None:
-        self._library = library
-        self._model = model
-        self._tariff = tariff
-        self._meter = meter
-        self._limit = limit
-        self.failures = failures
-        self.last_error: Exception | None = None
-        self.replies: list[Reply] = []
-
-    def take_replies(self) -> list[Reply]:
-        """The replies that have come since the last time."""
-        taken, self.replies = self.replies, []
-        return taken
-
-    def answer(self, unit: Unit) -> dict[Phase, list[Measured[Any]]]:
-        """Answer a question as if it were the first, and tell what the steps of each phase took.
-
-        Raises:
-            Stopped: No more calls may be made.
-            Exception: It cannot be answered.
-        """
+    def _answer(self, unit: Unit) -> dict[Phase, list[Usage[Any]]]:
+        """Answer a question as if it were the first; what the steps of each phase used."""
         self._library.forget()
-        phases: dict[Phase, list[Measured[Any]]] = {}
+        phases: dict[Phase, list[Usage[Any]]] = {}
         work = Work.begun(unit)
         reply: Any = None
         while True:
@@ -260,14 +207,14 @@ class MeasuredAnswers:
             except StopIteration:
                 return phases
             reserved = self._reserve(request)
-            taken = measure(self._step(unit, request))
+            taken = measure_usage(self._step(unit, request))
             phases.setdefault("retrieval" if isinstance(request, Retrieve) else "generation", []).append(taken)
             reply = taken.value
             if isinstance(request, Generate):
                 self._settle(unit, request.prompts, reserved, reply)
 
     def _step(self, unit: Unit, request: Request) -> Callable[[], Any]:
-        """What is to be done, as a function to be measured."""
+        """What a request asks for, as a function to be measured."""
         library, cell = self._library, unit.cell
         if isinstance(request, Retrieve):
             return lambda: tuple(library.contexts(cell, unit.question, request.questions))
@@ -295,7 +242,7 @@ class MeasuredAnswers:
             if (reason := self._meter.refusal(one)) is not None:
                 for reserved in at_most[:number]:
                     self._meter.settle(reserved, Spent())
-                raise Stopped(reason)
+                raise _Stopped(reason)
             self._meter.reserve(one)
         return at_most
 
@@ -310,20 +257,20 @@ class MeasuredAnswers:
             if isinstance(completion.error, MissingExtraError):
                 raise completion.error
             self.failures = 0 if completion.error is None else self.failures + 1
-            self.last_error = completion.error or self.last_error
+            self._last_error = completion.error or self._last_error
             if completion.error is None and self._model is not None:
                 identity = self._model.identity
                 call = Call(prompt_key(identity, prompt, unit.cell.repeat), unit.cell.model or "", prompt)
-                self.replies.append(reply_of(call, identity, completion, completion.seconds, self._tariff))
+                self._replies.append(reply_of(call, identity, completion, completion.seconds, self._tariff))
 
 
 def _failed(completion: Completion) -> bool:
     return completion.error is not None
 
 
-def row_of(unit: Unit, attempt: int, phase: Phase, taken: Sequence[Measured[Any]]) -> Measurement:
-    """What is written down of several steps of one phase: their times add up, their memory does not."""
-    wall = sum(one.wall_seconds for one in taken)
+def _row(unit: Unit, attempt: int, phase: Phase, taken: Sequence[Usage[Any]]) -> Measurement:
+    """The row of several steps of one phase: their times add up, their memory does not."""
+    wall = sum(one.seconds for one in taken)
     used = sum(one.cpu_seconds for one in taken)
     return Measurement(
         cell=unit.cell_key,

@@ -1,4 +1,4 @@
-"""What each cell takes: one at a time, in a fresh process, without caches."""
+"""Measuring cells: one at a time, each in a fresh process, without caches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 from oprag.compare.calls import Call, Made
@@ -15,8 +16,8 @@ from oprag.compare.db.records import FailedMeasurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message
 from oprag.compare.experiment import Experiment
-from oprag.compare.measure.cell import CellPart, Ended, measure_cell, sent
-from oprag.compare.measure.process import check_installed, in_fresh_process
+from oprag.compare.measure.cell import LONGEST, CellPart, Ended, measure_cell
+from oprag.compare.measure.process import in_fresh_process
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened, as_opened
 from oprag.compare.progress import Progress, Watch
@@ -26,12 +27,11 @@ from oprag.compare.spec.money import Limits
 from oprag.compare.started import started
 from oprag.compare.work import Outcome, Unit
 from oprag.compare.workshop import make_engine, make_library, make_recorder
-from oprag.errors import MeasuringError, OpragError
+from oprag.errors import MeasuringError, MissingExtraError, OpragError
 from oprag.options import check_count
+from oprag.tokens import approximate_tokens
 
 __all__ = ["measure_cells"]
-
-_LONGEST = 2_000  # characters of an error message
 
 
 def measure_cells(
@@ -51,11 +51,18 @@ def measure_cells(
     The first reply to each prompt is kept, as a run keeps it. After each cell its answers are made from the replies
     that are kept, and scored, in this process: so `run` asks nothing again that was measured.
 
-    A process begins with imports, and with loading the embedder and the model of its cell: a second or more for each
-    cell, which is in no figure. Nor is the work of the method itself between two requests, such as putting a prompt
-    together.
-    What a model does in another process or on another machine is in the wall time alone, and what a GPU does and
-    holds is not measured at all.
+    What the figures are:
+
+    - Processor time is a percentage of the cores that the process may use: those of its affinity, or the limit of its
+      container (`cpu.max` of cgroup v2, of its own group) if that is lower. The results file has the number of them.
+      Limits of outer groups and of cgroup v1 are not read.
+    - Memory is the resident memory of the process and its descendants, sampled every 10 ms; descendants
+      are looked for less often where that would take more than 1 % of the time. A shorter peak can be missed.
+    - A process begins with imports, and with loading the embedder and the model of its cell: a second or more for each
+      cell, which is in no figure. Nor is the work of the method itself between two requests, such as putting a prompt
+      together.
+    - What a model does on another machine, or in a process that was not started from here, is in the wall time alone,
+      and what a GPU does and holds is not measured at all.
 
     Ctrl-C kills the process at once, and the next start goes on.
 
@@ -75,13 +82,14 @@ def measure_cells(
     Raises:
         ExperimentError: The experiment cannot be run as it is described, or holds something that cannot be sent to
             another process.
-        OptionError: A number is none that it can be.
+        OptionError: `warmup` or `repeats` is out of range.
         ResultsFileError: The file is damaged, is another one, or cannot be written.
         MissingExtraError: The extra `measure`, or something that the experiment needs, is not installed.
     """
     check_count("warmup", warmup, optional=False, least=0)
     check_count("repeats", repeats, optional=False)
-    check_installed()
+    if find_spec("psutil") is None:
+        raise MissingExtraError("Measuring", "measure")
     opened = as_opened(experiment)
     check_sendable(opened.experiment)
     with started(opened, path) as going:
@@ -158,10 +166,12 @@ class _Measuring:
             path=str(self._file.path.absolute()),
             run=self._file.run,
             experiment=_narrowed(self._experiment, self._cells[key]),
-            cell=sent(self._cells[key]),
+            cell=_sendable(self._cells[key]),
             key=key,
             questions=[(unit.question, unit.question_key, self._attempts(key, unit.question_key)) for unit in missing],
-            indexed={one.question.documents for one in self._units[key] if (key, one.question_key) in self._indexed},
+            indexed={
+                unit.question.documents for unit in self._units[key] if (key, unit.question_key) in self._known.indexed
+            },
             warmup=self._warmup,
             spent=self.spent,
             failures=failures,
@@ -171,7 +181,7 @@ class _Measuring:
         except MeasuringError as error:
             if isinstance(error.__cause__, OpragError):
                 raise error.__cause__ from error
-            return Ended(self._buried(key, error), failures)
+            return Ended(self._record_death(key, error), failures)
         self._deaths = 0
         self.look()
         return ended
@@ -199,10 +209,10 @@ class _Measuring:
         """Give back what stores hold."""
         self._library.close()
 
-    def _buried(self, key: str, error: MeasuringError) -> str | None:
+    def _record_death(self, key: str, error: MeasuringError) -> str | None:
         """Write down that a process died, and say whether to go on: what killed it may kill the next one, or not."""
         self.look()
-        message = error_message(error, _LONGEST)
+        message = error_message(error, LONGEST)
         self._file.put_failed_measurements(
             [FailedMeasurement(key, unit.question_key, "MeasuringError", message) for unit in self._missing(key)]
         )
@@ -211,10 +221,6 @@ class _Measuring:
         if self._deaths < self._experiment.give_up_after:
             return None
         return f"the last {self._deaths} processes died, the last one thus: {message}"
-
-    @property
-    def _indexed(self) -> set[tuple[str, str]]:
-        return self._known.indexed
 
     def _missing(self, key: str) -> list[Unit]:
         return [unit for unit in self._units[key] if self._attempts(key, unit.question_key)]
@@ -266,3 +272,8 @@ def _narrowed(experiment: Experiment, cell: Cell) -> Experiment:
         for part, wanted in needed.items()
     }
     return replace(experiment, **parts)
+
+
+def _sendable(cell: Cell) -> Cell:
+    """A cell without its token counter, which may be no plain data; the experiment says which it is."""
+    return replace(cell, context_options=replace(cell.context_options, count_tokens=approximate_tokens))

@@ -1,4 +1,4 @@
-"""Running a function in a process of its own: no caches, no memory of earlier calls, and its end is not ours."""
+"""Calling a function in a process of its own: no caches, no memory of earlier calls, and its end is not ours."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
-from importlib.util import find_spec
-from numbers import Real
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from oprag.errors import MeasuringError, MissingExtraError, OptionError
-from oprag.masking import describe
+from oprag.errors import MeasuringError
 
-__all__ = ["SIZE_BYTES", "Raised", "Returned", "check_installed", "child_main", "end_descendants", "in_fresh_process"]
+__all__ = ["child_main", "in_fresh_process"]
 
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
@@ -31,94 +28,70 @@ START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from oprag.compare.measure.process import child_main; child_main()"
 )
+SIZE_BYTES = 8
 SHOWN = 4_000  # bytes of what a process printed before it died
 GRACE = 5.0  # seconds that it has to end after its value has come
 
 
-def in_fresh_process(
-    function: Callable[[Argument], Value],
-    argument: Argument,
-    *,
-    timeout: float | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> Value:
+class _Returned(NamedTuple):
+    """The function returned."""
+
+    value: Any
+
+
+class _Raised(NamedTuple):
+    """The function raised; the pickled error is empty where it cannot be pickled."""
+
+    summary: str
+    trace: str
+    error: bytes
+
+
+def in_fresh_process(function: Callable[[Argument], Value], argument: Argument) -> Value:
     """Call a function in a new Python process, and return what it returns.
 
-    The function, its argument and its value travel as pickles. Nothing is written to disk, and the module `__main__`
-    is not run again. What the function prints is not shown; the end of it is in the message if the process dies.
+    The function, which must be one of a module, its argument and its value travel as pickles. Nothing is written to
+    disk, and the module `__main__` is not run again. What the function prints is not shown; the end of it is in the
+    message if the process dies.
 
-    The process is killed with its descendants when its time is over and when this call is interrupted (Ctrl-C), and
-    it ends by itself when this process does, however that ends. Processes that the function left running are killed
-    when its process ends in order.
-
-    Args:
-        function: A function of a module that can be imported; none of `__main__`, no lambda.
-        argument: Its one argument.
-        timeout: Seconds that the process may take, its start included; None for as long as it takes.
-        environment: Environment variables to set for it above those of this process, before any module is loaded,
-            such as `{"OPENBLAS_NUM_THREADS": "1"}`.
+    The process is killed with its descendants when this call is interrupted (Ctrl-C), and it ends by itself when this
+    process does, however that ends. Processes that the function left running are killed when its process ends in order.
 
     Raises:
-        OptionError: The function or the argument cannot be pickled, or an option has a value that it cannot have.
-        MissingExtraError: The extra `measure` is not installed.
         MeasuringError: The function raised (its traceback is in the message, and the error itself is the cause where
-            it can be pickled), its value cannot be pickled, the process was killed or crashed, or its time was over.
+            it can be pickled), or the process was killed or crashed.
     """
-    check_installed()
-    name = getattr(function, "__qualname__", repr(function))
-    work = _pickled(function, argument, name)
-    if timeout is not None and not (isinstance(timeout, Real) and type(timeout) is not bool and timeout > 0):
-        raise OptionError(f"timeout must be a number of seconds over 0, or None, got {describe(timeout)}", timeout)
-    fresh = _FreshProcess(_with(environment), timeout)
+    name = function.__qualname__
+    process = _FreshProcess()
     try:
-        reply = fresh.ask(work)
+        reply = process.ask(pickle.dumps((function, argument), pickle.HIGHEST_PROTOCOL))
     finally:
-        fresh.end()
+        process.end()
     if reply is None:
-        raise MeasuringError(fresh.obituary(name), name)
-    if isinstance(reply, Raised):
+        raise MeasuringError(process.obituary(name), name)
+    if isinstance(reply, _Raised):
         raise MeasuringError(
             f"{name} failed in a process of its own: {reply.summary}\n\n{reply.trace}".rstrip(), name
         ) from _unpickled(reply.error)
-    try:
-        value: Value = pickle.loads(reply.value)  # noqa: S301 - of a process of our own
-    except Exception as error:
-        raise MeasuringError(f"what {name} returned cannot be unpickled here: {error}", name) from error
+    value: Value = reply.value
     return value
-
-
-def check_installed() -> None:
-    """Refuse to measure without what that needs.
-
-    Raises:
-        MissingExtraError: The extra `measure` is not installed.
-    """
-    if find_spec("psutil") is None:
-        raise MissingExtraError("Measuring", "measure")
 
 
 class _FreshProcess:
     """A process that runs one function, with what it takes to know how it ended."""
 
-    def __init__(self, environment: Mapping[str, str], timeout: float | None) -> None:
-        self._timeout = timeout
-        self._overdue = False
+    def __init__(self) -> None:
         self._printed = b""
         self._process = subprocess.Popen(  # noqa: S603 - this very interpreter
             [sys.executable, "-c", START, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment,
         )
         self._reader = threading.Thread(target=self._read_printed, daemon=True)
         self._reader.start()
-        self._timer = threading.Timer(timeout or 0, self._expire)
-        self._timer.daemon = True
-        if timeout is not None:
-            self._timer.start()
 
-    def ask(self, work: bytes) -> Any:
+    def ask(self, work: bytes) -> _Returned | _Raised | None:
         """What came of the work, or None if the process died before it said that."""
         orders: Any = self._process.stdin
         results: Any = self._process.stdout
@@ -135,8 +108,9 @@ class _FreshProcess:
 
     def end(self) -> None:
         """Kill it with its descendants if it still runs, and leave nothing of it."""
-        self._timer.cancel()
-        self._kill()
+        if self._process.poll() is None:
+            _end_descendants(self._process.pid)
+            self._process.kill()
         self._process.wait()
         # A process that it left behind may hold the pipe open.
         self._reader.join(1)
@@ -147,9 +121,7 @@ class _FreshProcess:
     def obituary(self, name: str) -> str:
         """How it died."""
         status = self._process.returncode
-        if self._overdue:
-            how = f"was not ready after {self._timeout:g} s and was killed; give it a longer timeout, or less to do"
-        elif status == -getattr(signal, "SIGKILL", 9):
+        if status == -getattr(signal, "SIGKILL", 9):
             how = "was killed (SIGKILL), which is what the system does when memory runs out"
         elif status < 0:
             how = f"was killed by signal {-status} ({signal.strsignal(-status)})"
@@ -158,15 +130,6 @@ class _FreshProcess:
         printed = self._printed.decode("utf-8", "replace").strip()
         return f"the process of {name} {how}" + (f"\n\nIt had printed:\n{printed}" if printed else "")
 
-    def _expire(self) -> None:
-        self._overdue = True
-        self._kill()
-
-    def _kill(self) -> None:
-        if self._process.poll() is None:
-            end_descendants(self._process.pid)
-            self._process.kill()
-
     def _read_printed(self) -> None:
         pipe: Any = self._process.stderr
         with pipe:
@@ -174,23 +137,8 @@ class _FreshProcess:
                 self._printed = (self._printed + piece)[-SHOWN:]
 
 
-def _pickled(function: Any, argument: Any, name: str) -> bytes:
-    if getattr(function, "__module__", None) == "__main__":
-        raise OptionError(
-            f"another process cannot import {name} from the program that was started; put it into a module", function
-        )
-    try:
-        return pickle.dumps((function, argument), pickle.HIGHEST_PROTOCOL)
-    except Exception as error:
-        raise OptionError(
-            f"{name} and its argument must be such that they can be pickled, a function of a module and plain data: "
-            f"{error}",
-            function,
-        ) from error
-
-
 def _unpickled(error: bytes) -> BaseException | None:
-    """The error itself, or None where it cannot be had."""
+    """The error itself, or None where it cannot be unpickled."""
     try:
         found = pickle.loads(error)  # noqa: S301 - of a process of our own
     except Exception:  # noqa: BLE001 - objects unpickle themselves, and may raise anything
@@ -198,43 +146,8 @@ def _unpickled(error: bytes) -> BaseException | None:
     return found if isinstance(found, BaseException) else None
 
 
-def _with(environment: Mapping[str, str] | None) -> dict[str, str]:
-    variables: Mapping[Any, Any] = environment or {}
-    for name, value in variables.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise OptionError(f"environment must hold strings, got {describe(name)}: {describe(value)}", environment)
-    return {**os.environ, **variables}
-
-
-SIZE_BYTES = 8
-
-
-class Returned(NamedTuple):
-    """The function returned.
-
-    Attributes:
-        value: The pickled value.
-    """
-
-    value: bytes
-
-
-class Raised(NamedTuple):
-    """The function raised, or its value cannot be pickled.
-
-    Attributes:
-        summary: The error in one line.
-        trace: The traceback as text.
-        error: The pickled error, or nothing where it cannot be pickled.
-    """
-
-    summary: str
-    trace: str
-    error: bytes
-
-
 def child_main() -> None:
-    """Run one pickled function with its argument, from standard input to standard output.
+    """The other side of `in_fresh_process`: run one function, from standard input to standard output.
 
     Either way a pickle follows its own length in bytes. From here on, what is printed goes to standard error, and
     standard input is empty.
@@ -250,47 +163,37 @@ def child_main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     faulthandler.enable()
     # What is registered first runs last.
-    atexit.register(end_descendants)
+    atexit.register(_end_descendants)
     work = orders.read(int.from_bytes(orders.read(SIZE_BYTES), "big"))
     threading.Thread(target=_end_with_parent, args=(orders.fileno(),), daemon=True).start()
-    reply = pickle.dumps(_run(work))
+    reply = pickle.dumps(_run(work), pickle.HIGHEST_PROTOCOL)
     with results:
         results.write(len(reply).to_bytes(SIZE_BYTES, "big") + reply)
 
 
-def _run(work: bytes) -> Returned | Raised:
+def _run(work: bytes) -> _Returned | _Raised:
     try:
         function, argument = pickle.loads(work)  # noqa: S301 - from in_fresh_process
-        value = function(argument)
+        return _Returned(function(argument))
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is told
-        return _raised(error, "")
-    try:
-        return Returned(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
-    except Exception as error:  # noqa: BLE001 - objects pickle themselves, and may raise anything
-        return _raised(error, f"the value that it returned, a {type(value).__name__}, cannot be pickled: ")
-
-
-def _raised(error: BaseException, before: str) -> Raised:
-    pickled = b""
-    with contextlib.suppress(Exception):
-        pickled = pickle.dumps(error)
-    if error.__traceback__ is not None:
+        pickled = b""
+        with contextlib.suppress(Exception):
+            pickled = pickle.dumps(error)
         # Without the frame of this module.
-        error = error.with_traceback(error.__traceback__.tb_next)
-    trace = "".join(traceback.format_exception(error))
-    summary = before + "".join(traceback.format_exception_only(error)).strip()
-    return Raised(summary, trace, pickled)
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        summary = "".join(traceback.format_exception_only(error)).strip()
+        return _Raised(summary, "".join(traceback.format_exception(error)), pickled)
 
 
 def _end_with_parent(orders: int) -> None:
     """Wait until the other side closes the pipe, which the system does when that process dies, and end too."""
     while os.read(orders, 1):
         pass
-    end_descendants()
+    _end_descendants()
     os._exit(1)
 
 
-def end_descendants(pid: int | None = None) -> None:
+def _end_descendants(pid: int | None = None) -> None:
     """Kill all descendants of a process, this one if none is named, as far as they are still there."""
     import psutil
 
