@@ -37,7 +37,9 @@ from benchmarks.recorded_material import (
 )
 from oprag.compare import Comparison, Experiment, compare, read_data
 
-MEANT: dict[str, str] = {}
+MEANT: dict[str, str] = {
+    "measured / *.measured*.cores": "The JSON of what was measured says how many cores could be used.",
+}
 """Differences that were made on purpose: a pattern of facts, as --compare prints them, and why they differ."""
 
 METHODS = ("stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "long_context", "self_route")

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.compare import Comparison
+from oprag.compare.measure.usage import describe_cores
 from tests.compare.answering import LEAKED
 from tests.compare.folders import model, write_data, write_experiment
 from tests.compare.helpers import rows
@@ -644,6 +645,8 @@ def test_measuring_prints_what_each_phase_took(tmp_path):
     result = done(write_experiment(tmp_path, grid, model(), data="questions = 1"), "--measure")
     for word in ("retrieval", "generation", "CPU %", "source", "rank"):
         assert word in result.stdout
+    told = f"CPU is the share of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
+    assert told in " ".join(result.stdout.split())
 
 
 @pytest.mark.process

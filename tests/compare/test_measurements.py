@@ -1,5 +1,7 @@
 """What was measured, by setting and phase."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +11,8 @@ from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.measure.measure import measure_cells
-from oprag.compare.measurements import measured_table
+from oprag.compare.measure.usage import describe_cores
+from oprag.compare.measurements import measured_how, measured_table
 from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
 from oprag.compare.running import run
@@ -42,6 +45,15 @@ def test_each_phase_of_each_setting(tmp_path):
         assert taken.seconds.median >= 0.02
         assert taken.peak_memory_bytes > 1_000_000
         assert 0 <= taken.cpu_percent <= 100
+        assert row.cores == [describe_cores()]
+    assert f"usable cores, {describe_cores()}. Memory was sampled" in measured_how([stuff, closed])
+    # In files of earlier versions, runs do not say it.
+    with closing(sqlite3.connect(tmp_path / "r.db")) as file:
+        file.execute("UPDATE runs SET versions = '{}'")
+        file.commit()
+    table = table_of(read_results(tmp_path / "r.db"), tmp_path / "r.db")
+    assert [row.cores for row in table] == [[], []]
+    assert measured_how(table).startswith("CPU is the share of the usable cores. Memory")
 
 
 def test_experiments_that_share_a_cell_have_their_own_questions(tmp_path):

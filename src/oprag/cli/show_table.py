@@ -12,7 +12,7 @@ from rich.table import Table
 
 from oprag.cli.show import console
 from oprag.compare.analysis.settings import HasValues, varying_axes
-from oprag.compare.measurements import MeasuredSetting
+from oprag.compare.measurements import MeasuredSetting, measured_how
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.pairs import CellDifference
 from oprag.compare.stats.difference import FEW_UNITS
@@ -175,6 +175,8 @@ def show_measured(rows: Sequence[MeasuredSetting], *, most: int) -> None:
     _print_columns(out, fixed, [_Column(title, cells) for title, cells in columns.items()])
     if len(rows) > most:
         out.print(f"{len(rows) - most:,} more; --json has all of them.")
+    if rows:
+        out.print(safe(measured_how(rows)))
 
 
 def _print_same(out: Console, differ: Sequence[str], same: Mapping[str, Any]) -> None:

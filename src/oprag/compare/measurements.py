@@ -19,6 +19,7 @@ from oprag.compare.stats.summary import Summary, summarise
 __all__ = [
     "MeasuredPhase",
     "MeasuredSetting",
+    "measured_how",
     "measured_rows",
     "measured_table",
 ]
@@ -32,7 +33,7 @@ class MeasuredPhase:
 
     Attributes:
         seconds: A summary of its wall time, over questions; attempts at a question are averaged first.
-        cpu_percent: The mean share of all cores that it used.
+        cpu_percent: The mean share of the usable cores that it used.
         peak_memory_bytes: The most resident memory.
         memory_growth_bytes: The most by which it grew.
     """
@@ -50,10 +51,13 @@ class MeasuredSetting:
     Attributes:
         values: The values of the axes that have an effect, but for the seed and the repeat.
         phases: Each phase that was measured.
+        cores: The cores that could be used, of each run that measured any of it, such as
+            "2 of 64 (limit of the container)".
     """
 
     values: Mapping[str, Any]
     phases: Mapping[Phase, MeasuredPhase]
+    cores: Sequence[str] = ()
 
 
 def measured_rows(results: Results, path: str | os.PathLike[str]) -> list[Measurement]:
@@ -81,7 +85,9 @@ def measured_table(results: Results, path: str | os.PathLike[str]) -> list[Measu
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
     by_cell: dict[str, list[Measurement]] = {}
-    for row in measured_rows(results, path):
+    with ResultsReader(path, results.experiment) as reader:
+        rows, cores = reader.measurements(), reader.measured_cores()
+    for row in rows:
         by_cell.setdefault(row.cell, []).append(row)
     table: list[MeasuredSetting] = []
     for setting in settings_of(results.cells):
@@ -91,8 +97,18 @@ def measured_table(results: Results, path: str | os.PathLike[str]) -> list[Measu
         }
         if measured:
             there = {phase: found for phase, found in phases.items() if found is not None}
-            table.append(MeasuredSetting(values=setting.values, phases=there))
+            told = {one for cell in setting.cells for one in cores.get(cell.key, ())}
+            table.append(MeasuredSetting(values=setting.values, phases=there, cores=sorted(told)))
     return table
+
+
+def measured_how(table: Sequence[MeasuredSetting]) -> str:
+    """What the figures of processor and memory are, in a sentence each."""
+    cores = " or ".join(sorted({told for row in table for told in row.cores}))
+    return (
+        f"CPU is the share of the usable cores{cores and f', {cores}'}. "
+        "Memory was sampled every 10 ms; a shorter peak can be missed."
+    )
 
 
 def _phase(by_cell: Sequence[Sequence[Measurement]]) -> MeasuredPhase | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from oprag.compare.db.records import Spent
+from oprag.compare.measure.usage import describe_cores
 
 __all__ = ["Report", "versions"]
 
@@ -47,7 +48,11 @@ class Report:
 
 def versions() -> dict[str, str]:
     """What a run runs on."""
-    found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    found = {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": describe_cores(),
+    }
     for package in _PACKAGES:
         try:
             found[package] = version(package)

@@ -18,6 +18,7 @@ from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.html import write_report
+from oprag.compare.measure.usage import describe_cores
 from oprag.compare.pairs import differences
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.reading import read_results
@@ -142,6 +143,8 @@ def test_costs_have_tokens_and_what_was_measured(page):
     assert scores == sorted(scores)
     _, *phases = page.table("measured", "Time, processor and memory")
     assert ["closed_book", "retrieval", "0.125 ± 0.000", "50", "2", "1"] in phases
+    told = f"CPU is the share of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
+    assert told in page.section("measured").text
 
 
 def test_heat_maps_pivots_and_compression_pool_the_same_answers(results, page):

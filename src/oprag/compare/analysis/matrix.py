@@ -87,7 +87,7 @@ class PhaseUse(NamedTuple):
 
     Attributes:
         attempts: How many attempts at questions were measured.
-        cpu_percent: The sum of the shares of all cores that they used.
+        cpu_percent: The sum of the shares of the usable cores that they used.
         peak_memory_bytes: The most resident memory.
         memory_growth_bytes: The most by which it grew.
     """

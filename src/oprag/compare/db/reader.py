@@ -153,6 +153,16 @@ class ResultsReader:
             if cell in self._cells and question in self._questions
         ]
 
+    def measured_cores(self) -> dict[str, set[str]]:
+        """The cores that could be used by the runs that measured a cell, by its key; older runs do not tell them."""
+        found: dict[str, set[str]] = {}
+        for cell, versions in self._connection.execute(
+            "SELECT DISTINCT cell, versions FROM measurements JOIN runs ON runs.id = measurements.run"
+        ):
+            if cell in self._cells and (cores := json.loads(versions).get("cores")) is not None:
+                found.setdefault(self._cells[cell].key, set()).add(cores)
+        return found
+
     def contexts(self, cells: Collection[int] | None = None) -> Iterator[StoredContext]:
         """The context of each answer that has one."""
         for cell, question, key, index, kept, dropped, chunks in self._of_answers(

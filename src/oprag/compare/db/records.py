@@ -224,7 +224,7 @@ class Measurement(NamedTuple):
     attempt: int  # from 1
     phase: Phase
     seconds: float
-    cpu_percent: float  # of all cores
+    cpu_percent: float  # of the usable cores
     peak_memory_bytes: int  # resident memory
     memory_growth_bytes: int
 

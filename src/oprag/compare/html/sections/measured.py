@@ -5,6 +5,7 @@ from __future__ import annotations
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Section, Table, Text
 from oprag.compare.html.words import spread
+from oprag.compare.measurements import measured_how
 
 __all__ = ["section"]
 
@@ -29,10 +30,13 @@ def section(material: Material) -> Section | None:
         return None
     table = Table(
         "Time, processor and memory of each phase, over questions",
-        ("setting", "phase", "seconds, median ± standard deviation", "CPU, % of all cores", "peak MB", "growth MB"),
+        ("setting", "phase", "seconds, median ± standard deviation", "CPU %", "peak MB", "growth MB"),
         rows[:_MOST],
         names=2,
         more=max(0, len(rows) - _MOST),
     )
-    note = Text("Cells were measured one at a time, each in a fresh process without caches.", quiet=True)
+    told = (
+        f"Cells were measured one at a time, each in a fresh process without caches. {measured_how(material.measured)}"
+    )
+    note = Text(told, quiet=True)
     return Section("measured", "Time, processor and memory", [table, note])
