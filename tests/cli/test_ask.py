@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from oprag import ContextOptions
 from oprag.cli.app import app
-from oprag.cli.indexing import Indexing
+from oprag.cli.options import Indexing
 from oprag.compare.providers import local_model
 from oprag.methods import MethodOptions
 from tests.cli import provider

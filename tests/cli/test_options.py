@@ -8,7 +8,7 @@ from typer.main import get_command
 
 from oprag import ContextOptions
 from oprag.cli.app import app
-from oprag.cli.indexing import Indexing
+from oprag.cli.options import Indexing
 
 INDEXING = {field.name: field for field in fields(Indexing)}
 OWN = {"files", "question", "profile", "as_json", "raw", "explain", *INDEXING}

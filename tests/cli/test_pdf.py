@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from oprag.cli.reading import read_sources, whole_texts
+from oprag.cli.index import read_sources, whole_texts
 from tests.cli import provider
 from tests.pdfs import encrypted, encrypted_with_aes, pdf
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from oprag import DocumentIndex, LocalEmbedder, build_context, split_recursive
 from oprag.cli.app import app
-from oprag.cli.indexing import Indexing
+from oprag.cli.options import Indexing
 from oprag.compare.providers import provider_embedder
 from oprag.errors import OptionError
 from tests.cli import embeddings_provider, provider

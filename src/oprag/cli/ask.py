@@ -1,20 +1,22 @@
-"""Answering a question about files."""
+"""The command `oprag ask`: answering a question about files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich import box
 from rich.table import Table
 
-from oprag.cli.indexing import LOCAL, Indexing
-from oprag.cli.reading import Sources, whole_texts
-from oprag.cli.show import characters_of, console, error_console
-from oprag.cli.working import index_sources
+from oprag.cli.console import console, echo_json, error_console, plain_errors
+from oprag.cli.context import characters_of
+from oprag.cli.index import Sources, index_sources, read_sources, whole_texts
+from oprag.cli.options import FILES, Indexing, ProfilePath, TypedOptions, profile_for_answers, typed_options
 from oprag.compare.providers.chat_models import load_chat_model
 from oprag.compare.providers.local_model import LOCAL_DEFAULTS
+from oprag.compare.providers.names import LOCAL
 from oprag.compare.providers.provider_embedder import EmbedderOnDemand
 from oprag.errors import MissingExtraError, OptionError
 from oprag.masking import safe
@@ -22,16 +24,77 @@ from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
-from oprag.options import OP_RAG_16K, ContextOptions
+from oprag.options import OP_RAG_16K, ContextOptions, check_question
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
 
-__all__ = ["Model", "make_chain", "show_answer", "show_comparison", "stream_answer"]
+__all__ = ["ask", "show_answer", "stream_answer"]
+
+
+@typed_options("options", ContextOptions, defaults={"k": None, "token_budget": None})
+@typed_options("indexed", Indexing)
+@typed_options("how", MethodOptions, without=("prompts", "condense", "empty_answer"))
+def ask(
+    options: TypedOptions,
+    indexed: TypedOptions,
+    how: TypedOptions,
+    files: Annotated[list[str], typer.Argument(help=FILES)],
+    question: Annotated[str, typer.Argument(help="The question.")],
+    profile: ProfilePath = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="PROVIDER:MODEL, as LangChain's init_chat_model takes it, such as openai:gpt-5-mini or "
+            f"ollama:llama3.2; {LOCAL} is a very small model that comes in a package. With it k is "
+            f"{LOCAL_DEFAULTS['k']} and token_budget {LOCAL_DEFAULTS['token_budget']:,} by default, else "
+            f"{OP_RAG_16K['k']} and {OP_RAG_16K['token_budget']:,}."
+        ),
+    ] = LOCAL,
+    base_url: Annotated[str | None, typer.Option(help="The address of a server with the provider's protocol.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="The temperature of the model.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="The most tokens of a reply of the model.")] = None,
+    compare: Annotated[
+        str | None, typer.Option(help="Several methods with commas between them; prints a table of their answers.")
+    ] = None,
+    choice: Annotated[
+        list[str] | None, typer.Option(help="An answer to choose from; give it once for each of them.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print as well how the answer came to be.")] = False,
+) -> None:
+    """Answer a QUESTION about FILES, from their passages in the order of the document."""
+    with plain_errors():
+        check_question(question)
+        methods = [] if compare is None else [name.strip() for name in compare.split(",")]
+        chat_model = _Model(model, base_url, temperature, max_tokens)
+        settings = profile_for_answers(profile, options, how)
+        context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **chat_model.defaults)
+        indexing = indexed.value()
+        sources = read_sources(files, indexing)
+        chain = _make_chain(
+            chat_model, sources, context_options, how.keywords(settings.method), indexing=indexing, methods=methods
+        )
+        if compare is not None:
+            comparison = chain.compare(question, methods, choices=choice or ())
+            if as_json:
+                echo_json([answer.to_dict() for answer in comparison])
+                return
+            _show_comparison(comparison)
+            for answer in comparison if explain else ():
+                typer.echo(f"\n{answer.explain()}")
+            return
+        if as_json:
+            echo_json(chain.answer(question, choices=choice or ()).to_dict())
+            return
+        answer = stream_answer(chain, question, choice or ())
+        show_answer(answer)
+        if explain:
+            typer.echo(f"\n{answer.explain()}")
 
 
 @dataclass(frozen=True)
-class Model:
+class _Model:
     """Which model answers.
 
     Attributes:
@@ -66,8 +129,8 @@ class Model:
         return load_chat_model(self.name, settings, feature="oprag ask")
 
 
-def make_chain(
-    model: Model,
+def _make_chain(
+    model: _Model,
     sources: Sources,
     context_options: ContextOptions,
     how: Mapping[str, Any],
@@ -162,7 +225,7 @@ def show_answer(answer: Answer) -> None:
         error_console().print(f"Note: {safe(note)}", style="yellow", markup=False, highlight=False)
 
 
-def show_comparison(comparison: Comparison) -> None:
+def _show_comparison(comparison: Comparison) -> None:
     """Print what several methods took as a table, and their answers below it."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     for column in ("method", "calls", "tokens in", "tokens out", "seconds", "passages"):

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.carrying_out import (
+from oprag.cli.console import echo_json, plain_errors, tell
+from oprag.cli.progress import LateProgress
+from oprag.cli.run import (
     HowToRun,
     Trust,
     agree,
@@ -22,9 +24,7 @@ from oprag.cli.carrying_out import (
     tell_what_next,
     trust_or_ask,
 )
-from oprag.cli.late_progress import LateProgress
 from oprag.cli.table_files import TableFiles
-from oprag.cli.telling import clear_errors, echo_json, tell
 from oprag.errors import OptionError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def compare(
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
         changes["max_concurrency"] = max_concurrency
-    with interruptible(), clear_errors():
+    with interruptible(), plain_errors():
         _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
         from oprag.compare.data.data_set import files_of
         from oprag.compare.experiment_file import read_experiment
@@ -138,7 +138,7 @@ def _show(
     experiment: Experiment, path: Path, plan: Plan, report: Report, axis: str, files: TableFiles, *, as_json: bool
 ) -> None:
     """Print the table, the differences, and what was measured; and write the files."""
-    from oprag.cli.show_table import show_differences, show_measured, show_table
+    from oprag.cli.tables import show_differences, show_measured, show_table
     from oprag.compare.analysis.settings import varying_axes
     from oprag.compare.measurements import measured_table
     from oprag.compare.pairs import count_pairs, differences

@@ -5,24 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from oprag.cli.kept import kept
 from oprag.embedding.embedder import Embedder
-from oprag.errors import IndexFileError, OptionError
+from oprag.errors import IndexFileError, IndexFileWarning, OpragError, OptionError
+from oprag.files.opening import open_private
 from oprag.files.writing import replacing
 from oprag.index.document_index import DocumentIndex
 from oprag.index.file import read_index
 from oprag.index.splitting import Split
 
 if TYPE_CHECKING:
-    from oprag.cli.reading import Sources
+    from oprag.cli.index import Sources
 
-__all__ = ["cached_index", "cached_pages", "forget", "index_key"]
+__all__ = ["cached_index", "cached_pages", "forget", "index_key", "kept"]
 
 _FORMAT = 1
 _INDEX, _PAGES = ".oprag-index", ".oprag-pages"
@@ -157,3 +158,45 @@ def _read_pages(file: BinaryIO, path: Path, key: str) -> list[str]:
 def _write_pages(pages: list[str], path: Path, key: str) -> None:
     with replacing(path, private=True) as file:
         file.write(json.dumps({"format": _FORMAT, "pdf": key, "pages": pages}).encode())
+
+
+T = TypeVar("T")
+
+
+def kept(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], write: Callable[[T, Path], None]) -> T:
+    """Read a file, or make what it should contain and store it there.
+
+    A file that another user may have written is not read, since its content decides what the user is told. A problem
+    with the file or its folder is warned about, and the thing is made as if there were no file.
+
+    Args:
+        path: The file; its folder is made where it is missing, for this user alone.
+        read: Reads the file; raises an `OpragError` where it is damaged.
+        make: Makes what is missing.
+        write: Writes the file, whole or not at all, since other processes may do the same.
+    """
+    try:
+        with open_private(path) as file:
+            return read(file)
+    except FileNotFoundError:
+        pass
+    except (OpragError, OSError) as error:
+        _warn(f"what was kept cannot be used and is made anew: {_reason(error)}")
+    made = make()
+    try:
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        write(made, path)
+    except OSError as error:
+        _warn(f"nothing can be kept in {path.parent}: {_reason(error)}")
+    return made
+
+
+def _reason(error: Exception) -> str:
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def _warn(message: str) -> None:
+    warnings.warn(IndexFileWarning(message), stacklevel=4)

@@ -1,4 +1,4 @@
-"""Command-line options for every field of a dataclass of options, made from the dataclass."""
+"""Options of commands: made from dataclasses, read from profiles; how files are split and searched."""
 
 from __future__ import annotations
 
@@ -9,15 +9,32 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import wraps
 from types import UnionType
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
-from oprag.errors import OptionError
+from oprag.compare.providers.names import LOCAL
+from oprag.errors import MissingExtraError, OptionError
+from oprag.files.writing import check_target
+from oprag.index.document_index import SearchKind
+from oprag.index.splitting import Split, Splitter
 from oprag.masking import describe
+from oprag.options import ContextOptions, check_choice, option
+from oprag.profile import PROFILE, Profile, read_profile
 from oprag.tokens import approximate_tokens
 
-__all__ = ["TypedOptions", "typed_options"]
+__all__ = [
+    "FILES",
+    "Indexing",
+    "ProfilePath",
+    "TypedOptions",
+    "check_profile_target",
+    "context_options_of",
+    "profile_for_answers",
+    "typed_options",
+]
+
+FILES = "Text or Markdown files, UTF-8, or PDF; - reads standard input."
 
 _KEYS = ("source_key", "position_key")
 _TEXTS = ("separator", "gap", "header")
@@ -152,3 +169,118 @@ def _counter(typed: str) -> Callable[[str], int]:
             f'count_tokens must be "approximate", "local" or MODULE:FUNCTION, got {describe(typed)} ({error})', typed
         ) from error
     return counter  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Indexing:
+    """How files become an index, and how it is searched.
+
+    Raises:
+        OptionError: An option has a value that it cannot have.
+    """
+
+    splitter: Splitter = option(
+        "tokens",
+        "How files are split: tokens or words (windows of equal size) or recursive (between paragraphs, lines, words).",
+    )
+    chunk_size: int | None = option(
+        None, "Tokens in a chunk, or words; by default 128 tokens, 300 words or, recursive, 1,000 tokens."
+    )
+    chunk_overlap: int | None = option(
+        None, "Tokens or words that neighbouring chunks share; by default none or, recursive, a tenth of the size."
+    )
+    search: SearchKind = option(
+        "dense", "How chunks are ranked: dense (by cosine), bm25 (by words; embeds nothing) or hybrid (both, fused)."
+    )
+    embeddings: str = option(
+        LOCAL,
+        "local, a small embedder that comes in a package, or PROVIDER:MODEL, as LangChain's init_embeddings takes it, "
+        "such as openai:text-embedding-3-small.",
+    )
+    index_cache: str | None = option(
+        None,
+        "A folder where the index and the pages of these files are kept, so that the next question need not make them "
+        "again. They contain the text of the files; only you can read them.",
+    )
+    forget: bool = option(
+        default=False,
+        description="Delete everything that is kept in the folder of --index-cache first, of other files too.",
+    )
+
+    def __post_init__(self) -> None:
+        check_choice("splitter", self.splitter, get_args(Splitter))
+        check_choice("search", self.search, get_args(SearchKind))
+        for name in ("embeddings", "index_cache"):
+            value = getattr(self, name)
+            if value is not None and not value.strip():
+                raise OptionError(f"{name} must not be empty", value)
+        if self.forget and self.index_cache is None:
+            raise OptionError("--forget needs --index-cache, the folder to delete from", self.forget)
+
+    @property
+    def split(self) -> Split:
+        """How files are split, with the defaults of the splitter."""
+        return Split(self.splitter, self.chunk_size, self.chunk_overlap).complete()
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether all chunks must be embedded to be ranked."""
+        return self.search != "bm25"
+
+
+ProfilePath = Annotated[
+    str | None, typer.Option("--profile", help="A profile, such as oprag.toml; options that are typed win over it.")
+]
+
+
+def profile_for_answers(path: str | None, *typed: TypedOptions) -> Profile:
+    """The profile that answers are made with; one that says nothing where there is no path.
+
+    Args:
+        path: The file.
+        *typed: The options, which win over it.
+
+    Raises:
+        InputFileError: The file is missing, cannot be read or is no TOML.
+        OptionError: The file is of another format, says what cannot be, or what would be lost.
+        MissingExtraError: LangChain is not installed.
+    """
+    if path is None:
+        return Profile()
+    profile = read_profile(path)
+    if "stitch" in profile.context:
+        # What checks it needs pydantic, which comes with what makes answers.
+        try:
+            from oprag.profile import check_stitching
+        except ImportError as error:
+            raise MissingExtraError("oprag ask", "ask") from error
+        given = {name: options.typed[name] for options in typed for name in options.given}
+        check_stitching(profile, path, given, "oprag ask")
+    return profile
+
+
+def context_options_of(options: TypedOptions, path: str | None) -> ContextOptions:
+    """How a context is made that is looked at: as the method of the profile would read it.
+
+    Raises:
+        InputFileError: The file is missing, cannot be read or is no TOML.
+        OptionError: The file is of another format, or an option has a value that it cannot have.
+    """
+    profile = Profile() if path is None else read_profile(path)
+    context_options = options.value(profile.context_keywords(dict.fromkeys(options.given)))
+    return profile.as_method_options().numbered(context_options)
+
+
+def check_profile_target(path: str, *others: str) -> None:
+    """Refuse a file that a profile cannot be written to, or that is something else and would be lost.
+
+    Args:
+        path: The file.
+        others: Files and folders that are read.
+
+    Raises:
+        OptionError: It has no name, cannot be written, is one of the others, or is no profile.
+    """
+    if not path.strip():
+        raise OptionError(f"--write-profile must name a file, or be none for nowhere, got {describe(path)}", path)
+    check_target(path, *others, kind=PROFILE, advice="name another file with --write-profile, or none")

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from oprag.cli.carrying_out import Trust, trust_or_ask
-from oprag.cli.late_progress import LateProgress
-from oprag.cli.telling import clear_errors, tell
+from oprag.cli.console import plain_errors, tell
+from oprag.cli.progress import LateProgress
+from oprag.cli.run import Trust, trust_or_ask
 from oprag.files.writing import check_target
 
 __all__ = ["report"]
@@ -42,7 +42,7 @@ def report(
     ] = None,
 ) -> None:
     """Write what RESULTS holds as one HTML file, which opens offline and loads nothing."""
-    with clear_errors():
+    with plain_errors():
         from oprag.compare.html.report import REPORT, write_report
 
         path = Path(results)

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.carrying_out import (
+from oprag.cli.console import echo_json, plain_errors, tell
+from oprag.cli.options import Indexing, TypedOptions, check_profile_target, typed_options
+from oprag.cli.progress import LateProgress
+from oprag.cli.run import (
     HowToRun,
     agree,
     chatter_apart,
@@ -19,11 +22,6 @@ from oprag.cli.carrying_out import (
     ran,
     tell_what_next,
 )
-from oprag.cli.indexing import Indexing
-from oprag.cli.late_progress import LateProgress
-from oprag.cli.options import TypedOptions, typed_options
-from oprag.cli.profile import check_profile_target
-from oprag.cli.telling import clear_errors, echo_json, tell
 from oprag.errors import ExperimentError
 from oprag.profile import FILE_NAME, write_profile
 
@@ -99,7 +97,7 @@ def sweep(
     from oprag.compare.sweep.checks import as_budget
     from oprag.compare.sweep.experiment import sweep_experiment
 
-    with interruptible(), clear_errors():
+    with interruptible(), plain_errors():
         indexing: Indexing = indexed.value()
         # Refused before anything is done.
         chosen_budgets = {"budgets": [as_budget(part) for part in budgets.split(",")]} if budgets is not None else {}
@@ -186,7 +184,7 @@ def _found(path: Path, experiment: Experiment, metric: str, report: Report) -> S
 
 
 def _show(found: Sweep, path: Path, *, as_json: bool) -> None:
-    from oprag.cli.show_table import show_differences, show_table
+    from oprag.cli.tables import show_differences, show_table
 
     if as_json:
         echo_json(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oprag.cli.telling import tell
+from oprag.cli.console import tell
 from oprag.errors import OptionError
 from oprag.files.writing import check_target
 

@@ -7,8 +7,8 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from oprag.chunk import Chunk
+from oprag.cli.document_map import KEPT, Mark, Row, strip
 from oprag.compare.db.records import Piece
-from oprag.compare.document_map import KEPT, Mark, Row, strip
 
 __all__ = ["ChunkMap", "Line", "chunk_map"]
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.late_progress import LateProgress
-from oprag.cli.show import money
-from oprag.cli.telling import tell
+from oprag.cli.console import money, tell
+from oprag.cli.progress import LateProgress
 from oprag.errors import ExperimentError, OptionError
 
 if TYPE_CHECKING:
@@ -203,7 +202,7 @@ def _reasons(plan: Plan) -> Iterator[str]:
 
 def ran(run: HowToRun, experiment: Opened) -> Report:
     """Run it with a progress bar."""
-    from oprag.cli.run_progress import RunProgress
+    from oprag.cli.progress import RunProgress
 
     with RunProgress(priced=bool(experiment.experiment.prices)) as progress:
         return run(experiment, progress.update)

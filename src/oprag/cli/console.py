@@ -1,4 +1,4 @@
-"""What every command tells in the same way: errors and warnings as one line each, and JSON."""
+"""What commands print: standard output, errors and warnings as one line each, and JSON."""
 
 from __future__ import annotations
 
@@ -8,19 +8,27 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import typer
+from rich.console import Console
 
-from oprag.cli.show import error_console
 from oprag.errors import OpragError, OpragWarning, OptionError
 from oprag.masking import OBEYED, clean
 
-__all__ = ["clear_errors", "echo_json", "tell"]
+__all__ = [
+    "console",
+    "echo_json",
+    "error_console",
+    "money",
+    "plain_errors",
+    "tell",
+]
 
 
 @contextmanager
-def clear_errors() -> Iterator[None]:
+def plain_errors() -> Iterator[None]:
     """Print errors and warnings of this package as one line each, in place of a traceback; those of the system, too."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OpragWarning)
@@ -51,3 +59,19 @@ def echo_json(value: Any) -> None:
 def tell(message: str, style: str = "") -> None:
     """Print a message on standard error; keys that an error repeats are masked."""
     error_console().print(clean(message), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def console() -> Console:
+    """Standard output; document text is never read as markup."""
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+@cache
+def error_console() -> Console:
+    """Standard error, for progress, warnings and errors."""
+    return Console(stderr=True)
+
+
+def money(amount: float) -> str:
+    """An amount in whatever currency, with two digits that say something."""
+    return f"{amount:,.2f}" if amount >= 0.1 or not amount else f"{amount:.2g}"

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag.cli.show import money
+from oprag.cli.console import money
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from oprag.cli.show import console
+from oprag.cli.console import console
 from oprag.compare.analysis.settings import HasValues, varying_axes
 from oprag.compare.measurements import MeasuredSetting
 from oprag.compare.metrics.registry import METRICS
