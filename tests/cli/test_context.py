@@ -136,21 +136,21 @@ def test_an_unreadable_file_is_one_line_on_standard_error(runner, tmp_path, cont
     if content is not None:
         path.write_bytes(content)
     result = runner.invoke(app, ["context", str(path), "question"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.output
 
 
 def test_a_folder_is_no_file(runner, tmp_path):
     result = runner.invoke(app, ["context", str(tmp_path), "question"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "cannot read" in result.stderr
 
 
 @pytest.mark.parametrize("question", ["", "  \n"])
 def test_an_empty_question_is_refused(runner, book, question):
     result = runner.invoke(app, ["context", str(book), question])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "the question is empty" in result.stderr
 
 
@@ -182,7 +182,7 @@ def test_a_bad_value_is_refused_in_the_words_of_the_dataclass(runner, book, name
 
 def test_a_budget_that_nothing_fits_is_an_error(runner, book):
     result = runner.invoke(app, ["context", str(book), "crane", "--token-budget", "2"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "none of the" in result.stderr
 
 

@@ -1,14 +1,16 @@
-"""The commands."""
+"""The commands, each in a file of its own, and what holds for all of them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from oprag._version import __version__
 from oprag.cli.ask import ask
 from oprag.cli.compare import compare
+from oprag.cli.console import plain_errors
 from oprag.cli.context import context, map_
 from oprag.cli.demo import demo
 from oprag.cli.report import report
@@ -16,20 +18,32 @@ from oprag.cli.sweep import sweep
 
 __all__ = ["app"]
 
+_DOCUMENTS, _EXPERIMENTS = "Your documents", "Experiments"
+
+
+class _Commands(TyperGroup):
+    """Commands whose errors are one line each, and whose exit codes mean the same."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with plain_errors():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
     name="oprag",
+    cls=_Commands,
     help="Order-preserving RAG: the passages that answer a question, in the order of the document.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-app.command()(context)
-app.command("map")(map_)
-app.command()(ask)
-app.command()(compare)
-app.command()(report)
-app.command()(sweep)
-app.command()(demo)
+app.command(rich_help_panel=_DOCUMENTS)(context)
+app.command("map", rich_help_panel=_DOCUMENTS)(map_)
+app.command(rich_help_panel=_DOCUMENTS)(ask)
+app.command(rich_help_panel=_DOCUMENTS)(demo)
+app.command(rich_help_panel=_EXPERIMENTS)(compare)
+app.command(rich_help_panel=_EXPERIMENTS)(report)
+app.command(rich_help_panel=_EXPERIMENTS)(sweep)
 
 
 @app.callback(invoke_without_command=True)

@@ -10,7 +10,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from oprag.cli.console import console, echo_json, error_console, plain_errors
+from oprag.cli.console import console, echo_json, error_console
 from oprag.cli.context import characters_of
 from oprag.cli.index import Sources, index_sources, read_sources, whole_texts
 from oprag.cli.options import FILES, Indexing, ProfilePath, TypedOptions, profile_for_answers, typed_options
@@ -64,33 +64,32 @@ def ask(
     explain: Annotated[bool, typer.Option("--explain", help="Print as well how the answer came to be.")] = False,
 ) -> None:
     """Answer a QUESTION about FILES, from their passages in the order of the document."""
-    with plain_errors():
-        check_question(question)
-        methods = [] if compare is None else [name.strip() for name in compare.split(",")]
-        chat_model = _Model(model, base_url, temperature, max_tokens)
-        settings = profile_for_answers(profile, options, how)
-        context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **chat_model.defaults)
-        indexing = indexed.value()
-        sources = read_sources(files, indexing)
-        chain = _make_chain(
-            chat_model, sources, context_options, how.keywords(settings.method), indexing=indexing, methods=methods
-        )
-        if compare is not None:
-            comparison = chain.compare(question, methods, choices=choice or ())
-            if as_json:
-                echo_json([answer.to_dict() for answer in comparison])
-                return
-            _show_comparison(comparison)
-            for answer in comparison if explain else ():
-                typer.echo(f"\n{answer.explain()}")
-            return
+    check_question(question)
+    methods = [] if compare is None else [name.strip() for name in compare.split(",")]
+    chat_model = _Model(model, base_url, temperature, max_tokens)
+    settings = profile_for_answers(profile, options, how)
+    context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **chat_model.defaults)
+    indexing = indexed.value()
+    sources = read_sources(files, indexing)
+    chain = _make_chain(
+        chat_model, sources, context_options, how.keywords(settings.method), indexing=indexing, methods=methods
+    )
+    if compare is not None:
+        comparison = chain.compare(question, methods, choices=choice or ())
         if as_json:
-            echo_json(chain.answer(question, choices=choice or ()).to_dict())
+            echo_json([answer.to_dict() for answer in comparison])
             return
-        answer = stream_answer(chain, question, choice or ())
-        show_answer(answer)
-        if explain:
+        _show_comparison(comparison)
+        for answer in comparison if explain else ():
             typer.echo(f"\n{answer.explain()}")
+        return
+    if as_json:
+        echo_json(chain.answer(question, choices=choice or ()).to_dict())
+        return
+    answer = stream_answer(chain, question, choice or ())
+    show_answer(answer)
+    if explain:
+        typer.echo(f"\n{answer.explain()}")
 
 
 @dataclass(frozen=True)

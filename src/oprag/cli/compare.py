@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.console import echo_json, plain_errors, tell
+from oprag.cli.console import echo_json, tell
 from oprag.cli.progress import LateProgress
 from oprag.cli.run import (
-    HowToRun,
+    RetryFailed,
     Trust,
-    agree,
+    Yes,
+    carry_out,
     chatter_apart,
-    interruptible,
     leave,
-    nothing_left_behind,
     plan_as_json,
-    plan_of,
-    ran,
+    show_plan,
     tell_what_next,
     trust_or_ask,
 )
@@ -43,10 +41,8 @@ def compare(
     results: Annotated[str | None, typer.Option(help="The results file; by default FILE with the ending .db.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print what would be done, and stop.")] = False,
     trust: Trust = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")
-    ] = False,
+    yes: Yes = False,
+    retry_failed: RetryFailed = False,
     max_concurrency: Annotated[
         int | None, typer.Option(min=1, help="How many calls of models at the same time, in place of the file's.")
     ] = None,
@@ -90,32 +86,22 @@ def compare(
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
         changes["max_concurrency"] = max_concurrency
-    with interruptible(), plain_errors():
-        _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
-        from oprag.compare.data.data_set import files_of
-        from oprag.compare.experiment_file import read_experiment
-        from oprag.compare.opened import Opened
+    _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
+    from oprag.compare.data.data_set import files_of
+    from oprag.compare.experiment_file import read_experiment
+    from oprag.compare.opened import Opened
 
-        with chatter_apart():
-            experiment = read_experiment(file, trust=trust_or_ask(trust), changes=changes)
-            path = Path(results) if results is not None else Path(file).with_suffix(".db")
-            files = TableFiles(csv=csv, parquet=parquet, answers=answers)
-            files.check(file, path, *files_of(experiment.data), plan=plan)
-            if plan:
-                planned = plan_of(experiment, path, retry_failed=retry_failed, measure=measure)
-        if plan:
-            _show_plan(planned, as_json=as_json)
-            return
-        opened = Opened(experiment)
-        with nothing_left_behind(path):
-            with chatter_apart():
-                planned = plan_of(opened, path, retry_failed=retry_failed, keep=True, measure=measure)
-            tell(f"{planned.describe()}\nresults file: {path}")
-            agree(planned, experiment, yes=yes)
-        with chatter_apart():
-            report = ran(HowToRun(path, retry_failed, measure, ray), opened)
-        _show(experiment, path, planned, report, compare_axis, files, as_json=as_json)
-        tell_what_next(experiment.name, path, report, measure=measure)
+    path = Path(results) if results is not None else Path(file).with_suffix(".db")
+    files = TableFiles(csv=csv, parquet=parquet, answers=answers)
+    with chatter_apart():
+        experiment = read_experiment(file, trust=trust_or_ask(trust), changes=changes)
+        files.check(file, path, *files_of(experiment.data), plan=plan)
+    if plan:
+        show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed, measure=measure)
+        return
+    planned, report = carry_out(Opened(experiment), path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray)
+    _show(experiment, path, planned, report, compare_axis, files, as_json=as_json)
+    tell_what_next(experiment.name, path, report, measure=measure)
     leave(report)
 
 
@@ -125,13 +111,6 @@ def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> 
     check_axis(axis)
     if measure and (ray is not None or retry_failed):
         raise OptionError("--measure runs cells one at a time on this machine; leave --ray and --retry-failed out", ray)
-
-
-def _show_plan(plan: Plan, *, as_json: bool) -> None:
-    if as_json:
-        echo_json(plan_as_json(plan))
-    else:
-        typer.echo(plan.describe())
 
 
 def _show(

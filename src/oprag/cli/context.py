@@ -11,7 +11,7 @@ from rich.text import Text
 
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Span
-from oprag.cli.console import console, echo_json, plain_errors
+from oprag.cli.console import console, echo_json
 from oprag.cli.document_map import KEPT, DocumentMap, as_svg, map_of, strip
 from oprag.cli.index import Sources, context_of, read_sources
 from oprag.cli.options import FILES, Indexing, ProfilePath, TypedOptions, context_options_of, typed_options
@@ -53,20 +53,19 @@ def context(
     ] = False,
 ) -> None:
     """Print the passages of FILES that fit a QUESTION, in the order of the document."""
-    with plain_errors():
-        check_question(question)
-        context_options = context_options_of(options, profile)
-        indexing = indexed.value()
-        result = context_of(question, read_sources(files, indexing), context_options, indexing)
-        if as_json:
-            echo_json({"question": question, **result.to_dict()})
-        elif raw:
-            # A terminal would obey escape sequences; a program gets the text as it is, which `color` asks for.
-            typer.echo(safe(result.text) if sys.stdout.isatty() else result.text, color=True)
-        else:
-            _show_context(result)
-        if explain and not as_json:
-            typer.echo(f"\n{result.explain()}")
+    check_question(question)
+    context_options = context_options_of(options, profile)
+    indexing = indexed.value()
+    result = context_of(question, read_sources(files, indexing), context_options, indexing)
+    if as_json:
+        echo_json({"question": question, **result.to_dict()})
+    elif raw:
+        # A terminal would obey escape sequences; a program gets the text as it is, which `color` asks for.
+        typer.echo(safe(result.text) if sys.stdout.isatty() else result.text, color=True)
+    else:
+        _show_context(result)
+    if explain and not as_json:
+        typer.echo(f"\n{result.explain()}")
 
 
 @typed_options("options", ContextOptions, defaults=OP_RAG_16K)
@@ -88,23 +87,22 @@ def map_(
     Keeps what `oprag context` keeps, but retrieves twice as many chunks: the second half, dropped by max_candidates,
     is what came close.
     """
-    with plain_errors():
-        check_question(question)
-        if svg is not None:
-            check_target(svg, *files, *([] if profile is None else [profile]), kind=_MAP)
-        context_options, indexing = context_options_of(options, profile), indexed.value()
-        sources = read_sources(files, indexing)
-        result = context_of(question, sources, context_options, indexing, beyond=True)
-        lengths = _lengths_of(sources)
-        chart = map_of(result, lengths)
-        if svg is not None:
-            _write_svg(svg, chart, question)
-        if as_json:
-            echo_json({"question": question, **result.to_dict(), "lengths": lengths})
-            return
-        _show_map(chart)
-        if explain:
-            typer.echo(f"\n{result.explain()}")
+    check_question(question)
+    if svg is not None:
+        check_target(svg, *files, *([] if profile is None else [profile]), kind=_MAP)
+    context_options, indexing = context_options_of(options, profile), indexed.value()
+    sources = read_sources(files, indexing)
+    result = context_of(question, sources, context_options, indexing, beyond=True)
+    lengths = _lengths_of(sources)
+    chart = map_of(result, lengths)
+    if svg is not None:
+        _write_svg(svg, chart, question)
+    if as_json:
+        echo_json({"question": question, **result.to_dict(), "lengths": lengths})
+        return
+    _show_map(chart)
+    if explain:
+        typer.echo(f"\n{result.explain()}")
 
 
 def _show_context(context: Context) -> None:

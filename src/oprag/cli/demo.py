@@ -12,7 +12,7 @@ from rich.table import Table
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk
 from oprag.cli.ask import show_answer, stream_answer
-from oprag.cli.console import console, plain_errors
+from oprag.cli.console import console
 from oprag.cli.context import place_of
 from oprag.cli.index import index_sources
 from oprag.cli.options import Indexing
@@ -35,9 +35,8 @@ _WIDTH = 28
 
 def demo(question: Annotated[str, typer.Argument(help="The question.")] = _QUESTION) -> None:
     """Ask the Python language reference, which comes with Python, and compare source order with rank order."""
-    with plain_errors():
-        check_question(question)
-        _show_demo(question)
+    check_question(question)
+    _show_demo(question)
 
 
 def _show_demo(question: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oprag.cli.console import plain_errors, tell
+from oprag.cli.console import tell
 from oprag.cli.progress import LateProgress
 from oprag.cli.run import Trust, trust_or_ask
 from oprag.files.writing import check_target
@@ -42,26 +42,25 @@ def report(
     ] = None,
 ) -> None:
     """Write what RESULTS holds as one HTML file, which opens offline and loads nothing."""
-    with plain_errors():
-        from oprag.compare.html.report import REPORT, write_report
+    from oprag.compare.html.report import REPORT, write_report
 
-        path = Path(results)
-        target = Path(output) if output is not None else path.with_suffix(".html")
-        check_target(target, path, *([] if experiment is None else [experiment]), kind=REPORT)
-        given: Any = None
-        if experiment is not None:
-            from oprag.compare.experiment_file import read_experiment
+    path = Path(results)
+    target = Path(output) if output is not None else path.with_suffix(".html")
+    check_target(target, path, *([] if experiment is None else [experiment]), kind=REPORT)
+    given: Any = None
+    if experiment is not None:
+        from oprag.compare.experiment_file import read_experiment
 
-            given = read_experiment(experiment, trust=trust_or_ask(trust))
-            name = name or given.name
-        with LateProgress("writing the report", "steps") as progress:
-            write_report(
-                path,
-                target,
-                experiment=name,
-                metric=metric,
-                documents=given,
-                refusals=classify_refusals,
-                watch=progress.update,
-            )
-        tell(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")
+        given = read_experiment(experiment, trust=trust_or_ask(trust))
+        name = name or given.name
+    with LateProgress("writing the report", "steps") as progress:
+        write_report(
+            path,
+            target,
+            experiment=name,
+            metric=metric,
+            documents=given,
+            refusals=classify_refusals,
+            watch=progress.update,
+        )
+    tell(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")

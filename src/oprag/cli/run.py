@@ -1,131 +1,39 @@
-"""Carrying out an experiment on the command line: the plan, the consent to what it costs, the run, what to do next."""
+"""Running an experiment from the command line: trust, the plan, the consent to its cost, the run, what to do next."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, redirect_stdout
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.console import money, tell
-from oprag.cli.progress import LateProgress
+from oprag.cli.console import INTERRUPTED, UNFINISHED, echo_json, money, tell
+from oprag.cli.progress import LateProgress, RunProgress
 from oprag.errors import ExperimentError, OptionError
 
 if TYPE_CHECKING:
     from oprag.compare.experiment import Experiment
     from oprag.compare.opened import Opened
     from oprag.compare.plan import Plan
-    from oprag.compare.progress import Watch
     from oprag.compare.report import Report
     from oprag.compare.trust import AskTrust, TrustNeed
 
 __all__ = [
-    "HowToRun",
+    "RetryFailed",
     "Trust",
-    "agree",
+    "Yes",
+    "carry_out",
     "chatter_apart",
-    "interruptible",
     "leave",
-    "nothing_left_behind",
     "plan_as_json",
-    "plan_of",
-    "ran",
+    "show_plan",
     "tell_what_next",
     "trust_or_ask",
 ]
-
-_INTERRUPTED = 130  # as a shell has it, 128 and the number of the signal
-
-
-@dataclass(frozen=True)
-class HowToRun:
-    """How an experiment is run.
-
-    Attributes:
-        results: The results file.
-        retry_failed: Whether questions that failed before are tried again.
-        measure: Whether time, processor and memory are measured.
-        ray: The address of a Ray cluster; None for this process.
-    """
-
-    results: Path
-    retry_failed: bool = False
-    measure: bool = False
-    ray: str | None = None
-
-    def __call__(self, experiment: Opened, watch: Watch) -> Report:
-        """Run it."""
-        run: Callable[..., Report]
-        if self.measure:
-            from oprag.compare.measured import measure_cells
-
-            return measure_cells(experiment, self.results, watch=watch)
-        if self.ray is not None:
-            from oprag.compare.on_ray import run_on_ray
-
-            run = partial(run_on_ray, address=self.ray)
-        else:
-            from oprag.compare.running import run
-        return run(experiment, self.results, retry_failed=self.retry_failed, watch=watch)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Ctrl-C ends the command in words, with the exit status that a shell expects."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        tell("Interrupted. What was paid for is in the results file; the same command goes on.", "yellow")
-        raise typer.Exit(_INTERRUPTED) from None
-
-
-def leave(report: Report) -> None:
-    """End the command with the exit status that says how the run ended.
-
-    Raises:
-        typer.Exit: It was interrupted, or some questions have no answer.
-    """
-    if report.outcome == "interrupted":
-        raise typer.Exit(_INTERRUPTED)
-    if not report.complete:
-        raise typer.Exit(1)
-
-
-def chatter_apart() -> AbstractContextManager[Any]:
-    """What functions of the user's own print goes to standard error: it is no part of a table, or of JSON."""
-    return redirect_stdout(sys.stderr)
-
-
-def plan_of(experiment: Experiment | Opened, path: Path, **options: Any) -> Plan:
-    """What the run would do; see `make_plan`."""
-    from oprag.compare.plan import make_plan
-
-    with LateProgress("planning", "answers") as progress:
-        return make_plan(experiment, path, watch=progress.update, **options)
-
-
-@contextmanager
-def nothing_left_behind(path: Path) -> Iterator[None]:
-    """Remove the results file that a plan has made, where no run follows it."""
-    there = path.exists()
-    try:
-        yield
-    except BaseException:
-        if not there:
-            for ending in ("", "-wal", "-shm"):
-                Path(f"{path}{ending}").unlink(missing_ok=True)
-        raise
-
-
-def plan_as_json(plan: Plan) -> dict[str, Any]:
-    """A plan as values that JSON can hold."""
-    return asdict(plan) | {"limits": plan.limits.model_dump(), "calls": plan.calls, "money": plan.money}
-
 
 Trust = Annotated[
     bool,
@@ -134,6 +42,8 @@ Trust = Annotated[
         help="Trust the author of the experiment file: it may run code and reach other hosts and folders.",
     ),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")]
 
 
 def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the option --trust
@@ -145,24 +55,92 @@ def _ask_trust(needs: Sequence[TrustNeed]) -> bool:
     from oprag.compare.trust import describe_needs
 
     tell(f"The experiment file is not trusted, and these parts need trust:\n{describe_needs(needs)}", "yellow")
-    if not typer.confirm("Do you trust its author?", err=True):
-        raise typer.Exit(1)
+    _confirm("Do you trust its author?")
     return True
 
 
-def agree(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
-    """Ask before money is spent, or a run begins that a limit will stop.
+def _confirm(question: str) -> None:
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(UNFINISHED)
+
+
+def chatter_apart() -> redirect_stdout[Any]:
+    """What functions of the user's own print goes to standard error: it is no part of a table, or of JSON."""
+    return redirect_stdout(sys.stderr)
+
+
+def show_plan(experiment: Experiment, path: Path, *, as_json: bool, **how: bool) -> None:
+    """Print what a run would do; see `make_plan`."""
+    with chatter_apart():
+        plan = _plan(experiment, path, **how)
+    if as_json:
+        echo_json(plan_as_json(plan))
+    else:
+        typer.echo(plan.describe())
+
+
+def plan_as_json(plan: Plan) -> dict[str, Any]:
+    """A plan as values that JSON can hold."""
+    return asdict(plan) | {"limits": plan.limits.model_dump(), "calls": plan.calls, "money": plan.money}
+
+
+def _plan(experiment: Experiment | Opened, path: Path, **how: bool) -> Plan:
+    from oprag.compare.plan import make_plan
+
+    with LateProgress("planning", "answers") as progress:
+        return make_plan(experiment, path, watch=progress.update, **how)
+
+
+def carry_out(
+    opened: Opened,
+    path: Path,
+    *,
+    yes: bool,
+    retry_failed: bool,
+    measure: bool = False,
+    ray: str | None = None,
+) -> tuple[Plan, Report]:
+    """Plan an experiment, ask before money is spent or a limit stops it, and run it.
 
     Args:
-        plan: What the run would do.
-        experiment: The experiment.
+        opened: The experiment.
+        path: The results file; where it is new and nothing is run, it is removed again.
         yes: Whether the answer is known.
+        retry_failed: Whether questions that failed before are tried again.
+        measure: Whether time, processor and memory are measured.
+        ray: The address of a Ray cluster; None for this process.
 
     Raises:
         ExperimentError: No answer could be scored.
         OptionError: There is nobody to ask.
-        typer.Exit: The answer is no.
+        typer.Exit: The answer is no, or the run was interrupted and did not end in order.
     """
+    with chatter_apart():
+        with _nothing_left_behind(path):
+            plan = _plan(opened, path, retry_failed=retry_failed, keep=True, measure=measure)
+            tell(f"{plan.describe()}\nresults file: {path}")
+            _agree(plan, opened.experiment, yes=yes)
+        try:
+            return plan, _run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray)
+        except KeyboardInterrupt:
+            tell("Interrupted. What was paid for is in the results file; the same command goes on.", "yellow")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _nothing_left_behind(path: Path) -> Iterator[None]:
+    """Remove the results file that a plan has made, where no run follows it."""
+    existed = path.exists()
+    try:
+        yield
+    except BaseException:
+        if not existed:
+            for ending in ("", "-wal", "-shm"):
+                Path(f"{path}{ending}").unlink(missing_ok=True)
+        raise
+
+
+def _agree(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
     if plan.unscored is not None:
         raise ExperimentError(plan.unscored, plan)
     reasons = [*_unpriced(plan, experiment), *_reasons(plan)]
@@ -173,8 +151,7 @@ def agree(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
             f"{', and '.join(reasons)}; there is no terminal to ask on, so nothing was begun: give --yes to go on", plan
         )
     tell(f"{', and '.join(reasons)}.")
-    if not typer.confirm("Go on?", err=True):
-        raise typer.Exit(1)
+    _confirm("Go on?")
 
 
 def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
@@ -200,12 +177,31 @@ def _reasons(plan: Plan) -> Iterator[str]:
             )
 
 
-def ran(run: HowToRun, experiment: Opened) -> Report:
-    """Run it with a progress bar."""
-    from oprag.cli.progress import RunProgress
+def _run(opened: Opened, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> Report:
+    with RunProgress(priced=bool(opened.experiment.prices)) as progress:
+        if measure:
+            from oprag.compare.measured import measure_cells
 
-    with RunProgress(priced=bool(experiment.experiment.prices)) as progress:
-        return run(experiment, progress.update)
+            return measure_cells(opened, path, watch=progress.update)
+        if ray is not None:
+            from oprag.compare.on_ray import run_on_ray
+
+            return run_on_ray(opened, path, retry_failed=retry_failed, watch=progress.update, address=ray)
+        from oprag.compare.running import run
+
+        return run(opened, path, retry_failed=retry_failed, watch=progress.update)
+
+
+def leave(report: Report) -> None:
+    """End the command with the exit code that says how the run ended.
+
+    Raises:
+        typer.Exit: It was interrupted, or some questions have no answer.
+    """
+    if report.outcome == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+    if not report.complete:
+        raise typer.Exit(UNFINISHED)
 
 
 def tell_what_next(name: str, path: Path, report: Report, *, measure: bool = False) -> None:

@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.console import echo_json, plain_errors, tell
+from oprag.cli.console import UNFINISHED, echo_json, tell
 from oprag.cli.options import Indexing, TypedOptions, check_profile_target, typed_options
 from oprag.cli.progress import LateProgress
-from oprag.cli.run import (
-    HowToRun,
-    agree,
-    chatter_apart,
-    interruptible,
-    leave,
-    nothing_left_behind,
-    plan_of,
-    ran,
-    tell_what_next,
-)
+from oprag.cli.run import RetryFailed, Yes, carry_out, chatter_apart, leave, tell_what_next
 from oprag.errors import ExperimentError
 from oprag.profile import FILE_NAME, write_profile
 
@@ -77,12 +67,8 @@ def sweep(
             help="Where the chosen setting is written, to be loaded by from_profile; none for nowhere.",
         ),
     ] = FILE_NAME,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Call a provider's model, which may cost money, without a question.")
-    ] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")
-    ] = False,
+    yes: Yes = False,
+    retry_failed: RetryFailed = False,
     max_concurrency: Annotated[int, typer.Option(min=1, help="How many calls of models at the same time.")] = 8,
     limit_calls: Annotated[int | None, typer.Option(min=0, help="The most calls of models.")] = None,
     limit_tokens: Annotated[int | None, typer.Option(min=0, help="The most tokens that models read and write.")] = None,
@@ -97,50 +83,42 @@ def sweep(
     from oprag.compare.sweep.checks import as_budget
     from oprag.compare.sweep.experiment import sweep_experiment
 
-    with interruptible(), plain_errors():
-        indexing: Indexing = indexed.value()
-        # Refused before anything is done.
-        chosen_budgets = {"budgets": [as_budget(part) for part in budgets.split(",")]} if budgets is not None else {}
-        if profile != _NONE:
-            check_profile_target(profile, results, data, *([] if questions is None else [questions]))
-        with chatter_apart():
-            asked = _read(data, questions, format)
-            asked = asked if sample is None else asked.sample(min(sample, len(asked.questions)))
-            experiment = sweep_experiment(
-                asked,
-                **chosen_budgets,
-                orders=[part.strip() for part in orders.split(",")],
-                seeds=seeds,
-                model=model,
-                method=method,
-                metric=metric,
-                embedder=indexing.embeddings,
-                grid=_grid(indexing),
-                limits={"calls": limit_calls, "tokens": limit_tokens},
-                max_concurrency=max_concurrency,
-            )
-            scored = experiment.metrics[0]
-            path = Path(results)
-        opened = Opened(experiment)
-        with nothing_left_behind(path):
-            with chatter_apart():
-                planned = plan_of(opened, path, retry_failed=retry_failed, keep=True)
-            tell(f"{planned.describe()}\nresults file: {path}")
-            agree(planned, experiment, yes=yes)
-        with chatter_apart():
-            report = _settled(ran(HowToRun(path, retry_failed), opened))
-        found = _found(path, experiment, scored, report)
-        deployed = report.complete and profile != _NONE
-        replaced = deployed and Path(profile).is_file()
-        if deployed:
-            # Before anything is shown: who reads the first lines alone wants it as well.
-            write_profile(found.profile, profile)
-        _show(found, path, as_json=as_json)
-        tell_what_next(experiment.name, path, report)
-        if deployed:
-            tell(f"Profile: {profile}{', replaced' if replaced else ''}")
-        elif profile != _NONE:
-            tell("No profile is written before every question has an answer.", "yellow")
+    indexing: Indexing = indexed.value()
+    # Refused before anything is done.
+    chosen_budgets = {"budgets": [as_budget(part) for part in budgets.split(",")]} if budgets is not None else {}
+    if profile != _NONE:
+        check_profile_target(profile, results, data, *([] if questions is None else [questions]))
+    with chatter_apart():
+        asked = _read(data, questions, format)
+        asked = asked if sample is None else asked.sample(min(sample, len(asked.questions)))
+        experiment = sweep_experiment(
+            asked,
+            **chosen_budgets,
+            orders=[part.strip() for part in orders.split(",")],
+            seeds=seeds,
+            model=model,
+            method=method,
+            metric=metric,
+            embedder=indexing.embeddings,
+            grid=_grid(indexing),
+            limits={"calls": limit_calls, "tokens": limit_tokens},
+            max_concurrency=max_concurrency,
+        )
+    path = Path(results)
+    _, report = carry_out(Opened(experiment), path, yes=yes, retry_failed=retry_failed)
+    report = _settled(report)
+    found = _found(path, experiment, report)
+    deployed = report.complete and profile != _NONE
+    replaced = deployed and Path(profile).is_file()
+    if deployed:
+        # Before anything is shown: who reads the first lines alone wants it as well.
+        write_profile(found.profile, profile)
+    _show(found, path, as_json=as_json)
+    tell_what_next(experiment.name, path, report)
+    if deployed:
+        tell(f"Profile: {profile}{', replaced' if replaced else ''}")
+    elif profile != _NONE:
+        tell("No profile is written before every question has an answer.", "yellow")
     leave(report)
 
 
@@ -168,19 +146,18 @@ def _settled(report: Report) -> Report:
     return replace(report, failed=others, total=report.total - report.failed.get(NO_ROOM, 0))
 
 
-def _found(path: Path, experiment: Experiment, metric: str, report: Report) -> Sweep:
+def _found(path: Path, experiment: Experiment, report: Report) -> Sweep:
     from oprag.compare.sweep.choice import read_sweep
 
     try:
         with LateProgress("computing intervals", "settings") as progress:
-            return read_sweep(path, experiment.name, metric, watch=progress.update)
+            return read_sweep(path, experiment.name, experiment.metrics[0], watch=progress.update)
     except ExperimentError as error:
         # What failed, or stopped it, is why there is nothing to show.
         tell_what_next(experiment.name, path, report)
-        if report.outcome == "interrupted":
-            tell(f"Error: {error}", "red")
-            leave(report)
-        raise
+        tell(f"Error: {error}", "red")
+        leave(report)
+        raise typer.Exit(UNFINISHED) from error
 
 
 def _show(found: Sweep, path: Path, *, as_json: bool) -> None:
