@@ -91,10 +91,10 @@ def compare(
     from oprag.compare.experiment_file import read_experiment
     from oprag.compare.opened import Opened
 
-    path = Path(results) if results is not None else Path(file).with_suffix(".db")
     files = TableFiles(csv=csv, parquet=parquet, answers=answers)
     with chatter_apart():
         experiment = read_experiment(file, trust=trust_or_ask(trust), changes=changes)
+        path = Path(results) if results is not None else Path(file).with_suffix(".db")
         files.check(file, path, *files_of(experiment.data), plan=plan)
     if plan:
         show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed, measure=measure)

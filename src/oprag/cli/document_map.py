@@ -8,7 +8,6 @@ from itertools import accumulate
 from typing import NamedTuple, get_args
 
 from oprag.chunk import Chunk, DropReason
-from oprag.compare.charts.svg import picture
 from oprag.context import Context
 from oprag.positions.ladder import page_of
 from oprag.text_table import escaped, shortened
@@ -261,6 +260,8 @@ def as_svg(chart: DocumentMap, question: str) -> str:
         chart: The map.
         question: What was asked.
     """
+    from oprag.compare.charts.svg import picture
+
     lanes = _Lanes(chart.states)
     body: list[str] = []
     top = 64
