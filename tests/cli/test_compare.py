@@ -532,7 +532,7 @@ def test_errors_are_one_line(tmp_path, case):
 def test_a_missing_file_is_one_line(tmp_path):
     check_refusal(compare(tmp_path / "none.toml"), "cannot read the experiment")
     check_refusal(compare(""), "is a folder")
-    check_refusal(compare(write_experiment(tmp_path, NO_MODEL), "--results", ""), "results file")
+    check_refusal(compare(write_experiment(tmp_path, NO_MODEL), "--results", ""), "results file", code=1)
 
 
 def test_a_store_that_is_not_there_is_told_before_anything_is_asked(tmp_path):

@@ -13,7 +13,19 @@ from rich.table import Table
 from oprag.cli.console import console, echo_json, error_console
 from oprag.cli.context import characters_of
 from oprag.cli.index import Sources, index_sources, read_sources, whole_texts
-from oprag.cli.options import FILES, Indexing, ProfilePath, TypedOptions, profile_for_answers, typed_options
+from oprag.cli.options import (
+    METHOD,
+    MODEL,
+    OUTPUT,
+    AsJson,
+    Files,
+    Indexing,
+    ProfilePath,
+    Question,
+    TypedOptions,
+    profile_for_answers,
+    typed_options,
+)
 from oprag.compare.providers.chat_models import load_chat_model
 from oprag.compare.providers.local_model import LOCAL_DEFAULTS
 from oprag.compare.providers.names import LOCAL
@@ -39,8 +51,8 @@ def ask(
     options: TypedOptions,
     indexed: TypedOptions,
     how: TypedOptions,
-    files: Annotated[list[str], typer.Argument(help=FILES)],
-    question: Annotated[str, typer.Argument(help="The question.")],
+    files: Files,
+    question: Question,
     profile: ProfilePath = None,
     model: Annotated[
         str,
@@ -48,20 +60,33 @@ def ask(
             help="PROVIDER:MODEL, as LangChain's init_chat_model takes it, such as openai:gpt-5-mini or "
             f"ollama:llama3.2; {LOCAL} is a very small model that comes in a package. With it k is "
             f"{LOCAL_DEFAULTS['k']} and token_budget {LOCAL_DEFAULTS['token_budget']:,} by default, else "
-            f"{OP_RAG_16K['k']} and {OP_RAG_16K['token_budget']:,}."
+            f"{OP_RAG_16K['k']} and {OP_RAG_16K['token_budget']:,}.",
+            rich_help_panel=MODEL,
         ),
     ] = LOCAL,
-    base_url: Annotated[str | None, typer.Option(help="The address of a server with the provider's protocol.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="The temperature of the model.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="The most tokens of a reply of the model.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="The address of a server with the provider's protocol.", rich_help_panel=MODEL)
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="The temperature of the model.", rich_help_panel=MODEL)
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of tokens of a reply.", rich_help_panel=MODEL)
+    ] = None,
     compare: Annotated[
-        str | None, typer.Option(help="Several methods with commas between them; prints a table of their answers.")
+        str | None,
+        typer.Option(
+            help="Several methods with commas between them; prints a table of their answers.", rich_help_panel=METHOD
+        ),
     ] = None,
     choice: Annotated[
-        list[str] | None, typer.Option(help="An answer to choose from; give it once for each of them.")
+        list[str] | None,
+        typer.Option(help="An answer to choose from; give it once for each of them.", rich_help_panel=METHOD),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Print as well how the answer came to be.")] = False,
+    as_json: AsJson = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print as well how the answer came to be.", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
     """Answer a QUESTION about FILES, from their passages in the order of the document."""
     check_question(question)

@@ -14,7 +14,18 @@ from oprag.chunk import Span
 from oprag.cli.console import console, echo_json
 from oprag.cli.document_map import KEPT, DocumentMap, as_svg, map_of, strip
 from oprag.cli.index import Sources, context_of, read_sources
-from oprag.cli.options import FILES, Indexing, ProfilePath, TypedOptions, context_options_of, typed_options
+from oprag.cli.options import (
+    OUTPUT,
+    AsJson,
+    Explain,
+    Files,
+    Indexing,
+    ProfilePath,
+    Question,
+    TypedOptions,
+    context_options_of,
+    typed_options,
+)
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.files.writing import FileKind, begins_with, check_target, replacing
@@ -37,20 +48,19 @@ _STYLES = ("green", "yellow", "blue", "red", "magenta", "cyan", "bright_yellow",
 def context(
     options: TypedOptions,
     indexed: TypedOptions,
-    files: Annotated[list[str], typer.Argument(help=FILES)],
-    question: Annotated[str, typer.Argument(help="The question.")],
+    files: Files,
+    question: Question,
     profile: ProfilePath = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
+    as_json: AsJson = False,
     raw: Annotated[
         bool,
         typer.Option(
             "--raw",
             help="Print the context alone, as a model would read it; cleaned of control characters on a terminal.",
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print as well what was kept, what was dropped and why.")
-    ] = False,
+    explain: Explain = False,
 ) -> None:
     """Print the passages of FILES that fit a QUESTION, in the order of the document."""
     check_question(question)
@@ -73,14 +83,14 @@ def context(
 def map_(
     options: TypedOptions,
     indexed: TypedOptions,
-    files: Annotated[list[str], typer.Argument(help=FILES)],
-    question: Annotated[str, typer.Argument(help="The question.")],
+    files: Files,
+    question: Question,
     profile: ProfilePath = None,
-    svg: Annotated[str | None, typer.Option(help="Write the map to this file as well, as an SVG picture.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print as well what was kept, what was dropped and why.")
-    ] = False,
+    svg: Annotated[
+        str | None, typer.Option(help="Write the map to this file as well, as an SVG picture.", rich_help_panel=OUTPUT)
+    ] = None,
+    as_json: AsJson = False,
+    explain: Explain = False,
 ) -> None:
     """Show where in FILES the passages lie that fit a QUESTION, and where those that were dropped.
 

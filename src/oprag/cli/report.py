@@ -1,4 +1,4 @@
-"""Writing the HTML report from the command line."""
+"""The command `oprag report`: what a results file has, as one HTML file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from oprag.cli.console import tell
 from oprag.cli.progress import LateProgress
-from oprag.cli.run import Trust, trust_or_ask
+from oprag.cli.run import Trust, metric_names, trust_or_ask
 from oprag.files.writing import check_target
 
 __all__ = ["report"]
@@ -30,7 +30,10 @@ def report(
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="The metric of the charts; by default the first with scores, and more of which is better."),
+        typer.Option(
+            help="The metric of the charts; by default the first with scores, and more of which is better.",
+            autocompletion=metric_names,
+        ),
     ] = None,
     classify_refusals: Annotated[
         str | None,

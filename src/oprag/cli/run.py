@@ -29,6 +29,7 @@ __all__ = [
     "carry_out",
     "chatter_apart",
     "leave",
+    "metric_names",
     "plan_as_json",
     "show_plan",
     "tell_what_next",
@@ -44,6 +45,13 @@ Trust = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")]
+
+
+def metric_names() -> list[str]:
+    """The metrics, for shell completion."""
+    from oprag.compare.metrics.registry import METRICS
+
+    return list(METRICS)
 
 
 def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the option --trust

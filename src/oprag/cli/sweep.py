@@ -1,4 +1,4 @@
-"""Sweeping budgets and orders from the command line."""
+"""The command `oprag sweep`: token budgets and orders for questions, and the setting worth deploying."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.cli.console import UNFINISHED, echo_json, tell
-from oprag.cli.options import Indexing, TypedOptions, check_profile_target, typed_options
+from oprag.cli.options import LIMITS, MODEL, AsJson, Indexing, TypedOptions, typed_options
 from oprag.cli.progress import LateProgress
-from oprag.cli.run import RetryFailed, Yes, carry_out, chatter_apart, leave, tell_what_next
-from oprag.errors import ExperimentError
-from oprag.profile import FILE_NAME, write_profile
+from oprag.cli.run import RetryFailed, Yes, carry_out, chatter_apart, leave, metric_names, tell_what_next
+from oprag.errors import ExperimentError, OptionError
+from oprag.files.writing import check_target
+from oprag.masking import describe
+from oprag.methods.registry import method_names
+from oprag.profile import FILE_NAME, PROFILE, write_profile
 
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet
@@ -28,6 +31,12 @@ _NONE = "none"
 _COVERAGE = "More text never holds less evidence; what a model makes of more text, only a sweep with a model can say"
 
 
+def _format_names() -> tuple[str, ...]:
+    from oprag.compare.data.read import format_names
+
+    return format_names()
+
+
 @typed_options("indexed", Indexing, without=("index_cache", "forget"))
 def sweep(
     indexed: TypedOptions,
@@ -37,9 +46,14 @@ def sweep(
         typer.Option(help="The questions, if DATA is their document: JSON lines with question, answers and evidence."),
     ] = None,
     format: Annotated[  # noqa: A002 - what everyone calls it
-        str, typer.Option(help="The format of the questions; docs/data_formats.md has all of them.")
+        str,
+        typer.Option(
+            help="The format of the questions; docs/data_formats.md has all of them.", autocompletion=_format_names
+        ),
     ] = "oprag",
-    sample: Annotated[int | None, typer.Option(min=1, help="A random sample of so many questions.")] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Number of questions to draw at random; by default all.")
+    ] = None,
     budgets: Annotated[
         str | None,
         typer.Option(
@@ -47,18 +61,31 @@ def sweep(
         ),
     ] = None,
     orders: Annotated[str, typer.Option(help="Orders, with commas.")] = "source,rank,random",
-    seeds: Annotated[int, typer.Option(min=1, help="How many random orders are drawn.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random orders.")] = 3,
     model: Annotated[
         str | None,
         typer.Option(
             help="What answers: local, PROVIDER:MODEL, or gguf:FILE or transformers:FOLDER for the likelihood of the "
-            "gold answers. Without it the contexts alone are scored, by the evidence that is in them."
+            "gold answers. Without it the contexts alone are scored, by the evidence that is in them.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="How the model makes answers of the context; by default stuff.")
+        str | None,
+        typer.Option(
+            help="How the model makes answers of the context; by default stuff.",
+            autocompletion=method_names,
+            rich_help_panel=MODEL,
+        ),
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="What is scored; by default what fits the questions.")] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="What is scored; by default what fits the questions.",
+            autocompletion=metric_names,
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     results: Annotated[str, typer.Option(help="The results file; the same command goes on with it.")] = "sweep.db",
     profile: Annotated[
         str,
@@ -69,10 +96,17 @@ def sweep(
     ] = FILE_NAME,
     yes: Yes = False,
     retry_failed: RetryFailed = False,
-    max_concurrency: Annotated[int, typer.Option(min=1, help="How many calls of models at the same time.")] = 8,
-    limit_calls: Annotated[int | None, typer.Option(min=0, help="The most calls of models.")] = None,
-    limit_tokens: Annotated[int | None, typer.Option(min=0, help="The most tokens that models read and write.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
+    max_concurrency: Annotated[
+        int, typer.Option(min=1, help="Maximum number of concurrent calls of models.", rich_help_panel=LIMITS)
+    ] = 8,
+    limit_calls: Annotated[
+        int | None, typer.Option(min=0, help="Maximum number of calls of models.", rich_help_panel=LIMITS)
+    ] = None,
+    limit_tokens: Annotated[
+        int | None,
+        typer.Option(min=0, help="Maximum number of tokens that models read and write.", rich_help_panel=LIMITS),
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Answer questions under each token budget in each order, and find the sweet spot.
 
@@ -87,7 +121,7 @@ def sweep(
     # Refused before anything is done.
     chosen_budgets = {"budgets": [as_budget(part) for part in budgets.split(",")]} if budgets is not None else {}
     if profile != _NONE:
-        check_profile_target(profile, results, data, *([] if questions is None else [questions]))
+        _check_profile(profile, results, data, *([] if questions is None else [questions]))
     with chatter_apart():
         asked = _read(data, questions, format)
         asked = asked if sample is None else asked.sample(min(sample, len(asked.questions)))
@@ -120,6 +154,13 @@ def sweep(
     elif profile != _NONE:
         tell("No profile is written before every question has an answer.", "yellow")
     leave(report)
+
+
+def _check_profile(path: str, *read: str) -> None:
+    """Refuse a file that a profile cannot be written to, or that is something else and would be lost."""
+    if not path.strip():
+        raise OptionError(f"--write-profile must name a file, or be none for nowhere, got {describe(path)}", path)
+    check_target(path, *read, kind=PROFILE, advice="name another file with --write-profile, or none")
 
 
 def _read(data: str, questions: str | None, format: str) -> DataSet:  # noqa: A002
