@@ -1,6 +1,7 @@
 """The same cause ends every command with the same code: the table of docs/command_line.md, and no other."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,7 @@ def code_of(command, *arguments):
     return result.exit_code
 
 
-CASES = {
+CASES: dict[str, tuple[Mapping[str, tuple[str, ...]], int]] = {
     "no such option": (NO_OPTION, REFUSED),
     "an empty question": (EMPTY, REFUSED),
     "a missing file": (NO_FILE, REFUSED),

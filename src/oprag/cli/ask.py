@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -91,13 +91,21 @@ def ask(
     """Answer a QUESTION about FILES, from their passages in the order of the document."""
     check_question(question)
     methods = [] if compare is None else [name.strip() for name in compare.split(",")]
-    chat_model = _Model(model, base_url, temperature, max_tokens)
+    if model == LOCAL and base_url is not None:
+        raise OptionError(f"--base-url goes with PROVIDER:MODEL, and not with --model {LOCAL}", base_url)
+    defaults = LOCAL_DEFAULTS if model == LOCAL else OP_RAG_16K
     settings = profile_for_answers(profile, options, how)
-    context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **chat_model.defaults)
+    context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **defaults)
     indexing = indexed.value()
     sources = read_sources(files, indexing)
     chain = _make_chain(
-        chat_model, sources, context_options, how.keywords(settings.method), indexing=indexing, methods=methods
+        sources,
+        context_options,
+        how.keywords(settings.method),
+        model=model,
+        model_settings={"base_url": base_url, "temperature": temperature, "max_tokens": max_tokens},
+        indexing=indexing,
+        methods=methods,
     )
     if compare is not None:
         comparison = chain.compare(question, methods, choices=choice or ())
@@ -117,65 +125,17 @@ def ask(
         typer.echo(f"\n{answer.explain()}")
 
 
-@dataclass(frozen=True)
-class _Model:
-    """Which model answers.
-
-    Attributes:
-        name: "local", or PROVIDER:MODEL as LangChain's `init_chat_model` takes it.
-        base_url: The address of a server that speaks the provider's protocol.
-        temperature: The temperature, where one was given.
-        max_tokens: The longest reply, where one was given.
-    """
-
-    name: str
-    base_url: str | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """What stands in place of the defaults of `ContextOptions`."""
-        return LOCAL_DEFAULTS if self.name == LOCAL else OP_RAG_16K
-
-    def load(self) -> Any:
-        """The chat model.
-
-        Raises:
-            MissingExtraError: LangChain, or a piece of the local model, is not installed.
-            OptionError: LangChain knows no such model, its provider's package or key is missing, or it knows no such
-                setting.
-        """
-        given = {"base_url": self.base_url, "temperature": self.temperature, "max_tokens": self.max_tokens}
-        settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if self.name == LOCAL and self.base_url is not None:
-            raise OptionError(f"--base-url goes with PROVIDER:MODEL, and not with --model {LOCAL}", self.base_url)
-        return load_chat_model(self.name, settings, feature="oprag ask")
-
-
 def _make_chain(
-    model: _Model,
     sources: Sources,
     context_options: ContextOptions,
     how: Mapping[str, Any],
     *,
+    model: str,
+    model_settings: Mapping[str, Any],
     indexing: Indexing,
-    methods: Sequence[str] = (),
+    methods: Sequence[str],
 ) -> OrderPreservingChain:
-    """A chain over an index of these sources.
-
-    Args:
-        model: The model.
-        sources: The texts, or pages, by their names.
-        context_options: How contexts are made.
-        how: The options of the method.
-        indexing: How the texts are split and searched.
-        methods: The methods that will be compared, in place of the one in `how`.
-
-    Raises:
-        MissingExtraError: LangChain is not installed.
-        OptionError: An option has a value that it cannot have.
-    """
+    """A chain over an index of these sources; `methods` are compared, in place of the one in `how`."""
     try:
         from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
     except MissingExtraError as error:
@@ -184,7 +144,8 @@ def _make_chain(
     options = MethodOptions(**how)
     for one in [replace(options, method=method) for method in methods] or [options]:
         check_needs(one, embeddings=True, read_source=True)
-    llm = model.load()
+    given = {name: value for name, value in model_settings.items() if value is not None}
+    llm = load_chat_model(model, given, feature="oprag ask")
     index = index_sources(sources, indexing)
     embeddings = EmbedderOnDemand(indexing.embeddings)
     found = DocumentIndexRetriever(

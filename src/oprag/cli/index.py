@@ -39,17 +39,7 @@ def read_sources(files: Sequence[str], indexing: Indexing | None = None) -> Sour
     """The text of each file by its name, or its pages; a file that is named twice is read once.
 
     Bytes of text files are decoded as they are, line ends included, so that character offsets are those of the file
-    (counted from behind a byte-order mark).
-
-    Args:
-        files: Paths; "-" is standard input.
-        indexing: Where the pages of PDF files are kept, and whether what is kept there is deleted first.
-
-    Raises:
-        InputFileError: A file is missing, is no file, cannot be opened, is neither UTF-8 nor a PDF, or has no text in
-            it.
-        MissingExtraError: A file is a PDF, and what reads it is not installed.
-        OptionError: What is kept cannot be deleted.
+    (counted after a byte-order mark).
     """
     cache = None if indexing is None or indexing.index_cache is None else Path(indexing.index_cache)
     if cache is not None and indexing is not None and indexing.forget:
@@ -70,17 +60,7 @@ def _content(name: str, cache: Path | None) -> str | list[str]:
 
 
 def index_sources(sources: Sources, indexing: Indexing) -> DocumentIndex:
-    """An index over these texts.
-
-    Args:
-        sources: The texts, or pages, by their names.
-        indexing: How they are split and embedded, and where the index is kept.
-
-    Raises:
-        MissingExtraError: What embeds or splits is not installed.
-        OptionError: They cannot be split so, or there are no such embeddings.
-        EmbeddingError: The embeddings failed.
-    """
+    """An index over these texts, or the one that is kept."""
     embedder = embedder_of(indexing.embeddings) if indexing.needs_vectors else None
 
     def make() -> DocumentIndex:
@@ -107,16 +87,8 @@ def context_of(
 ) -> Context:
     """The context of a question over these texts.
 
-    Args:
-        question: The question.
-        sources: The texts, or pages, by their names.
-        context_options: How the context is made.
-        indexing: How the texts are split and searched.
-        beyond: Retrieve twice as many candidates as are considered. Nothing more is kept; those behind the first half
-            are dropped by `max_candidates`, so that near misses are known too.
-
-    Raises:
-        OpragError: What `index_sources`, `given_with_vectors` and `build_context` raise.
+    With `beyond`, twice as many candidates are retrieved as are considered. Nothing more is kept; those after the first
+    half are dropped by `max_candidates`, so that near misses are known too.
     """
     index = index_sources(sources, indexing)
     candidates = context_options.max_candidates or context_options.k or len(index)

@@ -23,7 +23,7 @@ from oprag.index.splitting import Split
 if TYPE_CHECKING:
     from oprag.cli.index import Sources
 
-__all__ = ["cached_index", "cached_pages", "forget", "index_key", "kept"]
+__all__ = ["cached_index", "cached_pages", "forget", "index_key"]
 
 _FORMAT = 1
 _INDEX, _PAGES = ".oprag-index", ".oprag-pages"
@@ -32,14 +32,7 @@ _OURS = re.compile(r"[0-9a-f]{32}\.oprag-(index|pages)|\.oprag-unfinished-[0-9a-
 
 
 def index_key(sources: Sources, split: Split, tokenizer: str, embedder: str | None) -> str:
-    """What the index of these sources is kept under: a hash of everything that it depends on.
-
-    Args:
-        sources: The texts, or pages, by their names.
-        split: How they are split.
-        tokenizer: The name of what counts the tokens of a chunk.
-        embedder: The name of the embedder; None for an index without vectors.
-    """
+    """What the index of these sources is kept under: a hash of everything that it depends on."""
     given = {
         "format": _FORMAT,
         "split": split,
@@ -59,13 +52,6 @@ def cached_index(
 
     Texts and places of the chunks are compared with the sources. Vectors are not, since that would mean to embed the
     texts again: they are believed because no other user has been able to write to the file.
-
-    Args:
-        folder: The folder; made where it is missing.
-        key: What the index is kept under.
-        sources: The texts, or pages, by their names.
-        embedder: Embeds the questions.
-        make: Makes the index.
     """
     path = folder / f"{key}{_INDEX}"
 
@@ -75,30 +61,20 @@ def cached_index(
             raise IndexFileError(f"{path} is damaged: its chunks are not the text of the files", path)
         return DocumentIndex(texts, metadata, None if embedder is None else vectors, embedder)
 
-    return kept(path, read, make, lambda index, path: index.save(path, private=True))
+    return _kept(path, read, make, lambda index, path: index.save(path, private=True))
 
 
 def cached_pages(folder: Path, data: bytes, make: Callable[[], list[str]]) -> list[str]:
-    """The pages of a PDF file from the folder, else as they are read, which takes longer than to embed them.
-
-    Args:
-        folder: The folder; made where it is missing.
-        data: The bytes of the file.
-        make: Reads the pages.
-    """
+    """The pages of a PDF file from the folder, else as they are read, which takes longer than to embed them."""
     key = hashlib.sha256(data).hexdigest()
     path = folder / f"{key[:32]}{_PAGES}"
-    return kept(
+    return _kept(
         path, lambda file: _read_pages(file, path, key), make, lambda pages, path: _write_pages(pages, path, key)
     )
 
 
 def forget(folder: Path) -> None:
-    """Delete everything that is kept in a folder, and nothing else.
-
-    Raises:
-        OptionError: The folder cannot be read, or a file in it cannot be deleted.
-    """
+    """Delete everything that is kept in a folder, and nothing else."""
     try:
         for path in folder.iterdir():
             if _OURS.fullmatch(path.name):
@@ -163,17 +139,12 @@ def _write_pages(pages: list[str], path: Path, key: str) -> None:
 T = TypeVar("T")
 
 
-def kept(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], write: Callable[[T, Path], None]) -> T:
+def _kept(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], write: Callable[[T, Path], None]) -> T:
     """Read a file, or make what it should contain and store it there.
 
     A file that another user may have written is not read, since its content decides what the user is told. A problem
-    with the file or its folder is warned about, and the thing is made as if there were no file.
-
-    Args:
-        path: The file; its folder is made where it is missing, for this user alone.
-        read: Reads the file; raises an `OpragError` where it is damaged.
-        make: Makes what is missing.
-        write: Writes the file, whole or not at all, since other processes may do the same.
+    with the file or its folder is warned about, and the thing is made as if there were no file. `write` writes the file
+    whole or not at all, since other processes may do the same.
     """
     try:
         with open_private(path) as file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import typing
 from collections.abc import Callable, Collection, Mapping
@@ -13,11 +12,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
-from oprag.compare.providers.names import LOCAL
-from oprag.errors import MissingExtraError, OptionError
+from oprag.compare.providers.names import LOCAL, counter_of
+from oprag.errors import ExperimentError, MissingExtraError, OptionError
 from oprag.index.document_index import SearchKind
 from oprag.index.splitting import Split, Splitter
-from oprag.masking import describe
 from oprag.methods.registry import method_names
 from oprag.options import ContextOptions, option
 from oprag.profile import Profile, read_profile
@@ -160,7 +158,10 @@ def typed_options(
 
 def _parameter(name: str, hint: Any, description: str, default: Any, panel: str) -> inspect.Parameter:
     if name == "count_tokens":
-        description += ' "local" is the tokenizer of the local embedder; or MODULE:FUNCTION.'
+        description += (
+            " Or words, characters, local (the tokens of the local embedder), tiktoken:ENCODING, "
+            "huggingface:PATH or MODULE:FUNCTION."
+        )
         default = _APPROXIMATE
     elif name in _KEYS:
         description += " Several have commas between them."
@@ -193,20 +194,13 @@ def _value(name: str, typed: Any) -> Any:
 
 
 def _counter(typed: str) -> Callable[[str], int]:
+    # Contexts know that this one is an approximation.
     if typed == _APPROXIMATE:
         return approximate_tokens
-    if typed == "local":
-        from oprag.embedding.static import local_embedder
-
-        return local_embedder().count_tokens
-    module, _, name = typed.partition(":")
     try:
-        counter = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise OptionError(
-            f'count_tokens must be "approximate", "local" or MODULE:FUNCTION, got {describe(typed)} ({error})', typed
-        ) from error
-    return counter  # type: ignore[no-any-return]
+        return counter_of(typed)
+    except ExperimentError as error:
+        raise OptionError(f"count_tokens: {error}", typed) from error
 
 
 @dataclass(frozen=True, kw_only=True)

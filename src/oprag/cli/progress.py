@@ -19,12 +19,7 @@ _PATIENCE = 1.0  # seconds without a progress bar
 
 
 class LateProgress:
-    """A progress bar on standard error that shows up only when the work takes longer than a second.
-
-    Args:
-        activity: What takes long.
-        unit: What it is counted in.
-    """
+    """A progress bar on standard error that shows up only when the work takes longer than a second."""
 
     def __init__(self, activity: str, unit: str) -> None:
         self._started = time.monotonic()
@@ -60,11 +55,7 @@ _PERIOD = 120.0  # seconds whose speed the remaining time is told by
 
 
 class RunProgress:
-    """A progress bar on a terminal; elsewhere a line now and then.
-
-    Args:
-        priced: Whether a model has a price.
-    """
+    """A progress bar on a terminal; elsewhere a line now and then."""
 
     def __init__(self, *, priced: bool) -> None:
         self._priced = priced
