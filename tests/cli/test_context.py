@@ -136,21 +136,21 @@ def test_an_unreadable_file_is_one_line_on_standard_error(runner, tmp_path, cont
     if content is not None:
         path.write_bytes(content)
     result = runner.invoke(app, ["context", str(path), "question"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.output
 
 
 def test_a_folder_is_no_file(runner, tmp_path):
     result = runner.invoke(app, ["context", str(tmp_path), "question"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "cannot read" in result.stderr
 
 
 @pytest.mark.parametrize("question", ["", "  \n"])
 def test_an_empty_question_is_refused(runner, book, question):
     result = runner.invoke(app, ["context", str(book), question])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "the question is empty" in result.stderr
 
 
@@ -158,8 +158,8 @@ def test_an_empty_question_is_refused(runner, book, question):
     ("option", "value", "message"),
     [
         ("--max-candidates", "5", "max_candidates must be at least k"),
-        ("--count-tokens", "no.such:thing", "count_tokens must be"),
-        ("--count-tokens", "math", "count_tokens must be"),
+        ("--count-tokens", "no.such:thing", "count_tokens: "),
+        ("--count-tokens", "math", "count_tokens: "),
         ("--source-key", "a,,b", "source_key must be"),
         ("--chunk-size", "0", "size must be"),
         ("--chunk-overlap", "128", "overlap must be"),
@@ -177,12 +177,14 @@ def test_a_bad_value_is_refused_in_the_words_of_the_dataclass(runner, book, name
         ContextOptions(**{name: value})
     result = runner.invoke(app, ["context", str(book), "crane", f"--{name.replace('_', '-')}", str(value)])
     assert result.exit_code == 2
-    assert str(expected.value).split(", got")[0] in " ".join(result.stderr.split())
+    told = " ".join(result.stderr.replace("│", " ").split())
+    # Of a few values the command line itself knows all.
+    assert str(expected.value).split(", got")[0] in told or f"'{value}' is not one of" in told
 
 
 def test_a_budget_that_nothing_fits_is_an_error(runner, book):
     result = runner.invoke(app, ["context", str(book), "crane", "--token-budget", "2"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "none of the" in result.stderr
 
 

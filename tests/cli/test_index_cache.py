@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from oprag import DocumentIndex, IndexFileWarning, OptionError
 from oprag.cli.app import app
 from oprag.cli.index_cache import cached_index, cached_pages, forget, index_key
-from oprag.cli.indexing import Indexing
+from oprag.cli.options import Indexing
 from oprag.index.splitting import Split
 from tests.helpers import WordEmbedder, prose, texts, word_offsets
 

@@ -1,4 +1,4 @@
-"""The entry point without the extra, and the progress bar."""
+"""The entry point: without the extra, and with outputs that cannot hold everything."""
 
 import json
 import os
@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from oprag.cli.late_progress import LateProgress
-
 
 def test_without_the_extra_one_sentence_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; from oprag.cli import main; main()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr == "The command line needs an optional dependency: pip install 'oprag[cli]'\n"
 
 
@@ -24,16 +22,10 @@ def test_the_console_script_runs():
     assert result.stdout.startswith("oprag ")
 
 
-def test_the_progress_bar_waits_a_second(monkeypatch):
-    clock = iter([0.0, 0.5, 1.5, 1.6])
-    monkeypatch.setattr("oprag.cli.late_progress.time.monotonic", lambda: next(clock))
-    with LateProgress("embedding", "chunks") as progress:
-        started = []
-        monkeypatch.setattr(progress._bar, "start", lambda: started.append(True))
-        progress.update(1, 3)
-        assert not started
-        progress.update(2, 3)
-        assert started
+def test_help_waits_for_nothing_that_only_some_commands_need():
+    slow = {"pydantic", "langchain_core", "oprag.compare.charts", "oprag.compare.experiment", "pandas"}
+    code = f"import sys, oprag.cli.app; print(*({slow!r} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 
 
 BOOK = "Das Maß aller Dinge — 中 — ist der Mensch. 😀"

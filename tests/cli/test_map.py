@@ -156,5 +156,5 @@ def test_words_that_are_nowhere_are_an_empty_map(book):
 
 def test_an_empty_question_is_refused(book):
     result = run(book, " ")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "the question is empty" in result.stderr

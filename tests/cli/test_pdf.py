@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from oprag.cli.reading import read_sources, whole_texts
+from oprag.cli.index import read_sources, whole_texts
 from tests.cli import provider
 from tests.pdfs import encrypted, encrypted_with_aes, pdf
 
@@ -96,7 +96,7 @@ def test_a_pdf_among_other_files_and_on_standard_input(book, tmp_path):
 def check_refusal(path, *words):
     """One sentence on standard error that names the file, and nothing else."""
     result = run("context", path, "crane")
-    assert (result.exit_code, result.stdout) == (1, ""), result.output
+    assert (result.exit_code, result.stdout) == (2, ""), result.output
     assert re.fullmatch(r"Error: [^\n]+\n", result.stderr)
     for word in (str(path), *words):
         assert word in result.stderr

@@ -121,7 +121,7 @@ def test_a_counter_that_is_typed_stands_in_for_one_that_cannot_be_loaded(book, s
 def test_a_profile_that_cannot_be_used_is_one_sentence(book, tmp_path, command):
     path = tmp_path / "mine.toml"
     result = run(command, book, QUESTION, "--profile", path)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr == f"Error: cannot read the profile {path}: No such file or directory\n"
     path.write_text("format = 1\n[context]\nordr = 'rank'")
     result = run(command, book, QUESTION, "--profile", path)

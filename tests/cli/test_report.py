@@ -28,7 +28,7 @@ def report(*arguments):
     return CliRunner().invoke(app, ["report", "--trust", *map(str, arguments)])
 
 
-def refused(result, *words, code=1):
+def refused(result, *words, code=2):
     assert result.exit_code == code, result.output
     assert result.stdout == ""
     assert result.stderr.startswith("Error: ")
@@ -92,31 +92,30 @@ def says_b():
 
 
 def test_what_cannot_be_is_refused_in_one_line(folder):
-    refused(report(folder / "none.db"), "there is no results file")
+    refused(report(folder / "none.db"), "there is no results file", code=1)
     with closing(sqlite3.connect(folder / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE t (x)")
-    refused(report(folder / "other.db"), "another SQLite database")
+    refused(report(folder / "other.db"), "another SQLite database", code=1)
     (folder / "text.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
-    refused(report(folder / "text.db"), "is damaged")
-    refused(report(folder / "r.db", "-o", folder / "none" / "r.html"), "make it first", code=2)
-    refused(report(folder / "r.db", "-o", folder), "folder", code=2)
-    refused(report(folder / "r.db", "-o", folder / "r.db"), "would be written over", code=2)
+    refused(report(folder / "text.db"), "is damaged", code=1)
+    refused(report(folder / "r.db", "-o", folder / "none" / "r.html"), "make it first")
+    refused(report(folder / "r.db", "-o", folder), "folder")
+    refused(report(folder / "r.db", "-o", folder / "r.db"), "would be written over")
     toml = folder / "harbour.toml"
-    refused(report(folder / "r.db", "--experiment", toml, "-o", toml), "would be written over", code=2)
+    refused(report(folder / "r.db", "--experiment", toml, "-o", toml), "would be written over")
     for name in ("questions.jsonl", "book0.md"):
         data = folder / "data" / name
         before = data.read_bytes()
-        refused(report(folder / "r.db", "--experiment", toml, "-o", data), name, code=2)
+        refused(report(folder / "r.db", "--experiment", toml, "-o", data), name)
         refused(
             report(folder / "r.db", "-o", data),
             "exists and is not an HTML file; refusing to overwrite it",
-            code=2,
         )
         assert data.read_bytes() == before
     (folder / "empty.db").touch()
-    refused(report(folder / "empty.db"), "is empty, and so no results file")
+    refused(report(folder / "empty.db"), "is empty, and so no results file", code=1)
     assert (folder / "empty.db").stat().st_size == 0
-    refused(report(folder / "r.db", "--metric", "rouge"), "rouge", code=2)
+    refused(report(folder / "r.db", "--metric", "rouge"), "rouge")
     refused(report(folder / "r.db", "--name", "third"), "no experiment 'third'", "harbour")
     refused(report(folder / "r.db", "--experiment", folder / "none.toml"), "none.toml")
     refused(report(folder / "r.db", "--classify-refusals", "tests.cli.test_report:nobody"), "nobody")
@@ -138,5 +137,5 @@ def test_a_report_is_written_anew_and_a_page_of_the_data_is_not(folder):
     line = {"question": "Where?", "answers": ["There"], "path": "page.html"}
     (folder / "data" / "questions.jsonl").write_text(json.dumps(line), encoding="utf-8")
     result = report(folder / "r.db", "--experiment", folder / "harbour.toml", "-o", page)
-    refused(result, "is read by this command", code=2)
+    refused(result, "is read by this command")
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html><p>")

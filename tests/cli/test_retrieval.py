@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from oprag import DocumentIndex, LocalEmbedder, build_context, split_recursive
 from oprag.cli.app import app
-from oprag.cli.indexing import Indexing
+from oprag.cli.options import Indexing
 from oprag.compare.providers import provider_embedder
 from oprag.errors import OptionError
 from tests.cli import embeddings_provider, provider
@@ -87,7 +87,9 @@ def test_words_that_are_nowhere_find_nothing(book):
 @pytest.mark.parametrize("command", ["context", "ask"])
 @pytest.mark.parametrize("search", ["sparse", "", "DENSE"])
 def test_an_unknown_search_is_refused(book, command, search):
-    check_refusal(run(command, book, QUESTION, "--search", search), "search must be one of", "hybrid")
+    result = run(command, book, QUESTION, "--search", search)
+    assert result.exit_code == 2
+    assert f"'{search}' is not one of 'dense', 'bm25', 'hybrid'" in " ".join(result.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
@@ -148,7 +150,6 @@ def test_recursive_chunks_are_those_of_the_splitter(book, options, how):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--splitter", "sentences"), ["splitter must be one of tokens, words, recursive"]),
         (("--splitter", "recursive", "--chunk-size", 0), ["size must be"]),
         (("--splitter", "recursive", "--chunk-overlap", 1000), ["overlap must be"]),
     ],
@@ -159,12 +160,12 @@ def test_a_wrong_splitter_is_refused(book, options, words):
 
 def test_a_missing_splitter_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain_text_splitters", None)
-    check_refusal(run("context", book, QUESTION, "--splitter", "recursive"), "oprag[recursive]", code=1)
+    check_refusal(run("context", book, QUESTION, "--splitter", "recursive"), "oprag[recursive]")
 
 
 def test_a_missing_bm25_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "bm25s", None)
-    check_refusal(run("context", book, QUESTION, "--search", "bm25"), "oprag[bm25]", code=1)
+    check_refusal(run("context", book, QUESTION, "--search", "bm25"), "oprag[bm25]")
 
 
 # Embeddings
@@ -231,10 +232,10 @@ def test_embeddings_that_fail(book, name, words):
 
 def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain.embeddings", None)
-    check_refusal(run("context", book, QUESTION, "--embeddings", "cohere:words"), "oprag[ask]", code=1)
+    check_refusal(run("context", book, QUESTION, "--embeddings", "cohere:words"), "oprag[ask]")
 
 
-@pytest.mark.parametrize("value", [{"splitter": "x"}, {"search": "x"}, {"embeddings": ""}, {"index_cache": "  "}])
+@pytest.mark.parametrize("value", [{"embeddings": ""}, {"index_cache": "  "}])
 def test_options_are_checked_where_they_are_declared(value):
     with pytest.raises(OptionError, match=next(iter(value))):
         Indexing(**value)

@@ -75,6 +75,6 @@ def test_without_pyarrow_nothing_is_run(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
     path = write_experiment(tmp_path, GRID)
     result = compare(path, "--parquet", tmp_path / "t.parquet")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "pip install 'oprag[frame]'" in result.stderr
     assert not (tmp_path / "harbour.db").exists()

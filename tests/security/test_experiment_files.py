@@ -184,7 +184,7 @@ def test_nothing_runs_without_trust_and_nobody_is_asked_without_a_terminal(tmp_p
     path, ran = planted(tmp_path)
     for command in (["compare", str(path), *options], ["report", str(tmp_path / "r.db"), "--experiment", str(path)]):
         result = CliRunner().invoke(app, command, input="y\ny\n")
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert result.stdout == ""
         assert "models.x.use = 'os:system': runs Python code" in result.stderr
         assert not ran.exists()

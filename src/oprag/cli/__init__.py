@@ -15,7 +15,8 @@ def main() -> None:
     except ImportError as error:
         if error.name not in ("typer", "rich"):
             raise
-        sys.exit(str(MissingExtraError("The command line", "cli")))
+        sys.stderr.write(f"{MissingExtraError('The command line', 'cli')}\n")
+        sys.exit(2)
     # A pipe may take a few characters alone, as on Windows: an escape is better than a traceback.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")

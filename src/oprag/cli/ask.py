@@ -1,20 +1,34 @@
-"""Answering a question about files."""
+"""The command `oprag ask`: answering a question about files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich import box
 from rich.table import Table
 
-from oprag.cli.indexing import LOCAL, Indexing
-from oprag.cli.reading import Sources, whole_texts
-from oprag.cli.show import characters_of, console, error_console
-from oprag.cli.working import index_sources
+from oprag.cli.console import console, echo_json, error_console
+from oprag.cli.context import characters_of
+from oprag.cli.index import Sources, index_sources, read_sources, whole_texts
+from oprag.cli.options import (
+    METHOD,
+    MODEL,
+    OUTPUT,
+    AsJson,
+    Files,
+    Indexing,
+    ProfilePath,
+    Question,
+    TypedOptions,
+    profile_for_answers,
+    typed_options,
+)
 from oprag.compare.providers.chat_models import load_chat_model
 from oprag.compare.providers.local_model import LOCAL_DEFAULTS
+from oprag.compare.providers.names import LOCAL
 from oprag.compare.providers.provider_embedder import EmbedderOnDemand
 from oprag.errors import MissingExtraError, OptionError
 from oprag.masking import safe
@@ -22,73 +36,106 @@ from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
-from oprag.options import OP_RAG_16K, ContextOptions
+from oprag.options import OP_RAG_16K, ContextOptions, check_question
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
 
-__all__ = ["Model", "make_chain", "show_answer", "show_comparison", "stream_answer"]
+__all__ = ["ask", "show_answer", "stream_answer"]
 
 
-@dataclass(frozen=True)
-class Model:
-    """Which model answers.
+@typed_options("options", ContextOptions, defaults={"k": None, "token_budget": None})
+@typed_options("indexed", Indexing)
+@typed_options("how", MethodOptions, without=("prompts", "condense", "empty_answer"))
+def ask(
+    options: TypedOptions,
+    indexed: TypedOptions,
+    how: TypedOptions,
+    files: Files,
+    question: Question,
+    profile: ProfilePath = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="PROVIDER:MODEL, as LangChain's init_chat_model takes it, such as openai:gpt-5-mini or "
+            f"ollama:llama3.2; {LOCAL} is a very small model that comes in a package. With it k is "
+            f"{LOCAL_DEFAULTS['k']} and token_budget {LOCAL_DEFAULTS['token_budget']:,} by default, else "
+            f"{OP_RAG_16K['k']} and {OP_RAG_16K['token_budget']:,}.",
+            rich_help_panel=MODEL,
+        ),
+    ] = LOCAL,
+    base_url: Annotated[
+        str | None, typer.Option(help="The address of a server with the provider's protocol.", rich_help_panel=MODEL)
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="The temperature of the model.", rich_help_panel=MODEL)
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of tokens of a reply.", rich_help_panel=MODEL)
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            help="Several methods with commas between them; prints a table of their answers.", rich_help_panel=METHOD
+        ),
+    ] = None,
+    choice: Annotated[
+        list[str] | None,
+        typer.Option(help="An answer to choose from; give it once for each of them.", rich_help_panel=METHOD),
+    ] = None,
+    as_json: AsJson = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print as well how the answer came to be.", rich_help_panel=OUTPUT)
+    ] = False,
+) -> None:
+    """Answer a QUESTION about FILES, from their passages in the order of the document."""
+    check_question(question)
+    methods = [] if compare is None else [name.strip() for name in compare.split(",")]
+    if model == LOCAL and base_url is not None:
+        raise OptionError(f"--base-url goes with PROVIDER:MODEL, and not with --model {LOCAL}", base_url)
+    defaults = LOCAL_DEFAULTS if model == LOCAL else OP_RAG_16K
+    settings = profile_for_answers(profile, options, how)
+    context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **defaults)
+    indexing = indexed.value()
+    sources = read_sources(files, indexing)
+    chain = _make_chain(
+        sources,
+        context_options,
+        how.keywords(settings.method),
+        model=model,
+        model_settings={"base_url": base_url, "temperature": temperature, "max_tokens": max_tokens},
+        indexing=indexing,
+        methods=methods,
+    )
+    if compare is not None:
+        comparison = chain.compare(question, methods, choices=choice or ())
+        if as_json:
+            echo_json([answer.to_dict() for answer in comparison])
+            return
+        _show_comparison(comparison)
+        for answer in comparison if explain else ():
+            typer.echo(f"\n{answer.explain()}")
+        return
+    if as_json:
+        echo_json(chain.answer(question, choices=choice or ()).to_dict())
+        return
+    answer = stream_answer(chain, question, choice or ())
+    show_answer(answer)
+    if explain:
+        typer.echo(f"\n{answer.explain()}")
 
-    Attributes:
-        name: "local", or PROVIDER:MODEL as LangChain's `init_chat_model` takes it.
-        base_url: The address of a server that speaks the provider's protocol.
-        temperature: The temperature, where one was given.
-        max_tokens: The longest reply, where one was given.
-    """
 
-    name: str
-    base_url: str | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """What stands in place of the defaults of `ContextOptions`."""
-        return LOCAL_DEFAULTS if self.name == LOCAL else OP_RAG_16K
-
-    def load(self) -> Any:
-        """The chat model.
-
-        Raises:
-            MissingExtraError: LangChain, or a piece of the local model, is not installed.
-            OptionError: LangChain knows no such model, its provider's package or key is missing, or it knows no such
-                setting.
-        """
-        given = {"base_url": self.base_url, "temperature": self.temperature, "max_tokens": self.max_tokens}
-        settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if self.name == LOCAL and self.base_url is not None:
-            raise OptionError(f"--base-url goes with PROVIDER:MODEL, and not with --model {LOCAL}", self.base_url)
-        return load_chat_model(self.name, settings, feature="oprag ask")
-
-
-def make_chain(
-    model: Model,
+def _make_chain(
     sources: Sources,
     context_options: ContextOptions,
     how: Mapping[str, Any],
     *,
+    model: str,
+    model_settings: Mapping[str, Any],
     indexing: Indexing,
-    methods: Sequence[str] = (),
+    methods: Sequence[str],
 ) -> OrderPreservingChain:
-    """A chain over an index of these sources.
-
-    Args:
-        model: The model.
-        sources: The texts, or pages, by their names.
-        context_options: How contexts are made.
-        how: The options of the method.
-        indexing: How the texts are split and searched.
-        methods: The methods that will be compared, in place of the one in `how`.
-
-    Raises:
-        MissingExtraError: LangChain is not installed.
-        OptionError: An option has a value that it cannot have.
-    """
+    """A chain over an index of these sources; `methods` are compared, in place of the one in `how`."""
     try:
         from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
     except MissingExtraError as error:
@@ -97,7 +144,8 @@ def make_chain(
     options = MethodOptions(**how)
     for one in [replace(options, method=method) for method in methods] or [options]:
         check_needs(one, embeddings=True, read_source=True)
-    llm = model.load()
+    given = {name: value for name, value in model_settings.items() if value is not None}
+    llm = load_chat_model(model, given, feature="oprag ask")
     index = index_sources(sources, indexing)
     embeddings = EmbedderOnDemand(indexing.embeddings)
     found = DocumentIndexRetriever(
@@ -162,7 +210,7 @@ def show_answer(answer: Answer) -> None:
         error_console().print(f"Note: {safe(note)}", style="yellow", markup=False, highlight=False)
 
 
-def show_comparison(comparison: Comparison) -> None:
+def _show_comparison(comparison: Comparison) -> None:
     """Print what several methods took as a table, and their answers below it."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     for column in ("method", "calls", "tokens in", "tokens out", "seconds", "passages"):

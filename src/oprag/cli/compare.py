@@ -1,34 +1,36 @@
-"""Running an experiment from the command line."""
+"""The command `oprag compare`: running an experiment, and its tables."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.carrying_out import (
-    HowToRun,
+from oprag.cli.console import echo_json, tell
+from oprag.cli.options import LIMITS, OUTPUT, AsJson
+from oprag.cli.progress import LateProgress
+from oprag.cli.run import (
+    RetryFailed,
     Trust,
-    agree,
+    Yes,
+    carry_out,
     chatter_apart,
-    interruptible,
     leave,
-    nothing_left_behind,
     plan_as_json,
-    plan_of,
-    ran,
+    show_plan,
     tell_what_next,
     trust_or_ask,
 )
-from oprag.cli.late_progress import LateProgress
-from oprag.cli.table_files import TableFiles
-from oprag.cli.telling import clear_errors, echo_json, tell
 from oprag.errors import OptionError
+from oprag.files.writing import check_target
 
 if TYPE_CHECKING:
     from oprag.compare.experiment import Experiment
+    from oprag.compare.frame import Comparison
     from oprag.compare.plan import Plan
     from oprag.compare.report import Report
 
@@ -38,30 +40,41 @@ _MOST_SHOWN = 100  # rows of a table on a terminal
 _MOST_COMPUTED = 1_000  # differences, in each metric
 
 
+def _axis_names() -> list[str]:
+    from oprag.compare.axes import axes
+
+    return list(axes())
+
+
 def compare(
     file: Annotated[str, typer.Argument(help="A TOML file that says what is compared.")],
     results: Annotated[str | None, typer.Option(help="The results file; by default FILE with the ending .db.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print what would be done, and stop.")] = False,
     trust: Trust = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")
-    ] = False,
+    yes: Yes = False,
+    retry_failed: RetryFailed = False,
     max_concurrency: Annotated[
-        int | None, typer.Option(min=1, help="How many calls of models at the same time, in place of the file's.")
+        int | None,
+        typer.Option(
+            min=1, help="Maximum number of concurrent calls of models, in place of the file's.", rich_help_panel=LIMITS
+        ),
     ] = None,
     limit_calls: Annotated[
-        int | None, typer.Option(min=0, help="The most calls of models, in place of the file's.")
+        int | None,
+        typer.Option(min=0, help="Maximum number of calls of models, in place of the file's.", rich_help_panel=LIMITS),
     ] = None,
     limit_tokens: Annotated[
-        int | None, typer.Option(min=0, help="The most tokens that models read and write, in place of the file's.")
+        int | None,
+        typer.Option(
+            min=0,
+            help="Maximum number of tokens that models read and write, in place of the file's.",
+            rich_help_panel=LIMITS,
+        ),
     ] = None,
     limit_money: Annotated[
-        float | None, typer.Option(min=0, help="The most that models may cost, in place of the file's.")
+        float | None,
+        typer.Option(min=0, help="Maximum cost of the models, in place of the file's.", rich_help_panel=LIMITS),
     ] = None,
-    compare_axis: Annotated[
-        str, typer.Option(help="The axis whose values are compared, each with the first.")
-    ] = "order",
     measure: Annotated[
         bool,
         typer.Option(
@@ -72,50 +85,55 @@ def compare(
     ray: Annotated[
         str | None, typer.Option(help="The address of a Ray cluster to run on; local starts one here.")
     ] = None,
+    compare_axis: Annotated[
+        str,
+        typer.Option(
+            help="The axis whose values are compared, each with the first.",
+            autocompletion=_axis_names,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = "order",
     csv: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a row for each setting to this CSV file as well.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write a row for each setting to this CSV file as well.", rich_help_panel=OUTPUT
+        ),
     ] = None,
-    parquet: Annotated[str | None, typer.Option(metavar="FILE", help="The same as Parquet.")] = None,
+    parquet: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The same as Parquet.", rich_help_panel=OUTPUT)
+    ] = None,
     answers: Annotated[
-        bool, typer.Option("--answers", help="Write a row for each answer to these files, with its text.")
+        bool,
+        typer.Option(
+            "--answers", help="Write a row for each answer to these files, with its text.", rich_help_panel=OUTPUT
+        ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the experiment that FILE describes, from where earlier runs left it, and print its table.
 
-    Ends with 0 when every question in every cell has an answer, with 1 when some have none, and with 130 after Ctrl-C;
-    the same command goes on then.
+    Ends with 0 when every question in every setting has an answer; else the same command goes on.
     """
     limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
         changes["max_concurrency"] = max_concurrency
-    with interruptible(), clear_errors():
-        _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
-        from oprag.compare.data.data_set import files_of
-        from oprag.compare.experiment_file import read_experiment
-        from oprag.compare.opened import Opened
+    _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
+    from oprag.compare.data.data_set import files_of
+    from oprag.compare.experiment_file import read_experiment
+    from oprag.compare.opened import Opened
 
-        with chatter_apart():
-            experiment = read_experiment(file, trust=trust_or_ask(trust), changes=changes)
-            path = Path(results) if results is not None else Path(file).with_suffix(".db")
-            files = TableFiles(csv=csv, parquet=parquet, answers=answers)
-            files.check(file, path, *files_of(experiment.data), plan=plan)
-            if plan:
-                planned = plan_of(experiment, path, retry_failed=retry_failed, measure=measure)
-        if plan:
-            _show_plan(planned, as_json=as_json)
-            return
-        opened = Opened(experiment)
-        with nothing_left_behind(path):
-            with chatter_apart():
-                planned = plan_of(opened, path, retry_failed=retry_failed, keep=True, measure=measure)
-            tell(f"{planned.describe()}\nresults file: {path}")
-            agree(planned, experiment, yes=yes)
-        with chatter_apart():
-            report = ran(HowToRun(path, retry_failed, measure, ray), opened)
-        _show(experiment, path, planned, report, compare_axis, files, as_json=as_json)
-        tell_what_next(experiment.name, path, report, measure=measure)
+    files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
+    with chatter_apart():
+        experiment = read_experiment(file, trust=trust_or_ask(trust), changes=changes)
+        path = Path(results) if results is not None else Path(file).with_suffix(".db")
+        _check_files(files, file, path, *files_of(experiment.data), answers=answers, plan=plan)
+    if plan:
+        show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed, measure=measure)
+        return
+    planned, report = carry_out(Opened(experiment), path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray)
+    _show(experiment, path, planned, report, compare_axis, files, answers=answers, as_json=as_json)
+    tell_what_next(experiment.name, path, report, measure=measure)
     leave(report)
 
 
@@ -127,18 +145,45 @@ def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> 
         raise OptionError("--measure runs cells one at a time on this machine; leave --ray and --retry-failed out", ray)
 
 
-def _show_plan(plan: Plan, *, as_json: bool) -> None:
-    if as_json:
-        echo_json(plan_as_json(plan))
-    else:
-        typer.echo(plan.describe())
+def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answers: bool, plan: bool) -> None:
+    """Refuse what cannot be written, before anything is spent."""
+    if answers and not files:
+        raise OptionError("--answers says what --csv and --parquet write; name such a file", answers)
+    if not files:
+        return
+    named = list(files.values())
+    if plan:
+        raise OptionError("--plan runs nothing, so there is no table; leave --csv and --parquet out", named)
+    from oprag.compare.exporting import CSV, PARQUET, check_parquet
+
+    if "Parquet" in files:
+        check_parquet()
+    for kind, name in files.items():
+        check_target(name, *read, kind={"CSV": CSV, "Parquet": PARQUET}[kind])
+    if len({Path(name).resolve() for name in named}) < len(named):
+        raise OptionError(f"--csv and --parquet must be two files, got {named[0]} for both", named)
+
+
+def _write_files(files: Mapping[str, str], comparison: Comparison, *, answers: bool) -> None:
+    write = {"CSV": comparison.to_csv, "Parquet": comparison.to_parquet}
+    for kind, name in files.items():
+        write[kind](name, answers=answers)
+        tell(f"{kind}: {name}")
 
 
 def _show(
-    experiment: Experiment, path: Path, plan: Plan, report: Report, axis: str, files: TableFiles, *, as_json: bool
+    experiment: Experiment,
+    path: Path,
+    plan: Plan,
+    report: Report,
+    axis: str,
+    files: Mapping[str, str],
+    *,
+    answers: bool,
+    as_json: bool,
 ) -> None:
     """Print the table, the differences, and what was measured; and write the files."""
-    from oprag.cli.show_table import show_differences, show_measured, show_table
+    from oprag.cli.tables import show_differences, show_measured, show_table
     from oprag.compare.analysis.settings import varying_axes
     from oprag.compare.measurements import measured_table
     from oprag.compare.pairs import count_pairs, differences
@@ -153,7 +198,12 @@ def _show(
     with LateProgress("computing intervals", "differences") as progress:
         pairs = [] if many else differences(results, axis=axis, watch=progress.update)
     measured = measured_table(results, path)
-    files.write(results, table, measured, path)
+    if files:
+        from oprag.compare.frame import Comparison
+        from oprag.compare.quantities import read_seconds
+
+        comparison = Comparison(results, table, measured, read_seconds(results, path), path)
+        _write_files(files, comparison, answers=answers)
     if many:
         tell(f"More than {_MOST_COMPUTED:,} pairs differ in {axis} alone; oprag.compare.pairs.differences() has them.")
     if as_json:

@@ -1,35 +1,45 @@
-"""The demo: a question to the Python language reference, in source order beside rank order, and its answer."""
+"""The command `oprag demo`: a question to the Python language reference, in source order beside rank order."""
 
 from __future__ import annotations
 
 from pydoc_data.topics import topics
+from typing import Annotated
 
+import typer
 from rich import box
 from rich.table import Table
 
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk
 from oprag.cli.ask import show_answer, stream_answer
-from oprag.cli.indexing import Indexing
-from oprag.cli.show import console, place_of
-from oprag.cli.working import index_sources
+from oprag.cli.console import console
+from oprag.cli.context import place_of
+from oprag.cli.index import index_sources
+from oprag.cli.options import Indexing
 from oprag.compare.providers.local_model import LOCAL_NAME, local_model
 from oprag.context import build_context
 from oprag.embedding.static import local_embedder
 from oprag.errors import MissingExtraError
 from oprag.index.document_index import DocumentIndex
 from oprag.masking import safe
+from oprag.options import check_question
 from oprag.tokens import TokenCounter
 
-__all__ = ["QUESTION", "show_demo"]
+__all__ = ["demo"]
 
-QUESTION = "What happens when an exception is raised inside a with statement?"
+_QUESTION = "What happens when an exception is raised inside a with statement?"
 SOURCE = "python-reference"
 CANDIDATES, K, TOKEN_BUDGET = 12, 8, 1_000
 _WIDTH = 28
 
 
-def show_demo(question: str) -> None:
+def demo(question: Annotated[str, typer.Argument(help="The question.")] = _QUESTION) -> None:
+    """Ask the Python language reference, which comes with Python, and compare source order with rank order."""
+    check_question(question)
+    _show_demo(question)
+
+
+def _show_demo(question: str) -> None:
     """Print the passages in both orders, what was dropped and why, the context, and a model's answer from it."""
     out = console()
     text = "\n\n".join(topics.values())

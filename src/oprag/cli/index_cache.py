@@ -5,22 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from oprag.cli.kept import kept
 from oprag.embedding.embedder import Embedder
-from oprag.errors import IndexFileError, OptionError
+from oprag.errors import IndexFileError, IndexFileWarning, OpragError, OptionError
+from oprag.files.opening import open_private
 from oprag.files.writing import replacing
 from oprag.index.document_index import DocumentIndex
 from oprag.index.file import read_index
 from oprag.index.splitting import Split
 
 if TYPE_CHECKING:
-    from oprag.cli.reading import Sources
+    from oprag.cli.index import Sources
 
 __all__ = ["cached_index", "cached_pages", "forget", "index_key"]
 
@@ -31,14 +32,7 @@ _OURS = re.compile(r"[0-9a-f]{32}\.oprag-(index|pages)|\.oprag-unfinished-[0-9a-
 
 
 def index_key(sources: Sources, split: Split, tokenizer: str, embedder: str | None) -> str:
-    """What the index of these sources is kept under: a hash of everything that it depends on.
-
-    Args:
-        sources: The texts, or pages, by their names.
-        split: How they are split.
-        tokenizer: The name of what counts the tokens of a chunk.
-        embedder: The name of the embedder; None for an index without vectors.
-    """
+    """What the index of these sources is kept under: a hash of everything that it depends on."""
     given = {
         "format": _FORMAT,
         "split": split,
@@ -58,13 +52,6 @@ def cached_index(
 
     Texts and places of the chunks are compared with the sources. Vectors are not, since that would mean to embed the
     texts again: they are believed because no other user has been able to write to the file.
-
-    Args:
-        folder: The folder; made where it is missing.
-        key: What the index is kept under.
-        sources: The texts, or pages, by their names.
-        embedder: Embeds the questions.
-        make: Makes the index.
     """
     path = folder / f"{key}{_INDEX}"
 
@@ -74,30 +61,20 @@ def cached_index(
             raise IndexFileError(f"{path} is damaged: its chunks are not the text of the files", path)
         return DocumentIndex(texts, metadata, None if embedder is None else vectors, embedder)
 
-    return kept(path, read, make, lambda index, path: index.save(path, private=True))
+    return _kept(path, read, make, lambda index, path: index.save(path, private=True))
 
 
 def cached_pages(folder: Path, data: bytes, make: Callable[[], list[str]]) -> list[str]:
-    """The pages of a PDF file from the folder, else as they are read, which takes longer than to embed them.
-
-    Args:
-        folder: The folder; made where it is missing.
-        data: The bytes of the file.
-        make: Reads the pages.
-    """
+    """The pages of a PDF file from the folder, else as they are read, which takes longer than to embed them."""
     key = hashlib.sha256(data).hexdigest()
     path = folder / f"{key[:32]}{_PAGES}"
-    return kept(
+    return _kept(
         path, lambda file: _read_pages(file, path, key), make, lambda pages, path: _write_pages(pages, path, key)
     )
 
 
 def forget(folder: Path) -> None:
-    """Delete everything that is kept in a folder, and nothing else.
-
-    Raises:
-        OptionError: The folder cannot be read, or a file in it cannot be deleted.
-    """
+    """Delete everything that is kept in a folder, and nothing else."""
     try:
         for path in folder.iterdir():
             if _OURS.fullmatch(path.name):
@@ -157,3 +134,40 @@ def _read_pages(file: BinaryIO, path: Path, key: str) -> list[str]:
 def _write_pages(pages: list[str], path: Path, key: str) -> None:
     with replacing(path, private=True) as file:
         file.write(json.dumps({"format": _FORMAT, "pdf": key, "pages": pages}).encode())
+
+
+T = TypeVar("T")
+
+
+def _kept(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], write: Callable[[T, Path], None]) -> T:
+    """Read a file, or make what it should contain and store it there.
+
+    A file that another user may have written is not read, since its content decides what the user is told. A problem
+    with the file or its folder is warned about, and the thing is made as if there were no file. `write` writes the file
+    whole or not at all, since other processes may do the same.
+    """
+    try:
+        with open_private(path) as file:
+            return read(file)
+    except FileNotFoundError:
+        pass
+    except (OpragError, OSError) as error:
+        _warn(f"what was kept cannot be used and is made anew: {_reason(error)}")
+    made = make()
+    try:
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        write(made, path)
+    except OSError as error:
+        _warn(f"nothing can be kept in {path.parent}: {_reason(error)}")
+    return made
+
+
+def _reason(error: Exception) -> str:
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def _warn(message: str) -> None:
+    warnings.warn(IndexFileWarning(message), stacklevel=4)

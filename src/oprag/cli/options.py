@@ -1,73 +1,110 @@
-"""Command-line options for every field of a dataclass of options, made from the dataclass."""
+"""Options that commands share: those of dataclasses and profiles; how files are split and searched."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import typing
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import wraps
 from types import UnionType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
-from oprag.errors import OptionError
-from oprag.masking import describe
+from oprag.compare.providers.names import LOCAL, counter_of
+from oprag.errors import ExperimentError, MissingExtraError, OptionError
+from oprag.index.document_index import SearchKind
+from oprag.index.splitting import Split, Splitter
+from oprag.methods.registry import method_names
+from oprag.options import ContextOptions, option
+from oprag.profile import Profile, read_profile
 from oprag.tokens import approximate_tokens
 
-__all__ = ["TypedOptions", "typed_options"]
+__all__ = [
+    "LIMITS",
+    "METHOD",
+    "MODEL",
+    "OUTPUT",
+    "AsJson",
+    "Explain",
+    "Files",
+    "Indexing",
+    "ProfilePath",
+    "Question",
+    "TypedOptions",
+    "context_options_of",
+    "profile_for_answers",
+    "typed_options",
+]
+
+# The panels of the help. Options with a negative name have panels with short names, or 80 columns would cut names.
+MODEL, METHOD, OUTPUT, LIMITS = "Model", "Method", "Output", "Limits"
+_KEPT, _THRESHOLDS, _ORDER, _RENDERING, _INDEX, _CACHE = (
+    "What is kept",
+    "Thresholds",
+    "Order",
+    "Rendering",
+    "Index",
+    "Cache",
+)
+_PANELS = {
+    **dict.fromkeys(("k", "max_candidates", "token_budget", "count_tokens", "neighbors"), _KEPT),
+    **dict.fromkeys(("similarity_threshold", "redundancy_threshold", "min_chunks"), _THRESHOLDS),
+    **dict.fromkeys(("order", "seed", "source_ranking", "on_missing_position", "source_key", "position_key"), _ORDER),
+    **dict.fromkeys(("stitch", "separator", "gap", "header"), _RENDERING),
+    **dict.fromkeys(("splitter", "chunk_size", "chunk_overlap", "search", "embeddings"), _INDEX),
+    **dict.fromkeys(("index_cache", "forget"), _CACHE),
+    "cite": OUTPUT,
+}
+
+Files = Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8, or PDF; - reads standard input.")]
+Question = Annotated[str, typer.Argument(help="The question.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.", rich_help_panel=OUTPUT)]
+Explain = Annotated[
+    bool,
+    typer.Option("--explain", help="Print as well what was kept, what was dropped and why.", rich_help_panel=OUTPUT),
+]
+ProfilePath = Annotated[
+    str | None, typer.Option("--profile", help="A profile, such as oprag.toml; options that are typed win over it.")
+]
 
 _KEYS = ("source_key", "position_key")
 _TEXTS = ("separator", "gap", "header")
+_METHODS = ("method", "inner_method")
 _APPROXIMATE = "approximate"
+_WIDEST = 36  # characters of a name and its choices that leave room for the help, which has them too, in 80 columns
 # It knows what was typed; Typer gives it to one parameter of a command.
 _CONTEXT = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
 @dataclass(frozen=True)
 class TypedOptions:
-    """Options as they were typed.
-
-    Attributes:
-        kind: The dataclass that they belong to.
-        typed: The options by name, None where nothing was given and there is no default.
-        given: The names of those that really were typed, and are no defaults of the command.
-    """
+    """Options of a dataclass as they were typed."""
 
     kind: type
     typed: Mapping[str, Any]
+    """The options by name, None where nothing was given and there is no default."""
     given: frozenset[str] = frozenset()
+    """The names of those that really were typed, and are no defaults of the command."""
 
     def keywords(self, profile: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The options as keywords.
-
-        Args:
-            profile: Options that stand where nothing was typed.
-
-        Raises:
-            OptionError: There is no such token counter.
-        """
+        """The options as keywords; those of the profile where nothing was typed."""
         said = {name: value for name, value in (profile or {}).items() if name not in self.given}
         typed = {name: value for name, value in self.typed.items() if value is not None and name not in said}
         return {name: _value(name, value) for name, value in typed.items()} | said
 
     def value(self, profile: Mapping[str, Any] | None = None, **defaults: Any) -> Any:
-        """The options as an object of their dataclass.
-
-        Args:
-            profile: Options that stand where nothing was typed.
-            **defaults: What stands where neither says anything.
-
-        Raises:
-            OptionError: An option has a value that it cannot have.
-        """
+        """The options as an object of their dataclass; the defaults where neither typed nor profile says anything."""
         return self.kind(**{**defaults, **self.keywords(profile)})
 
 
 def typed_options(
-    name: str, kind: Any, *, defaults: Mapping[str, Any] | None = None, without: Collection[str] = ()
+    name: str,
+    kind: Any,
+    *,
+    defaults: Mapping[str, Any] | None = None,
+    without: Collection[str] = (),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command an option for every field of a dataclass.
 
@@ -80,7 +117,13 @@ def typed_options(
     changed = defaults or {}
     hints = typing.get_type_hints(kind)
     generated = [
-        _parameter(field.name, hints[field.name], field.metadata["help"], changed.get(field.name, field.default))
+        _parameter(
+            field.name,
+            hints[field.name],
+            field.metadata["help"],
+            changed.get(field.name, field.default),
+            _PANELS.get(field.name, METHOD),
+        )
         for field in fields(kind)
         if field.name not in without
     ]
@@ -104,25 +147,38 @@ def typed_options(
             for parameter in known.values()
             if parameter.name != name
         ]
-        run.__signature__ = inspect.Signature([*own, *context, *generated])  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *context, *generated]}
+        # The help shows panels in the sequence of their options.
+        parameters = [*generated, *own, *context]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
 
     return decorate
 
 
-def _parameter(name: str, hint: Any, description: str, default: Any) -> inspect.Parameter:
+def _parameter(name: str, hint: Any, description: str, default: Any, panel: str) -> inspect.Parameter:
     if name == "count_tokens":
-        description += ' "local" is the tokenizer of the local embedder; or MODULE:FUNCTION.'
+        description += (
+            " Or words, characters, local (the tokens of the local embedder), tiktoken:ENCODING, "
+            "huggingface:PATH or MODULE:FUNCTION."
+        )
         default = _APPROXIMATE
     elif name in _KEYS:
         description += " Several have commas between them."
     elif name in _TEXTS:
         description += r" \n stands for a line break."
         default = default and default.replace("\n", r"\n")
-    possible = typing.get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    kind: Any = next((kind for kind in (bool, int, float) if kind in possible), str)
-    annotation = Annotated[kind | None, typer.Option(help=description)]
+    possible = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kind: Any = next((kind for kind in possible if kind in (bool, int, float) or get_origin(kind) is Literal), str)
+    annotation = Annotated[
+        kind | None,
+        typer.Option(
+            help=description,
+            rich_help_panel=panel,
+            metavar="<choice>" if len("|".join([name, *map(str, get_args(kind))])) > _WIDEST else None,
+            autocompletion=method_names if name in _METHODS else None,
+        ),
+    ]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
@@ -138,17 +194,88 @@ def _value(name: str, typed: Any) -> Any:
 
 
 def _counter(typed: str) -> Callable[[str], int]:
+    # Contexts know that this one is an approximation.
     if typed == _APPROXIMATE:
         return approximate_tokens
-    if typed == "local":
-        from oprag.embedding.static import local_embedder
-
-        return local_embedder().count_tokens
-    module, _, name = typed.partition(":")
     try:
-        counter = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise OptionError(
-            f'count_tokens must be "approximate", "local" or MODULE:FUNCTION, got {describe(typed)} ({error})', typed
-        ) from error
-    return counter  # type: ignore[no-any-return]
+        return counter_of(typed)
+    except ExperimentError as error:
+        raise OptionError(f"count_tokens: {error}", typed) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Indexing:
+    """How files become an index, and how it is searched.
+
+    Raises:
+        OptionError: An option has a value that it cannot have.
+    """
+
+    splitter: Splitter = option(
+        "tokens",
+        "How files are split: tokens or words (windows of equal size) or recursive (between paragraphs, lines, words).",
+    )
+    chunk_size: int | None = option(
+        None, "Tokens in a chunk, or words; by default 128 tokens, 300 words or, recursive, 1,000 tokens."
+    )
+    chunk_overlap: int | None = option(
+        None, "Tokens or words that neighbouring chunks share; by default none or, recursive, a tenth of the size."
+    )
+    search: SearchKind = option(
+        "dense", "How chunks are ranked: dense (by cosine), bm25 (by words; embeds nothing) or hybrid (both, fused)."
+    )
+    embeddings: str = option(
+        LOCAL,
+        "local, a small embedder that comes in a package, or PROVIDER:MODEL, as LangChain's init_embeddings takes it, "
+        "such as openai:text-embedding-3-small.",
+    )
+    index_cache: str | None = option(
+        None,
+        "A folder where the index and the pages of these files are kept, so that the next question need not make them "
+        "again. They contain the text of the files; only you can read them.",
+    )
+    forget: bool = option(
+        default=False,
+        description="Delete everything that is kept in the folder of --index-cache first, of other files too.",
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("embeddings", "index_cache"):
+            value = getattr(self, name)
+            if value is not None and not value.strip():
+                raise OptionError(f"{name} must not be empty", value)
+        if self.forget and self.index_cache is None:
+            raise OptionError("--forget needs --index-cache, the folder to delete from", self.forget)
+
+    @property
+    def split(self) -> Split:
+        """How files are split, with the defaults of the splitter."""
+        return Split(self.splitter, self.chunk_size, self.chunk_overlap).complete()
+
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether all chunks must be embedded to be ranked."""
+        return self.search != "bm25"
+
+
+def profile_for_answers(path: str | None, *typed: TypedOptions) -> Profile:
+    """The profile that answers are made with, without what would be lost; one that says nothing without a path."""
+    if path is None:
+        return Profile()
+    profile = read_profile(path)
+    if "stitch" in profile.context:
+        # What checks it needs pydantic, which comes with what makes answers.
+        try:
+            from oprag.profile import check_stitching
+        except ImportError as error:
+            raise MissingExtraError("oprag ask", "ask") from error
+        given = {name: options.typed[name] for options in typed for name in options.given}
+        check_stitching(profile, path, given, "oprag ask")
+    return profile
+
+
+def context_options_of(options: TypedOptions, path: str | None) -> ContextOptions:
+    """How a context is made that is looked at: as the method of the profile would read it."""
+    profile = Profile() if path is None else read_profile(path)
+    context_options = options.value(profile.context_keywords(dict.fromkeys(options.given)))
+    return profile.as_method_options().numbered(context_options)

@@ -1,4 +1,4 @@
-"""Writing the HTML report from the command line."""
+"""The command `oprag report`: what a results file has, as one HTML file."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from oprag.cli.carrying_out import Trust, trust_or_ask
-from oprag.cli.late_progress import LateProgress
-from oprag.cli.telling import clear_errors, tell
+from oprag.cli.console import tell
+from oprag.cli.progress import LateProgress
+from oprag.cli.run import Trust, metric_names, trust_or_ask
 from oprag.files.writing import check_target
 
 __all__ = ["report"]
@@ -30,7 +30,10 @@ def report(
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="The metric of the charts; by default the first with scores, and more of which is better."),
+        typer.Option(
+            help="The metric of the charts; by default the first with scores, and more of which is better.",
+            autocompletion=metric_names,
+        ),
     ] = None,
     classify_refusals: Annotated[
         str | None,
@@ -42,26 +45,25 @@ def report(
     ] = None,
 ) -> None:
     """Write what RESULTS holds as one HTML file, which opens offline and loads nothing."""
-    with clear_errors():
-        from oprag.compare.html.report import REPORT, write_report
+    from oprag.compare.html.report import REPORT, write_report
 
-        path = Path(results)
-        target = Path(output) if output is not None else path.with_suffix(".html")
-        check_target(target, path, *([] if experiment is None else [experiment]), kind=REPORT)
-        given: Any = None
-        if experiment is not None:
-            from oprag.compare.experiment_file import read_experiment
+    path = Path(results)
+    target = Path(output) if output is not None else path.with_suffix(".html")
+    check_target(target, path, *([] if experiment is None else [experiment]), kind=REPORT)
+    given: Any = None
+    if experiment is not None:
+        from oprag.compare.experiment_file import read_experiment
 
-            given = read_experiment(experiment, trust=trust_or_ask(trust))
-            name = name or given.name
-        with LateProgress("writing the report", "steps") as progress:
-            write_report(
-                path,
-                target,
-                experiment=name,
-                metric=metric,
-                documents=given,
-                refusals=classify_refusals,
-                watch=progress.update,
-            )
-        tell(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")
+        given = read_experiment(experiment, trust=trust_or_ask(trust))
+        name = name or given.name
+    with LateProgress("writing the report", "steps") as progress:
+        write_report(
+            path,
+            target,
+            experiment=name,
+            metric=metric,
+            documents=given,
+            refusals=classify_refusals,
+            watch=progress.update,
+        )
+    tell(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")

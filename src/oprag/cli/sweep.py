@@ -1,4 +1,4 @@
-"""Sweeping budgets and orders from the command line."""
+"""The command `oprag sweep`: token budgets and orders for questions, and the setting worth deploying."""
 
 from __future__ import annotations
 
@@ -8,24 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.carrying_out import (
-    HowToRun,
-    agree,
-    chatter_apart,
-    interruptible,
-    leave,
-    nothing_left_behind,
-    plan_of,
-    ran,
-    tell_what_next,
-)
-from oprag.cli.indexing import Indexing
-from oprag.cli.late_progress import LateProgress
-from oprag.cli.options import TypedOptions, typed_options
-from oprag.cli.profile import check_profile_target
-from oprag.cli.telling import clear_errors, echo_json, tell
-from oprag.errors import ExperimentError
-from oprag.profile import FILE_NAME, write_profile
+from oprag.cli.console import UNFINISHED, echo_json, tell
+from oprag.cli.options import LIMITS, MODEL, AsJson, Indexing, TypedOptions, typed_options
+from oprag.cli.progress import LateProgress
+from oprag.cli.run import RetryFailed, Yes, carry_out, chatter_apart, leave, metric_names, tell_what_next
+from oprag.errors import ExperimentError, OptionError
+from oprag.files.writing import check_target
+from oprag.masking import describe
+from oprag.methods.registry import method_names
+from oprag.profile import FILE_NAME, PROFILE, write_profile
 
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet
@@ -40,6 +31,12 @@ _NONE = "none"
 _COVERAGE = "More text never holds less evidence; what a model makes of more text, only a sweep with a model can say"
 
 
+def _format_names() -> tuple[str, ...]:
+    from oprag.compare.data.read import format_names
+
+    return format_names()
+
+
 @typed_options("indexed", Indexing, without=("index_cache", "forget"))
 def sweep(
     indexed: TypedOptions,
@@ -49,9 +46,14 @@ def sweep(
         typer.Option(help="The questions, if DATA is their document: JSON lines with question, answers and evidence."),
     ] = None,
     format: Annotated[  # noqa: A002 - what everyone calls it
-        str, typer.Option(help="The format of the questions; docs/data_formats.md has all of them.")
+        str,
+        typer.Option(
+            help="The format of the questions; docs/data_formats.md has all of them.", autocompletion=_format_names
+        ),
     ] = "oprag",
-    sample: Annotated[int | None, typer.Option(min=1, help="A random sample of so many questions.")] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Number of questions to draw at random; by default all.")
+    ] = None,
     budgets: Annotated[
         str | None,
         typer.Option(
@@ -59,18 +61,31 @@ def sweep(
         ),
     ] = None,
     orders: Annotated[str, typer.Option(help="Orders, with commas.")] = "source,rank,random",
-    seeds: Annotated[int, typer.Option(min=1, help="How many random orders are drawn.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random orders.")] = 3,
     model: Annotated[
         str | None,
         typer.Option(
             help="What answers: local, PROVIDER:MODEL, or gguf:FILE or transformers:FOLDER for the likelihood of the "
-            "gold answers. Without it the contexts alone are scored, by the evidence that is in them."
+            "gold answers. Without it the contexts alone are scored, by the evidence that is in them.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="How the model makes answers of the context; by default stuff.")
+        str | None,
+        typer.Option(
+            help="How the model makes answers of the context; by default stuff.",
+            autocompletion=method_names,
+            rich_help_panel=MODEL,
+        ),
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="What is scored; by default what fits the questions.")] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="What is scored; by default what fits the questions.",
+            autocompletion=metric_names,
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     results: Annotated[str, typer.Option(help="The results file; the same command goes on with it.")] = "sweep.db",
     profile: Annotated[
         str,
@@ -79,16 +94,19 @@ def sweep(
             help="Where the chosen setting is written, to be loaded by from_profile; none for nowhere.",
         ),
     ] = FILE_NAME,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Call a provider's model, which may cost money, without a question.")
-    ] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")
-    ] = False,
-    max_concurrency: Annotated[int, typer.Option(min=1, help="How many calls of models at the same time.")] = 8,
-    limit_calls: Annotated[int | None, typer.Option(min=0, help="The most calls of models.")] = None,
-    limit_tokens: Annotated[int | None, typer.Option(min=0, help="The most tokens that models read and write.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.")] = False,
+    yes: Yes = False,
+    retry_failed: RetryFailed = False,
+    max_concurrency: Annotated[
+        int, typer.Option(min=1, help="Maximum number of concurrent calls of models.", rich_help_panel=LIMITS)
+    ] = 8,
+    limit_calls: Annotated[
+        int | None, typer.Option(min=0, help="Maximum number of calls of models.", rich_help_panel=LIMITS)
+    ] = None,
+    limit_tokens: Annotated[
+        int | None,
+        typer.Option(min=0, help="Maximum number of tokens that models read and write.", rich_help_panel=LIMITS),
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Answer questions under each token budget in each order, and find the sweet spot.
 
@@ -99,51 +117,50 @@ def sweep(
     from oprag.compare.sweep.checks import as_budget
     from oprag.compare.sweep.experiment import sweep_experiment
 
-    with interruptible(), clear_errors():
-        indexing: Indexing = indexed.value()
-        # Refused before anything is done.
-        chosen_budgets = {"budgets": [as_budget(part) for part in budgets.split(",")]} if budgets is not None else {}
-        if profile != _NONE:
-            check_profile_target(profile, results, data, *([] if questions is None else [questions]))
-        with chatter_apart():
-            asked = _read(data, questions, format)
-            asked = asked if sample is None else asked.sample(min(sample, len(asked.questions)))
-            experiment = sweep_experiment(
-                asked,
-                **chosen_budgets,
-                orders=[part.strip() for part in orders.split(",")],
-                seeds=seeds,
-                model=model,
-                method=method,
-                metric=metric,
-                embedder=indexing.embeddings,
-                grid=_grid(indexing),
-                limits={"calls": limit_calls, "tokens": limit_tokens},
-                max_concurrency=max_concurrency,
-            )
-            scored = experiment.metrics[0]
-            path = Path(results)
-        opened = Opened(experiment)
-        with nothing_left_behind(path):
-            with chatter_apart():
-                planned = plan_of(opened, path, retry_failed=retry_failed, keep=True)
-            tell(f"{planned.describe()}\nresults file: {path}")
-            agree(planned, experiment, yes=yes)
-        with chatter_apart():
-            report = _settled(ran(HowToRun(path, retry_failed), opened))
-        found = _found(path, experiment, scored, report)
-        deployed = report.complete and profile != _NONE
-        replaced = deployed and Path(profile).is_file()
-        if deployed:
-            # Before anything is shown: who reads the first lines alone wants it as well.
-            write_profile(found.profile, profile)
-        _show(found, path, as_json=as_json)
-        tell_what_next(experiment.name, path, report)
-        if deployed:
-            tell(f"Profile: {profile}{', replaced' if replaced else ''}")
-        elif profile != _NONE:
-            tell("No profile is written before every question has an answer.", "yellow")
+    indexing: Indexing = indexed.value()
+    # Refused before anything is done.
+    chosen_budgets = {"budgets": [as_budget(part) for part in budgets.split(",")]} if budgets is not None else {}
+    if profile != _NONE:
+        _check_profile(profile, results, data, *([] if questions is None else [questions]))
+    with chatter_apart():
+        asked = _read(data, questions, format)
+        asked = asked if sample is None else asked.sample(min(sample, len(asked.questions)))
+        experiment = sweep_experiment(
+            asked,
+            **chosen_budgets,
+            orders=[part.strip() for part in orders.split(",")],
+            seeds=seeds,
+            model=model,
+            method=method,
+            metric=metric,
+            embedder=indexing.embeddings,
+            grid=_grid(indexing),
+            limits={"calls": limit_calls, "tokens": limit_tokens},
+            max_concurrency=max_concurrency,
+        )
+    path = Path(results)
+    _, report = carry_out(Opened(experiment), path, yes=yes, retry_failed=retry_failed)
+    report = _settled(report)
+    found = _found(path, experiment, report)
+    deployed = report.complete and profile != _NONE
+    replaced = deployed and Path(profile).is_file()
+    if deployed:
+        # Before anything is shown: who reads the first lines alone wants it as well.
+        write_profile(found.profile, profile)
+    _show(found, path, as_json=as_json)
+    tell_what_next(experiment.name, path, report)
+    if deployed:
+        tell(f"Profile: {profile}{', replaced' if replaced else ''}")
+    elif profile != _NONE:
+        tell("No profile is written before every question has an answer.", "yellow")
     leave(report)
+
+
+def _check_profile(path: str, *read: str) -> None:
+    """Refuse a file that a profile cannot be written to, or that is something else and would be lost."""
+    if not path.strip():
+        raise OptionError(f"--write-profile must name a file, or be none for nowhere, got {describe(path)}", path)
+    check_target(path, *read, kind=PROFILE, advice="name another file with --write-profile, or none")
 
 
 def _read(data: str, questions: str | None, format: str) -> DataSet:  # noqa: A002
@@ -170,23 +187,22 @@ def _settled(report: Report) -> Report:
     return replace(report, failed=others, total=report.total - report.failed.get(NO_ROOM, 0))
 
 
-def _found(path: Path, experiment: Experiment, metric: str, report: Report) -> Sweep:
+def _found(path: Path, experiment: Experiment, report: Report) -> Sweep:
     from oprag.compare.sweep.choice import read_sweep
 
     try:
         with LateProgress("computing intervals", "settings") as progress:
-            return read_sweep(path, experiment.name, metric, watch=progress.update)
+            return read_sweep(path, experiment.name, experiment.metrics[0], watch=progress.update)
     except ExperimentError as error:
         # What failed, or stopped it, is why there is nothing to show.
         tell_what_next(experiment.name, path, report)
-        if report.outcome == "interrupted":
-            tell(f"Error: {error}", "red")
-            leave(report)
-        raise
+        tell(f"Error: {error}", "red")
+        leave(report)
+        raise typer.Exit(UNFINISHED) from error
 
 
 def _show(found: Sweep, path: Path, *, as_json: bool) -> None:
-    from oprag.cli.show_table import show_differences, show_table
+    from oprag.cli.tables import show_differences, show_table
 
     if as_json:
         echo_json(

@@ -5,3 +5,5 @@ an answer counts only as long as the replies that it is made of are what was wri
 of whole experiments. Nobody else gets a connection. Messages that may repeat a secret are masked when they are
 made, when they are written and when they are read.
 """
+
+__all__: list[str] = []

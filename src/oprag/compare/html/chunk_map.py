@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
-from oprag.chunk import Chunk
 from oprag.compare.db.records import Piece
-from oprag.compare.document_map import KEPT, Mark, Row, strip
 
 __all__ = ["ChunkMap", "Line", "chunk_map"]
 
@@ -16,7 +14,7 @@ _WIDTH = 600
 _CELLS = 150
 _STRIP, _GOLD, _ORDER = 14, 5, 64
 _BETWEEN_PAGES = 2  # characters
-_DROPPED = "dropped"
+_KEPT, _DROPPED = "kept", "dropped"
 _MOST_TICKS = 400
 
 
@@ -113,30 +111,36 @@ def chunk_map(
         f"{len(spans)} kept chunks along {line.length:,} characters, in the order in which they are read: "
         f"{against} times the next chunk stands before the last one in the documents"
     )
-    return ChunkMap(paths[KEPT], paths[_DROPPED], "".join(gold), "".join(order), label)
+    return ChunkMap(paths[_KEPT], paths[_DROPPED], "".join(gold), "".join(order), label)
 
 
 def _strips(line: Line, kept: Sequence[Piece], dropped: Sequence[Piece]) -> dict[str, str]:
-    paths: dict[str, list[str]] = {KEPT: [], _DROPPED: []}
+    paths: dict[str, list[str]] = {_KEPT: [], _DROPPED: []}
     begins = accumulate(line.lengths.values(), initial=0)
     for (document, length), begin in zip(line.lengths.items(), begins, strict=False):
-        width = max(1, _CELLS * length // line.length)
-        marks = [
-            Mark(max(0, span[0] - begin), min(length, span[1] - begin), Chunk("", rank), state)
-            for state, places in ((KEPT, kept), (_DROPPED, dropped))
-            for rank, place in enumerate(places)
-            if place.document == document and (span := line.span(place)) is not None
-        ]
-        cells = strip(Row(document, length, (), tuple(marks)), (KEPT, _DROPPED), width)
-        left, wide = _WIDTH * begin / line.length, _WIDTH * length / line.length / width
+        cells = [""] * max(1, _CELLS * length // line.length)
+        # What was kept is written last: it counts where both are.
+        for state, places in ((_DROPPED, dropped), (_KEPT, kept)):
+            for place in places:
+                if place.document == document and (span := line.span(place)) is not None:
+                    touched = _touched(max(0, span[0] - begin), min(length, span[1] - begin), length, len(cells))
+                    cells[touched] = [state] * len(cells[touched])
+        left, wide = _WIDTH * begin / line.length, _WIDTH * length / line.length / len(cells)
         first = 0
-        for number in range(1, width + 1):
-            if number == width or cells[number].state != cells[first].state:
-                if cells[first].state:
-                    box = _box(left + first * wide, 0, (number - first) * wide, _STRIP)
-                    paths[cells[first].state].append(box)
-                first = number
+        for state, group in groupby(cells):
+            last = first + sum(1 for _ in group)
+            if state:
+                paths[state].append(_box(left + first * wide, 0, (last - first) * wide, _STRIP))
+            first = last
     return {state: "".join(boxes) for state, boxes in paths.items()}
+
+
+def _touched(start: int, end: int, length: int, cells: int) -> slice:
+    """The cells that a span touches, whose borders are at whole characters; one cell at least has each character."""
+    if start >= end:
+        return slice(0, 0)
+    first = min(-(-(start + 1) * cells // length) - 1, -(-start * cells // length))
+    return slice(first, -(-end * cells // length))
 
 
 def _box(left: float, top: float, width: float, height: float) -> str:

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk
-from oprag.compare.document_map import KEPT, Cell, DocumentMap, Mark, Row, map_of, strip
-from tests.compare.document_map.helpers import chunk, context_of
+from oprag.cli.document_map import KEPT, Cell, DocumentMap, Mark, Row, map_of, strip
+from tests.cli.document_map.helpers import chunk, context_of
 
 
 def cells(*chunks, length=100, width=10, **options):

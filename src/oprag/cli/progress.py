@@ -1,4 +1,4 @@
-"""How far a run is, on standard error."""
+"""Progress bars on standard error."""
 
 from __future__ import annotations
 
@@ -6,25 +6,56 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from oprag.cli.show import error_console, money
+from oprag.cli.console import error_console, money
 
 if TYPE_CHECKING:
     from oprag.compare import progress
 
-__all__ = ["RunProgress"]
+__all__ = ["LateProgress", "RunProgress"]
+
+_PATIENCE = 1.0  # seconds without a progress bar
+
+
+class LateProgress:
+    """A progress bar on standard error that shows up only when the work takes longer than a second."""
+
+    def __init__(self, activity: str, unit: str) -> None:
+        self._started = time.monotonic()
+        self._bar = Progress(
+            TextColumn(activity),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn(unit),
+            TimeRemainingColumn(),
+            console=error_console(),
+            transient=True,
+            disable=not error_console().is_terminal,
+        )
+        self._task = self._bar.add_task(activity, total=None)
+
+    def __enter__(self) -> LateProgress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # One that was never shown would still print an empty line.
+        if self._bar.live.is_started:
+            self._bar.stop()
+
+    def update(self, done: int, total: int) -> None:
+        """Show how far it is."""
+        if time.monotonic() - self._started > _PATIENCE and done < total:
+            self._bar.start()
+        self._bar.update(self._task, completed=done, total=total)
+
 
 _EVERY = 10.0  # seconds between two lines, where there is no terminal
 _PERIOD = 120.0  # seconds whose speed the remaining time is told by
 
 
 class RunProgress:
-    """A progress bar on a terminal; elsewhere a line now and then.
-
-    Args:
-        priced: Whether a model has a price.
-    """
+    """A progress bar on a terminal; elsewhere a line now and then."""
 
     def __init__(self, *, priced: bool) -> None:
         self._priced = priced

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from oprag import Chunk, Drop
-from oprag.compare.document_map import KEPT, map_of
-from tests.compare.document_map.helpers import chunk, context_of
+from oprag.cli.document_map import KEPT, map_of
+from tests.cli.document_map.helpers import chunk, context_of
 
 
 def places(row):

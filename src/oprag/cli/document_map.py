@@ -8,7 +8,6 @@ from itertools import accumulate
 from typing import NamedTuple, get_args
 
 from oprag.chunk import Chunk, DropReason
-from oprag.compare.charts.svg import picture
 from oprag.context import Context
 from oprag.positions.ladder import page_of
 from oprag.text_table import escaped, shortened
@@ -19,15 +18,7 @@ KEPT = "kept"
 
 
 class Mark(NamedTuple):
-    """A chunk on the line of its source.
-
-    Attributes:
-        start: Its first character, counted from the start of the source, all pages before it included.
-        end: End offset (exclusive).
-        chunk: The chunk.
-        state: "kept", or the reason why it was dropped.
-        detail: The reason in words.
-    """
+    """A chunk on the line of its source: kept, or dropped for a reason."""
 
     start: int
     end: int
@@ -37,13 +28,7 @@ class Mark(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A part of a line.
-
-    Attributes:
-        start: Its first character.
-        end: The character after its last one.
-        state: The state of the chunk that stands there.
-    """
+    """A part of a line, and the state of the chunk that is there."""
 
     start: int
     end: int
@@ -51,25 +36,15 @@ class Segment(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One source as a line.
-
-    Attributes:
-        source: Its name.
-        length: How many characters it has.
-        pages: Start offset of each page; empty for a source without pages.
-        marks: Its retrieved chunks, best first.
-    """
+    """One source as a line, with its retrieved chunks, best first."""
 
     source: str
     length: int
-    pages: tuple[int, ...]
+    pages: tuple[int, ...]  # start offset of each page; empty for a source without pages
     marks: tuple[Mark, ...]
 
     def segments(self, states: Sequence[str]) -> list[Segment]:
-        """The parts of the line in which chunks stand, one after another.
-
-        Where chunks overlap the first of the states counts.
-        """
+        """The parts of the line that have chunks, one after another; where chunks overlap the first state counts."""
         borders: list[tuple[int, int, int]] = []
         for number, state in enumerate(states):
             for mark in self.marks:
@@ -89,17 +64,11 @@ class Row(NamedTuple):
 
 
 class DocumentMap(NamedTuple):
-    """All sources, and what their chunks are.
-
-    Attributes:
-        rows: One for each source.
-        counts: How many chunks have each state, "kept" first, then reasons in the sequence in which they are applied.
-        unplaced: How many retrieved chunks have no place on any of the lines.
-    """
+    """All sources, and how many chunks have each state."""
 
     rows: tuple[Row, ...]
-    counts: dict[str, int]
-    unplaced: int
+    counts: dict[str, int]  # "kept" first, then reasons in the sequence in which they are applied
+    unplaced: int  # chunks that have no place on any of the lines
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -122,15 +91,7 @@ class DocumentMap(NamedTuple):
 
 
 def map_of(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> DocumentMap:
-    """Find the places of a context's chunks.
-
-    Args:
-        context: The context; its chunks need spans.
-        lengths: The characters of each source by its name, or of each of its pages.
-
-    Returns:
-        A row for each of these sources, in their sequence.
-    """
+    """The places of a context's chunks in sources of these lengths, or whose pages have these lengths."""
     marks: dict[str, list[Mark]] = {name: [] for name in lengths}
     unplaced = 0
     retrieved = list(_retrieved(context))
@@ -185,26 +146,15 @@ def _begins(length: int | Sequence[int]) -> tuple[int, ...]:
 
 
 class Cell(NamedTuple):
-    """A part of a source, one character wide on the terminal.
+    """A part of a source, one character wide on the terminal."""
 
-    Attributes:
-        state: What stands there: "kept" where anything was kept, else the reason for which most of what was retrieved
-            was dropped; "" where nothing was retrieved.
-        half: Whether that is half of the cell or more.
-    """
-
+    # "kept" where anything was kept, else the reason for which most of what was retrieved was dropped, or "".
     state: str
-    half: bool
+    half: bool  # whether that is half of the cell or more
 
 
 def strip(row: Row, states: Sequence[str], width: int) -> list[Cell]:
-    """The cells of a source.
-
-    Args:
-        row: The source.
-        states: The states that occur, the most important first.
-        width: How many cells.
-    """
+    """The cells of a source; the first of the states is the most important one."""
     segments = row.segments(states)
     starts, ends = [segment.start for segment in segments], [segment.end for segment in segments]
     cells: list[Cell] = []
@@ -256,11 +206,9 @@ def as_svg(chart: DocumentMap, question: str) -> str:
     """The map as SVG: a row for each source, a lane in it for each state, a mark with a tooltip for each chunk.
 
     Light or dark as the reader's system is; nothing is loaded from elsewhere, and text of documents is escaped.
-
-    Args:
-        chart: The map.
-        question: What was asked.
     """
+    from oprag.compare.charts.svg import picture
+
     lanes = _Lanes(chart.states)
     body: list[str] = []
     top = 64

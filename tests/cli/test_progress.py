@@ -6,8 +6,8 @@ import re
 import pytest
 from rich.console import Console
 
-from oprag.cli import run_progress
-from oprag.cli.run_progress import RunProgress
+from oprag.cli import progress as progress_module
+from oprag.cli.progress import LateProgress, RunProgress
 from oprag.compare.db.records import Spent
 from oprag.compare.progress import Progress
 
@@ -26,7 +26,7 @@ def shown(monkeypatch):
 
     def console(*, terminal):
         made = Console(file=out, force_terminal=terminal, width=80)
-        monkeypatch.setattr(run_progress, "error_console", lambda: made)
+        monkeypatch.setattr(progress_module, "error_console", lambda: made)
         return out
 
     return console
@@ -35,7 +35,7 @@ def shown(monkeypatch):
 def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
     out = shown(terminal=False)
     clock = [0.0]
-    monkeypatch.setattr("oprag.cli.run_progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("oprag.cli.progress.time.monotonic", lambda: clock[0])
     with RunProgress(priced=True) as progress:
         for second in range(31):
             clock[0] = float(second)
@@ -50,7 +50,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
 def test_what_earlier_runs_did_is_no_part_of_the_speed(shown, monkeypatch):
     out = shown(terminal=False)
     clock = [0.0]
-    monkeypatch.setattr("oprag.cli.run_progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("oprag.cli.progress.time.monotonic", lambda: clock[0])
     with RunProgress(priced=False) as progress:
         for second, done in ((0, 80), (20, 85)):
             clock[0] = float(second)
@@ -74,3 +74,15 @@ def test_a_run_that_has_nothing_to_do_shows_nothing(shown):
     with RunProgress(priced=False):
         pass
     assert out.getvalue() == ""
+
+
+def test_the_progress_bar_waits_a_second(monkeypatch):
+    clock = iter([0.0, 0.5, 1.5, 1.6])
+    monkeypatch.setattr("oprag.cli.progress.time.monotonic", lambda: next(clock))
+    with LateProgress("embedding", "chunks") as progress:
+        started = []
+        monkeypatch.setattr(progress._bar, "start", lambda: started.append(True))
+        progress.update(1, 3)
+        assert not started
+        progress.update(2, 3)
+        assert started

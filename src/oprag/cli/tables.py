@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from oprag.cli.show import console
+from oprag.cli.console import console
 from oprag.compare.analysis.settings import HasValues, varying_axes
 from oprag.compare.measurements import MeasuredSetting, measured_how
 from oprag.compare.metrics.registry import METRICS
@@ -46,12 +46,7 @@ class _Column(NamedTuple):
 
 
 def show_table(rows: Sequence[CellSummary], *, most: int) -> None:
-    """Print what each setting scored and took; as many tables as the width needs.
-
-    Args:
-        rows: The settings.
-        most: The most of them to print.
-    """
+    """Print what each setting scored and took; as many tables as the width needs."""
     differ, same = varying_axes(rows)
     out = console()
     _print_same(out, differ, same)
@@ -82,13 +77,7 @@ def show_table(rows: Sequence[CellSummary], *, most: int) -> None:
 
 
 def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary], *, most: int) -> None:
-    """Print how settings differ that differ in one axis alone.
-
-    Args:
-        pairs: The differences.
-        rows: The settings, for the axes in which they differ.
-        most: The most of them to print.
-    """
+    """Print how settings differ that differ in one axis alone."""
     differ = [name for name in varying_axes(rows)[0] if pairs and name != pairs[0].axis]
     out = console()
     compared = [pair for pair in pairs if pair.metric not in _NOT_COMPARED]
@@ -152,12 +141,7 @@ def _none_at_all(pair: CellDifference) -> bool:
 
 
 def show_measured(rows: Sequence[MeasuredSetting], *, most: int) -> None:
-    """Print what the phases of each setting took.
-
-    Args:
-        rows: The settings.
-        most: The most of them to print.
-    """
+    """Print what the phases of each setting took."""
     differ, same = varying_axes(rows)
     out = console()
     _print_same(out, differ, same)

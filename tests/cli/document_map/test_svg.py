@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk
-from oprag.compare.document_map import as_svg, map_of
-from tests.compare.document_map.helpers import chunk, context_of
+from oprag.cli.document_map import as_svg, map_of
+from tests.cli.document_map.helpers import chunk, context_of
 
 NS = {"svg": "http://www.w3.org/2000/svg"}
 

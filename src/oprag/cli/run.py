@@ -1,0 +1,246 @@
+"""Running an experiment from the command line: trust, the plan, the consent to its cost, the run, what to do next."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oprag.cli.console import INTERRUPTED, UNFINISHED, echo_json, money, tell
+from oprag.cli.progress import LateProgress, RunProgress
+from oprag.errors import ExperimentError, OptionError
+
+if TYPE_CHECKING:
+    from oprag.compare.experiment import Experiment
+    from oprag.compare.opened import Opened
+    from oprag.compare.plan import Plan
+    from oprag.compare.report import Report
+    from oprag.compare.trust import AskTrust, TrustNeed
+
+__all__ = [
+    "RetryFailed",
+    "Trust",
+    "Yes",
+    "carry_out",
+    "chatter_apart",
+    "leave",
+    "metric_names",
+    "plan_as_json",
+    "show_plan",
+    "tell_what_next",
+    "trust_or_ask",
+]
+
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Trust the author of the experiment file: it may run code and reach other hosts and folders.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")]
+
+
+def metric_names() -> list[str]:
+    """The metrics, for shell completion."""
+    from oprag.compare.metrics.registry import METRICS
+
+    return list(METRICS)
+
+
+def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the option --trust
+    """What `read_experiment` takes as `trust`: asks on a terminal where --trust was not given."""
+    return trust or (_ask_trust if sys.stdin.isatty() and sys.stderr.isatty() else False)
+
+
+def _ask_trust(needs: Sequence[TrustNeed]) -> bool:
+    from oprag.compare.trust import describe_needs
+
+    tell(f"The experiment file is not trusted, and these parts need trust:\n{describe_needs(needs)}", "yellow")
+    _confirm("Do you trust its author?")
+    return True
+
+
+def _confirm(question: str) -> None:
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(UNFINISHED)
+
+
+def chatter_apart() -> redirect_stdout[Any]:
+    """What functions of the user's own print goes to standard error: it is no part of a table, or of JSON."""
+    return redirect_stdout(sys.stderr)
+
+
+def show_plan(experiment: Experiment, path: Path, *, as_json: bool, **how: bool) -> None:
+    """Print what a run would do; see `make_plan`."""
+    with chatter_apart():
+        plan = _plan(experiment, path, **how)
+    if as_json:
+        echo_json(plan_as_json(plan))
+    else:
+        typer.echo(plan.describe())
+
+
+def plan_as_json(plan: Plan) -> dict[str, Any]:
+    """A plan as values that JSON can hold."""
+    return asdict(plan) | {"limits": plan.limits.model_dump(), "calls": plan.calls, "money": plan.money}
+
+
+def _plan(experiment: Experiment | Opened, path: Path, **how: bool) -> Plan:
+    from oprag.compare.plan import make_plan
+
+    with LateProgress("planning", "answers") as progress:
+        return make_plan(experiment, path, watch=progress.update, **how)
+
+
+def carry_out(
+    opened: Opened,
+    path: Path,
+    *,
+    yes: bool,
+    retry_failed: bool,
+    measure: bool = False,
+    ray: str | None = None,
+) -> tuple[Plan, Report]:
+    """Plan an experiment, ask before money is spent or a limit stops it, and run it.
+
+    Args:
+        opened: The experiment.
+        path: The results file; where it is new and nothing is run, it is removed again.
+        yes: Whether the answer is known.
+        retry_failed: Whether questions that failed before are tried again.
+        measure: Whether time, processor and memory are measured.
+        ray: The address of a Ray cluster; None for this process.
+
+    Raises:
+        ExperimentError: No answer could be scored.
+        OptionError: There is nobody to ask.
+        typer.Exit: The answer is no, or the run was interrupted and did not end in order.
+    """
+    with chatter_apart():
+        with _nothing_left_behind(path):
+            plan = _plan(opened, path, retry_failed=retry_failed, keep=True, measure=measure)
+            tell(f"{plan.describe()}\nresults file: {path}")
+            _agree(plan, opened.experiment, yes=yes)
+        try:
+            return plan, _run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray)
+        except KeyboardInterrupt:
+            tell("Interrupted. What was paid for is in the results file; the same command goes on.", "yellow")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _nothing_left_behind(path: Path) -> Iterator[None]:
+    """Remove the results file that a plan has made, where no run follows it."""
+    existed = path.exists()
+    try:
+        yield
+    except BaseException:
+        if not existed:
+            for ending in ("", "-wal", "-shm"):
+                Path(f"{path}{ending}").unlink(missing_ok=True)
+        raise
+
+
+def _agree(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
+    if plan.unscored is not None:
+        raise ExperimentError(plan.unscored, plan)
+    reasons = [*_unpriced(plan, experiment), *_reasons(plan)]
+    if yes or not reasons:
+        return
+    if not sys.stdin.isatty():
+        raise OptionError(
+            f"{', and '.join(reasons)}; there is no terminal to ask on, so nothing was begun: give --yes to go on", plan
+        )
+    tell(f"{', and '.join(reasons)}.")
+    _confirm("Go on?")
+
+
+def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
+    """Models that may cost money, and have no price or one of 0."""
+    for name, model in plan.models.items():
+        if model.calls and not model.money and experiment.models[name].may_cost:
+            tokens = model.input_tokens + model.output_tokens
+            price = "have no price" if model.money is None else "are priced at 0"
+            yield f"{model.calls:,} calls of {name} with about {tokens:,} tokens may cost money, and {price}"
+
+
+def _reasons(plan: Plan) -> Iterator[str]:
+    cost = sum(model.money or 0.0 for model in plan.models.values())
+    if cost > 0:
+        yield f"the calls of models cost about {money(cost)}"
+    wanted = {"calls": plan.calls, "tokens": plan.tokens, "money": cost}
+    for name, limit in plan.limits:
+        spent = getattr(plan.spent, name)
+        if limit is not None and wanted[name] and spent + wanted[name] > limit:
+            yield (
+                f"the limit of {limit:,} {name} is not enough: {spent:,.6g} are spent, about {wanted[name]:,.6g} more "
+                "are needed"
+            )
+
+
+def _run(opened: Opened, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> Report:
+    with RunProgress(priced=bool(opened.experiment.prices)) as progress:
+        if measure:
+            from oprag.compare.measure.measure import measure_cells
+
+            return measure_cells(opened, path, watch=progress.update)
+        if ray is not None:
+            from oprag.compare.on_ray import run_on_ray
+
+            return run_on_ray(opened, path, retry_failed=retry_failed, watch=progress.update, address=ray)
+        from oprag.compare.running import run
+
+        return run(opened, path, retry_failed=retry_failed, watch=progress.update)
+
+
+def leave(report: Report) -> None:
+    """End the command with the exit code that says how the run ended.
+
+    Raises:
+        typer.Exit: It was interrupted, or some questions have no answer.
+    """
+    if report.outcome == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+    if not report.complete:
+        raise typer.Exit(UNFINISHED)
+
+
+def tell_what_next(name: str, path: Path, report: Report, *, measure: bool = False) -> None:
+    """Say what failed, what is left, and how to go on."""
+    from oprag.compare.db.reader import ResultsReader
+    from oprag.compare.money import LimitReached
+    from oprag.methods.answering import CUT_SHORT, EMPTY
+
+    if report.broken:
+        tell(f"{report.broken:,} answers of earlier runs did not hold, and were made again.", "yellow")
+    if report.failed:
+        with ResultsReader(path, name) as reader:
+            failures = reader.failed_measurements() if measure else reader.failures()
+        messages = {failure.error: failure.message for failure in failures}
+        tell(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
+        for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
+            tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
+        again = "The same command tries them again" if measure else "Try them again with --retry-failed"
+        tell(f"They have no part in any mean. {again}.", "yellow")
+    with ResultsReader(path, name) as reader:
+        notes = reader.notes()
+    for note, advice in (
+        (CUT_SHORT, "raise the max_tokens of the model, which is asked anew then"),
+        (EMPTY, "a reasoning model may need a higher max_tokens"),
+    ):
+        if notes[note]:
+            tell(f"{notes[note]:,} answers: {note}. They are scored as they are; {advice}.", "yellow")
+    if report.outcome != "complete":
+        limit = " with a higher one" if isinstance(report.outcome, LimitReached) else ""
+        tell(
+            f"Stopped: {report.outcome}. {report.left:,} questions in cells are left; the same command{limit} goes on.",
+            "yellow",
+        )
+    tell(f"Results: {path}")

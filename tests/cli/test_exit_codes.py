@@ -1,0 +1,146 @@
+"""The same cause ends every command with the same code: the table of docs/command_line.md, and no other."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from oprag import errors
+from oprag.cli.app import app
+from oprag.cli.console import exit_code
+from tests.cli import provider
+from tests.compare.folders import model, write_experiment
+from tests.compare.ledgers import write_ledgers
+
+DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "command_line.md"
+DONE, UNFINISHED, REFUSED, INTERRUPTED = 0, 1, 2, 130
+
+GRID = 'method = "stuff"\nk = 2'
+EMBEDDED = ("context", "map", "ask", "demo")
+COMMANDS = (*EMBEDDED, "compare", "report", "sweep")
+
+NO_OPTION = dict.fromkeys(COMMANDS, ("book.txt", "--colour", "red"))
+EMPTY = {"context": ("book.txt", ""), "map": ("book.txt", ""), "ask": ("book.txt", ""), "demo": ("",)}
+NO_FILE = {
+    **dict.fromkeys(("context", "map", "ask"), ("none.txt", "What?")),
+    "compare": ("none.toml",),
+    "report": ("none.db", "--experiment", "none.toml"),
+    "sweep": ("none.txt", "--questions", "asked.jsonl"),
+}
+NO_NUMBER = {
+    **dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?", "--k", "0")),
+    "compare": ("wrong.toml",),
+    "sweep": ("book.txt", "--questions", "asked.jsonl", "--budgets", "0"),
+}
+NO_CHUNK_FITS = dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?", "--token-budget", "1"))
+NO_TRUST = {
+    "compare": ("untrusted.toml",),
+    "report": ("harbour.db", "--experiment", "untrusted.toml"),
+}
+NO_RESULTS = {
+    "compare": ("harbour.toml", "--trust", "--results", "damaged.db"),
+    "report": ("damaged.db",),
+    "sweep": ("book.txt", "--questions", "asked.jsonl", "--budgets", "60", "--results", "damaged.db"),
+}
+MODEL_FAILS = {
+    "ask": ("book.txt", "What?", "--model", "groq:down"),
+    "compare": ("failing.toml", "--trust"),
+    "sweep": (
+        *("book.txt", "--questions", "asked.jsonl", "--budgets", "60", "--yes"),
+        *("--model", "tests.compare.answering:leaking"),
+    ),
+}
+# Where each command reads, so that Ctrl-C may come there.
+READS = {
+    **dict.fromkeys(("context", "map"), "oprag.cli.context.read_sources"),
+    "ask": "oprag.cli.ask.read_sources",
+    "demo": "oprag.cli.demo.index_sources",
+    "compare": "oprag.compare.experiment_file.read_experiment",
+    "report": "oprag.compare.html.report.write_report",
+    "sweep": "oprag.compare.data.read_data",
+}
+ASKS = {
+    **dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?")),
+    "demo": ("What?",),
+    "compare": ("harbour.toml",),
+    "report": ("harbour.db",),
+    "sweep": ("book.txt",),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_ledgers(tmp_path)
+    experiments = {
+        "failing": (GRID, '[models.m]\nuse = "tests.compare.answering:leaking"'),
+        "untrusted": (GRID, '[models.m]\nuse = "os:system"'),
+        "wrong": (GRID.replace("2", "0"), model()),
+    }
+    for name, (grid, table) in experiments.items():
+        write_experiment(tmp_path, grid, table).rename(tmp_path / f"{name}.toml")
+    write_experiment(tmp_path, GRID, model())
+    (tmp_path / "harbour.db").touch()
+    (tmp_path / "damaged.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
+    return tmp_path
+
+
+def code_of(command, *arguments):
+    result = CliRunner().invoke(app, [command, *arguments])
+    assert "Traceback" not in result.stderr
+    assert isinstance(result.exception, SystemExit | None), result.exception
+    return result.exit_code
+
+
+CASES: dict[str, tuple[Mapping[str, tuple[str, ...]], int]] = {
+    "no such option": (NO_OPTION, REFUSED),
+    "an empty question": (EMPTY, REFUSED),
+    "a missing file": (NO_FILE, REFUSED),
+    "a number that it cannot be": (NO_NUMBER, REFUSED),
+    "no chunk fits": (NO_CHUNK_FITS, REFUSED),
+    "no trust": (NO_TRUST, REFUSED),
+    "a damaged results file": (NO_RESULTS, UNFINISHED),
+    "a model that fails": (MODEL_FAILS, UNFINISHED),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "command"), [(case, command) for case, (given, _) in CASES.items() for command in given]
+)
+def test_a_cause_has_one_code_in_every_command(folder, monkeypatch, case, command):
+    provider.install(monkeypatch)
+    given, code = CASES[case]
+    assert code_of(command, *given[command]) == code
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_control_c_is_130_in_every_command(folder, monkeypatch, command):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(READS[command], interrupted)
+    assert code_of(command, *ASKS[command]) == INTERRUPTED
+
+
+def test_every_error_has_a_code():
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.OpragError)]
+    unfinished = {kind.__name__ for kind in kinds if exit_code(kind.__new__(kind)) == UNFINISHED}
+    assert unfinished == {
+        *("OpragError", "ChunkError", "TokenizerError", "EmbeddingError", "CacheError", "IndexFileError"),
+        *("ResultsFileError", "MeasuringError", "LikelihoodError", "ModelError", "SourceReadError"),
+    }
+
+
+def test_the_table_of_the_documents_has_these_codes():
+    rows = re.findall(r"^\| (\d+) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [int(code) for code in rows] == [DONE, UNFINISHED, REFUSED, INTERRUPTED]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_a_short_name(command):
+    runner = CliRunner()
+    told = [runner.invoke(app, [command, option]) for option in ("-h", "--help")]
+    assert told[0].exit_code == 0
+    assert told[0].stdout == told[1].stdout
