@@ -202,8 +202,8 @@ class Place:
         """How a run ended, and what was spent."""
         for name in ("outcome", "total", "answered", "failed", "left", "broken"):
             yield self.fact(f"run: {name}", getattr(report, name))
-        for name, value in report.spent._asdict().items():
-            yield self.fact(f"run: spent {name}", value)
+        for name in ("calls", "tokens", "money"):
+            yield self.fact(f"run: spent {name}", getattr(report.spent, name))
 
     def reported(self, *arguments: Any) -> Iterator[Fact]:
         """The figures in the tables of the report."""
