@@ -7,9 +7,10 @@ from itertools import chain
 from typing import Any
 
 from oprag.compare.analysis.differences import ComparisonFamily, Judgment, axis_pairs
+from oprag.compare.analysis.matrix import as_numbers
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.curve import ORDERED_AXES, curves_of
-from oprag.compare.highest import Scores, as_array, highest, numbered
+from oprag.compare.highest import Scores, as_array, highest
 from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.reading import Results
 from oprag.compare.setting import Setting, settings_of
@@ -40,7 +41,7 @@ class Family:
         check_resampling(confidence, resamples)
         self._questions = list(clusters)
         arrays = ((self._array(first), self._array(second)) for first, second in pairs)
-        numbers = numbered(clusters, self._questions)
+        numbers = as_numbers(list(clusters.values()))
         self._family = ComparisonFamily(arrays, numbers, confidence=confidence, resamples=resamples)
 
     @property

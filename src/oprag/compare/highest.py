@@ -8,9 +8,10 @@ from math import nan
 import numpy as np
 
 from oprag.compare.analysis import differences
+from oprag.compare.analysis.matrix import as_numbers
 from oprag.compare.stats.resampling import FloatArray, IntArray
 
-__all__ = ["Scores", "as_array", "as_arrays", "highest", "numbered"]
+__all__ = ["Scores", "as_array", "as_arrays", "highest"]
 
 Scores = Mapping[str, float]
 """The score of each question by its key."""
@@ -21,16 +22,10 @@ def as_array(sample: Scores, questions: Sequence[str]) -> FloatArray:
     return np.array([sample.get(question, nan) for question in questions], dtype=np.float64)
 
 
-def numbered(clusters: Mapping[str, Hashable], questions: Sequence[str]) -> IntArray:
-    """The clusters of questions as numbers."""
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(clusters[one], len(numbers)) for one in questions], dtype=np.int64)
-
-
 def as_arrays(samples: Sequence[Scores], clusters: Mapping[str, Hashable]) -> tuple[list[FloatArray], IntArray]:
     """The samples over the questions that any of them has, and the clusters of the questions."""
     questions = list(dict.fromkeys(question for one in samples for question in one))
-    return [as_array(one, questions) for one in samples], numbered(clusters, questions)
+    return [as_array(one, questions) for one in samples], as_numbers([clusters[one] for one in questions])
 
 
 def highest(scores: Sequence[Scores]) -> int:

@@ -8,9 +8,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from oprag.compare.analysis.matrix import clusters_of
 from oprag.compare.analysis.settings import grid_values, hashable, place_in_grid
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import Failure, QuestionRecord
+from oprag.compare.db.records import Failure
 
 __all__ = [
     "CellAnswers",
@@ -21,9 +22,6 @@ __all__ = [
     "read_notes",
     "read_results",
 ]
-
-_DOCUMENTS = 10
-"""An interval that is drawn from fewer is too narrow by far: two documents with like scores would settle everything."""
 
 
 class KeptAnswer(NamedTuple):
@@ -127,7 +125,7 @@ def read_results(file: str | os.PathLike[str], experiment: str | None = None) ->
             for cell, ours in zip(reader.cells, answers, strict=True)
         ]
         read.sort(key=lambda cell: place_in_grid(cell.values, listed))
-        return Results(reader.name, reader.described, read, _clusters(reader.questions))
+        return Results(reader.name, reader.described, read, dict(zip(keys, clusters_of(reader.questions), strict=True)))
 
 
 def read_failures(file: str | os.PathLike[str], experiment: str) -> list[Failure]:
@@ -150,17 +148,3 @@ def read_notes(file: str | os.PathLike[str], experiment: str) -> Counter[str]:
     """
     with ResultsReader(file, experiment) as reader:
         return reader.notes()
-
-
-def _clusters(questions: Sequence[QuestionRecord]) -> dict[str, Hashable]:
-    """What each question belongs to."""
-    documents: dict[str, set[tuple[str, ...]]] = {}
-    for question in questions:
-        documents.setdefault(question.data, set()).add(tuple(question.documents))
-    return {
-        question.key: (question.data, tuple(question.documents))
-        if len(documents[question.data]) >= _DOCUMENTS and len(question.documents) == 1
-        # Not its key: asked twice it has another id, and would count as two.
-        else (question.data, tuple(question.documents), question.question)
-        for question in questions
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum
@@ -41,6 +41,8 @@ __all__ = [
     "PhaseUse",
     "QuestionInfo",
     "ResultMatrix",
+    "as_numbers",
+    "clusters_of",
     "matrix_of",
     "read_matrix",
 ]
@@ -111,8 +113,8 @@ class ResultMatrix:
             or more; else the question stands for itself (in the same words about the same documents it is one, however
             often it was asked), and what follows holds for these documents alone.
         status: What became of each question in each cell: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED`.
-        values: Each metric and each of `COSTS` of which there is a value: NaN where there is none, as there is of what
-            models take where none is asked.
+        values: Each metric and each of `COSTS` that has a value anywhere; NaN where a question has none. What a model
+            takes is NaN in a cell without a model.
         notes: What a reader should know of an answer, by the numbers of its cell and its question.
         errors: The class of the error of a question that failed.
         routes: Which way an answer took, of methods that have several.
@@ -224,8 +226,8 @@ def read_matrix(file: str | os.PathLike[str], experiment: str | None = None) -> 
         experiment: The name of the experiment; not needed where the file has one alone.
 
     Raises:
-        ExperimentError: There is no such experiment in the file, or several where none is named.
-        ResultsFileError: There is no such file, it is damaged or another one, or it has too few answers for its cells.
+        ExperimentError: The file has no such experiment, or has several and `experiment` is None.
+        ResultsFileError: The file is missing or damaged, is not a results file, or has too few answers for its cells.
     """
     with ResultsReader(file, experiment) as reader:
         return matrix_of(reader)
@@ -258,7 +260,7 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
         described=reader.described,
         cells=cells,
         questions=[QuestionInfo(one.key, one.name, one.data, one.question) for one in reader.questions],
-        clusters=_clusters(reader.questions),
+        clusters=as_numbers(clusters_of(reader.questions)),
         status=status,
         values=values | seconds,
         notes={place: answer.notes for place, answer in answers.items() if answer.notes},
@@ -315,7 +317,7 @@ def _costs(
 
 
 def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[str, FloatArray]:
-    # What is called as a cost is none: those are what answers have of them.
+    # A score that has the name of a cost is left out: costs come from the answers.
     scores = [score for score in reader.scores() if score[2] not in COSTS]
     metrics = dict.fromkeys(metric for *_, metric, _ in scores)
     _check_size(reader, shape, len(scores), len(metrics))
@@ -355,20 +357,21 @@ def _measured(
     }
 
 
-def _clusters(questions: Sequence[QuestionRecord]) -> IntArray:
-    """What each question belongs to, as a number."""
+def clusters_of(questions: Sequence[QuestionRecord]) -> list[Hashable]:
+    """What each question belongs to, as `ResultMatrix.clusters` says."""
     documents: dict[str, set[tuple[str, ...]]] = {}
     for one in questions:
         documents.setdefault(one.data, set()).add(tuple(one.documents))
-    numbers: dict[tuple[Any, ...], int] = {}
-    found = [
-        numbers.setdefault(
-            (one.data, *one.documents)
-            if len(documents[one.data]) >= _DOCUMENTS and len(one.documents) == 1
-            # Not its key: asked twice it has another id, and would count as two.
-            else (one.data, tuple(one.documents), one.question),
-            len(numbers),
-        )
+    return [
+        (one.data, tuple(one.documents))
+        if len(documents[one.data]) >= _DOCUMENTS and len(one.documents) == 1
+        # Not its key: asked twice it has another id, and would count as two.
+        else (one.data, tuple(one.documents), one.question)
         for one in questions
     ]
-    return np.array(found, dtype=np.int64)
+
+
+def as_numbers(clusters: Sequence[Hashable]) -> IntArray:
+    """A number for each question, the same for questions of one cluster."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(one, len(numbers)) for one in clusters], dtype=np.int64)
