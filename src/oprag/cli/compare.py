@@ -153,7 +153,7 @@ def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answer
         return
     named = list(files.values())
     if plan:
-        raise OptionError("--plan runs nothing, so there is no table; leave --csv and --parquet out", named)
+        raise OptionError("--plan runs nothing, so it has no table to write; leave out --csv and --parquet", named)
     from oprag.compare.exporting import CSV, PARQUET, check_parquet
 
     if "Parquet" in files:

@@ -84,9 +84,9 @@ class TypedOptions:
 
     kind: type
     typed: Mapping[str, Any]
-    """The options by name, None where nothing was given and there is no default."""
+    """The options by name; None if an option was not given and has no default."""
     given: frozenset[str] = frozenset()
-    """The names of those that really were typed, and are no defaults of the command."""
+    """The names of the options that the user typed; the others have the defaults of the command."""
 
     def keywords(self, profile: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The options as keywords; those of the profile where nothing was typed."""
@@ -208,7 +208,7 @@ class Indexing:
     """How files become an index, and how it is searched.
 
     Raises:
-        OptionError: An option has a value that it cannot have.
+        OptionError: An option is invalid.
     """
 
     splitter: Splitter = option(

@@ -109,7 +109,7 @@ def check_axis(axis: str) -> None:
     """Refuse an axis whose values cannot be compared.
 
     Raises:
-        OptionError: There is no such axis, or scores are averaged over it.
+        OptionError: The axis does not exist, or scores are averaged over it.
     """
     try:
         check_names({axis: None}, axes())
