@@ -22,8 +22,8 @@ from docs.example_code import EXAMPLES, example_block
 from docs.help_texts import help_texts
 from oprag import ContextOptions, approximate_tokens
 from oprag.compare import metrics
-from oprag.compare.axes import axes
 from oprag.compare.metrics.registry import METRICS
+from oprag.compare.spec.axes import axes
 from oprag.methods import MethodOptions
 from oprag.option_fields import ContextFields
 from oprag.options import descriptions

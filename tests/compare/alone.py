@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oprag import Context, build_context
-from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import Question
 from oprag.compare.spec.controls import CONTROLS, GOLD
+from oprag.compare.spec.grid import Cell
 from oprag.index.document_index import DocumentIndex
 from oprag.methods.answer import Answer
 from oprag.methods.driver import Pieces, Vectors, drive

@@ -12,13 +12,13 @@ import pytest
 
 from oprag.compare import Comparison, compare
 from oprag.compare.answer_rows import answer_columns
-from oprag.compare.axes import axes
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.measure.measure import measure_cells
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.pairs import differences
 from oprag.compare.quantities import COSTS
 from oprag.compare.reading import CellAnswers, KeptAnswer, Results
+from oprag.compare.spec.axes import axes
 from oprag.compare.stats.difference import paired_difference
 from oprag.compare.table import cell_table
 from oprag.errors import ExperimentError, OptionError, ResultsFileError

@@ -1,8 +1,8 @@
 """The scores of a setting are the means over its cells."""
 
-from oprag.compare.axes import axes
 from oprag.compare.reading import CellAnswers, KeptAnswer
 from oprag.compare.setting import settings_of
+from oprag.compare.spec.axes import axes
 
 DEFAULTS = {name: axis.default for name, axis in axes().items()} | {"data": "book", "model": "m", "embedder": "local"}
 

@@ -14,7 +14,7 @@ import oprag
 from docs.generate import DOCUMENTS, PARTS, generated
 from docs.site_hooks import fetched_from_elsewhere, linked_outside, links_on_site
 from oprag.cli.app import app
-from oprag.compare.axes import axes
+from oprag.compare.spec.axes import axes
 from oprag.methods.prompts import OUR_PROMPTS
 from tests.compare.folders import write_data
 from tests.reader import ROOT, python_blocks, readers_names, text_blocks

@@ -41,7 +41,7 @@ _MOST_COMPUTED = 1_000  # differences, in each metric
 
 
 def _axis_names() -> list[str]:
-    from oprag.compare.axes import axes
+    from oprag.compare.spec.axes import axes
 
     return list(axes())
 

@@ -165,7 +165,7 @@ def show_measured(rows: Sequence[MeasuredSetting], *, most: int) -> None:
 
 def _print_same(out: Console, differ: Sequence[str], same: Mapping[str, Any]) -> None:
     """Say once what is the same in all rows, where it is not the default."""
-    from oprag.compare.axes import axes
+    from oprag.compare.spec.axes import axes
 
     told = [
         f"{name}={safe(_value(value))}"

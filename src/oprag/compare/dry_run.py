@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oprag.compare.calls import Call, Made
-from oprag.compare.cell import Cell
 from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import MemoryCache, Record, WorkCache
@@ -23,6 +22,7 @@ from oprag.compare.opened import Opened
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.likelihood import LIKELIHOOD
 from oprag.compare.providers.names import LOCAL
+from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
 from oprag.compare.work import Unit, Work
 from oprag.compare.workshop import longest_replies, make_engine, make_library

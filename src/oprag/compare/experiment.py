@@ -8,11 +8,11 @@ from typing import Any
 
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.db.text import storable
-from oprag.compare.grid import Cells, Fixed, Grid, as_grids, cells_of
 from oprag.compare.metrics.registry import METRICS, check_metrics
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, lasting_name
+from oprag.compare.spec.grid import Cells, Fixed, Grid, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.spec.validation import validated
 from oprag.compare.stores.named import STORE_NAMES
@@ -34,7 +34,7 @@ class Experiment:
     Attributes:
         name: What it is called; runs with the same name in the same results file go on with it.
         data: The data sets by their names.
-        grid: The values of each axis, or several such grids; see `oprag.compare.axes`.
+        grid: The values of each axis, or several such grids; see `oprag.compare.spec.axes`.
         models: The models by their names: `ModelSpec`s, or what they take. The first is the default of the axis.
         embedders: The embedders by their names: `EmbedderSpec`s, or what they take.
         stores: Stores of one's own by their names: MODULE:FUNCTION, or a function of LangChain `Embeddings` that gives

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from oprag.compare.cell import Cell
 from oprag.compare.context_library import Library
 from oprag.compare.data.data_set import DataSet, Question, page_starts
 from oprag.compare.db.keys import key_of
@@ -16,6 +15,7 @@ from oprag.compare.index import Index
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.recent import Recent
+from oprag.compare.spec.grid import Cell
 from oprag.compare.work import Outcome
 from oprag.context import Context
 from oprag.methods.answer import Answer

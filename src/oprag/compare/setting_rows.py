@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oprag.compare.analysis.settings import HasValues, varying_axes
-from oprag.compare.axes import axes
 from oprag.compare.measurements import MeasuredSetting
+from oprag.compare.spec.axes import axes
 from oprag.compare.table import TAKEN, CellSummary
 
 __all__ = ["axis_columns", "setting_columns", "setting_rows"]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import Question
 from oprag.compare.spec.controls import CONTROLS, GOLD
+from oprag.compare.spec.grid import Cell
 from oprag.methods.answer import Answer
 from oprag.methods.answering import Answering, answering
 from oprag.methods.model_calls import Completion

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
-from oprag.compare.axes import axes
 from oprag.compare.db.records import Measurement
+from oprag.compare.spec.axes import axes
 
 DEFAULTS: Mapping[str, Any] = {name: axis.default for name, axis in axes().items()} | {
     "data": "book",

@@ -3,7 +3,7 @@
 import pytest
 
 from oprag.compare.analysis.settings import grid_values, group_cells, place_in_grid, varying_axes
-from oprag.compare.axes import axes
+from oprag.compare.spec.axes import axes
 
 DEFAULTS = {name: axis.default for name, axis in axes().items()} | {"data": "book", "model": "m", "embedder": "local"}
 DESCRIBED = {

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from oprag.compare.axes import METHOD_AXES, axes
+from oprag.compare.spec.axes import METHOD_AXES, axes
 from oprag.compare.spec.controls import CONTROLS, kind_of
 from oprag.errors import OptionError
 from oprag.methods.registry import OUR_METHODS

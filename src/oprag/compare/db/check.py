@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from oprag.compare.axes import axes
+from oprag.compare.spec.axes import axes
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

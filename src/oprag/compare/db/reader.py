@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from oprag.compare.axes import axes
 from oprag.compare.db.records import (
     AnswerSummary,
     AnswerText,
@@ -27,6 +26,7 @@ from oprag.compare.db.records import (
     StoredContext,
 )
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS
+from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.files.database import Database
 from oprag.masking import without_keys

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from oprag.compare.axes import axes
 from oprag.compare.db.cache import Record
 from oprag.compare.db.keys import answer_digest, reply_digest
 from oprag.compare.db.records import (
@@ -37,6 +36,7 @@ from oprag.compare.db.records import (
 )
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS, TABLES
 from oprag.compare.db.text import safe_text, storable
+from oprag.compare.spec.axes import axes
 from oprag.embedding.cache_file import read_vectors, write_vectors
 from oprag.errors import ResultsFileError
 from oprag.files.database import Database

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from oprag.compare.calling import Tariff, ask, reply_of
 from oprag.compare.calls import Call
-from oprag.compare.cell import Cell
 from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import NoCache
@@ -22,10 +21,10 @@ from oprag.compare.db.records import FailedMeasurement, Measurement, Phase, Repl
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message, named_error
 from oprag.compare.experiment import Experiment
-from oprag.compare.grid import Cells
 from oprag.compare.measure.usage import Usage, measure_usage
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
+from oprag.compare.spec.grid import Cell, Cells
 from oprag.compare.work import Unit, Work
 from oprag.compare.workshop import longest_replies, make_library
 from oprag.errors import MissingExtraError, ResultsFileError

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from oprag.compare.calls import Call, Made
-from oprag.compare.cell import Cell
 from oprag.compare.db.records import FailedMeasurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message
@@ -23,6 +22,7 @@ from oprag.compare.opened import Opened, as_opened
 from oprag.compare.progress import Progress, Watch
 from oprag.compare.report import Report
 from oprag.compare.sendable import check_sendable
+from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
 from oprag.compare.started import started
 from oprag.compare.work import Outcome, Unit

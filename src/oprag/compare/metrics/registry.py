@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from oprag.compare.cell import Cell
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.metrics.answers import (
     answer_cosine,
@@ -19,6 +18,7 @@ from oprag.compare.metrics.choices import REVISIONS, choice_accuracy
 from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs
 from oprag.compare.metrics.rouge import rouge_l
 from oprag.compare.spec.controls import kind_of
+from oprag.compare.spec.grid import Cell
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.masking import describe

@@ -68,7 +68,7 @@ def _about(material: Material, described: Any) -> Iterator[tuple[str, str]]:
 
 def _told(same: dict[str, Any]) -> list[str]:
     """The axes that are worth a word: those that are not as they are by default."""
-    from oprag.compare.axes import axes
+    from oprag.compare.spec.axes import axes
 
     return [name for name, value in same.items() if name == "method" or value != axes()[name].default]
 

@@ -4,9 +4,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare.axes import axes
-from oprag.compare.grid import Fixed, as_grids, cells_of
+from oprag.compare.spec.axes import axes
 from oprag.compare.spec.controls import CONTROLS, kind_of
+from oprag.compare.spec.grid import Fixed, as_grids, cells_of
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
@@ -299,7 +299,7 @@ def test_several_grids_are_one_experiment():
 @pytest.mark.process
 def test_cells_stand_in_the_same_sequence_in_every_process():
     code = """
-from tests.compare.test_grid import FIXED, cells
+from tests.compare.spec.test_grid import FIXED, cells
 found = cells({"k": [4, 5], "order": ["rank", "source", "random"], "seed": [1, 0], "method": ["refine", "stuff"]})
 print([list(cell.values().values()) for cell in found.cells])
 """
