@@ -132,7 +132,7 @@ def _cell_by_cell(experiment: Experiment, path: Path) -> tuple[dict[tuple[str, s
     units = list(opened.units())
     for row in opened.cell_rows:
         keeper = MemoryCache()
-        caller = ModelCaller(opened.models, {}, {}, keeper, threads=1, count_tokens=experiment.fixed.count_tokens)
+        caller = ModelCaller(opened.models, {}, {}, keeper, threads=1, count_tokens=experiment.token_counter)
         engine = make_engine(opened, library, caller, keeper, Meter(Limits(), Spent()))
         for outcome in engine.run(unit for unit in units if unit.cell_key == row.key):
             assert outcome.answer is not None, outcome.error

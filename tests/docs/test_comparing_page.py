@@ -81,7 +81,7 @@ def test_the_file_with_every_key_is_read(tmp_path):
     assert set(tomllib.loads(EVERYTHING)) == {field.name for field in fields(Experiment)}
     experiment = read_experiment(tmp_path / "all.toml", trust=True)
     # The control has no order and no context; random has three seeds.
-    assert len(experiment.cells().cells) == 2 * (3 * 2 * (2 + 3) + 1)
+    assert len(experiment.grid_cells.cells) == 2 * (3 * 2 * (2 + 3) + 1)
     line = next(line for line in EVERYTHING.splitlines() if line.startswith("[stores"))
     assert line.partition("besides ")[2].split(", ") == list(STORE_NAMES)
 
@@ -89,7 +89,7 @@ def test_the_file_with_every_key_is_read(tmp_path):
 def test_the_experiment_with_a_model_is_read(tmp_path):
     write_data(tmp_path)
     (tmp_path / "answers.toml").write_text(ANSWERS, encoding="utf-8")
-    assert len(read_experiment(tmp_path / "answers.toml").cells().cells) == 5
+    assert len(read_experiment(tmp_path / "answers.toml").grid_cells.cells) == 5
 
 
 def test_every_table_of_a_results_file_is_named():

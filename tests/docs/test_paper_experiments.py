@@ -62,7 +62,7 @@ def _offline_values(axis, values, *, few):
 
 
 def cells_of(experiment, names):
-    return [tuple(cell.values()[name] for name in names) for cell in experiment.cells().cells]
+    return [tuple(cell.values()[name] for name in names) for cell in experiment.grid_cells.cells]
 
 
 def comments(name):
@@ -83,8 +83,8 @@ def test_its_cells_are_those_of_the_paper(name, experiment):
     assert len(found) == len(expected)
     common = cells_of(experiment, tuple(COMMON[name]))
     assert set(common) == {tuple(COMMON[name].values())}
-    assert experiment.cells().impossible == {}
-    assert experiment.cells().repeated == 0
+    assert experiment.grid_cells.impossible == {}
+    assert experiment.grid_cells.repeated == 0
 
 
 def test_the_sum_behind_23625_is_that_of_the_file(tmp_path):
@@ -133,7 +133,7 @@ def test_it_is_planned(name, experiment):
     small = offline(experiment, few=name == "sakar_emekci")
     plan = make_plan(small)
     assert plan.failures == plan.impossible == {}
-    assert plan.units == sum(len(small.data[cell.data].questions) for cell in small.cells().cells)
+    assert plan.units == sum(len(small.data[cell.data].questions) for cell in small.grid_cells.cells)
     assert set(plan.models) == set(experiment.models)
     assert all(model.calls for model in plan.models.values())
 
@@ -146,7 +146,7 @@ def test_it_runs(name, experiment, tmp_path):
     found = rows(
         tmp_path / "results.db", "SELECT data, method, count(*) FROM results WHERE status = 'answered' GROUP BY 1, 2"
     )
-    cells = small.cells().cells
+    cells = small.grid_cells.cells
     assert sum(number for _, _, number in found) == len(cells) == report.answered
     assert {(data, method) for data, method, _ in found} == {(cell.data, cell.method) for cell in cells}
 
@@ -159,7 +159,7 @@ def test_the_readme_has_it_with_the_sums_of_its_grid(name, experiment):
     (row,) = re.findall(rf"^\| \[{name}\.toml\]\({name}\.toml\) \|.*$", README, re.MULTILINE)
     answers, calls, tokens = row.split(" | ")[-3:]
     rest = {"dos_rag_narrativeqa": 10_391, "self_route": 200, "sakar_emekci": 10}.get(name, 0)
-    cells = [(cell, SIZES.get(cell.data, rest)) for cell in experiment.cells().cells]
+    cells = [(cell, SIZES.get(cell.data, rest)) for cell in experiment.grid_cells.cells]
     assert answers == f"{sum(questions for _, questions in cells):,}"
     if name == "sakar_emekci":
         return

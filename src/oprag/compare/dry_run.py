@@ -95,7 +95,7 @@ class DryRun:
         if costly:
             embedders |= dict.fromkeys(costly, EmbedderSpec(LOCAL).open())
         write_through = keep and cache is not None and not costly
-        counter = opened.experiment.fixed.count_tokens
+        counter = opened.experiment.token_counter
         self._cache = _Placeholders(cache, counter, write_through=write_through, no_replies=again)
         self._library = make_library(opened, self._cache, embedders, kind=_DryLibrary)
         self._caller = _Nobody(self._cache, longest_replies(opened.experiment))

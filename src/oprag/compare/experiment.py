@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from oprag.compare.data.data_set import DataSet
@@ -12,7 +13,7 @@ from oprag.compare.metrics.registry import METRICS, check_metrics
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, lasting_name
-from oprag.compare.spec.grid import Cells, Fixed, Grid, as_grids, cells_of
+from oprag.compare.spec.grid import Cells, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.spec.validation import validated
 from oprag.compare.stores.named import STORE_NAMES
@@ -20,7 +21,7 @@ from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import as_prompts
 from oprag.options import check_count
-from oprag.tokens import approximate_tokens
+from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = ["Experiment", "as_spec"]
 
@@ -98,21 +99,6 @@ class Experiment:
         _ = self.store_identities
 
     @property
-    def fixed(self) -> Fixed:
-        """What all cells have in common."""
-        counter = counter_of(self.count_tokens)
-        return Fixed(
-            tuple(self.data),
-            tuple(self.embedders),
-            tuple(self.models),
-            frozenset(name for name, model in self.models.items() if model.gives_likelihoods),
-            (*STORE_NAMES, *self.stores),
-            # The function itself, by which a context knows that its tokens are an approximation.
-            approximate_tokens if counter.identity == "approximate" else counter,
-            self.prompts,
-        )
-
-    @property
     def store_identities(self) -> Mapping[str, str]:
         """What the stores of one's own are, the same in every process: MODULE:FUNCTION.
 
@@ -124,14 +110,25 @@ class Experiment:
             for name, store in self.stores.items()
         }
 
-    def cells(self) -> Cells:
-        """Its cells, and what became of the other combinations.
+    @cached_property
+    def token_counter(self) -> TokenCounter:
+        """What counts the tokens of contexts."""
+        counter = counter_of(self.count_tokens)
+        # The function itself, by which a context knows that its tokens are an approximation.
+        return approximate_tokens if counter.identity == "approximate" else counter
+
+    @cached_property
+    def grid_cells(self) -> Cells:
+        """The cells of the grid, and what became of the other combinations.
 
         Raises:
             ExperimentError: A value cannot be, or no combination can be run.
         """
-        grids: Sequence[Grid] = self.grid
-        return cells_of(grids, self.fixed)
+        return cells_of(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was given: another process makes the cells again sooner than it reads them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _check_prices(self) -> None:
         for name in self.prices:

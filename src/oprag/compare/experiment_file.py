@@ -74,7 +74,7 @@ def read_experiment(
         made = {**given, **_made(given, place.parent, trusted=trusted)}
         experiment = Experiment(**made)
         with _at("grid"):
-            experiment.cells()
+            _ = experiment.grid_cells
     return experiment
 
 

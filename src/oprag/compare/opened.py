@@ -52,7 +52,7 @@ class Opened:
     @cached_property
     def cells(self) -> Cells:
         """The cells of the experiment."""
-        return self.experiment.cells()
+        return self.experiment.grid_cells
 
     @cached_property
     def models(self) -> dict[str, Model]:

@@ -79,7 +79,7 @@ def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: 
         longest_replies(experiment),
         file,
         threads=experiment.max_concurrency,
-        count_tokens=experiment.fixed.count_tokens,
+        count_tokens=experiment.token_counter,
         tell=tell,
     )
     engine = make_engine(opened, library, caller, file, meter)

@@ -187,7 +187,7 @@ def test_who_writes_and_who_judges_are_told_apart(tmp_path):
         grid={"k": 4, "chunk_size": 32, "model": ["m", "reader"], "method": ["stuff", "closed_book", *METHODS]},
         data=keepers(1, 1),
     )
-    cells = small.cells()
+    cells = small.grid_cells
     assert {(cell.model, cell.method) for cell in cells.cells} == {
         ("m", "stuff"),
         ("m", "closed_book"),

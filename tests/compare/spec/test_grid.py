@@ -4,27 +4,26 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.experiment import Experiment
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.controls import CONTROLS, kind_of
-from oprag.compare.spec.grid import Fixed, as_grids, cells_of
+from oprag.compare.spec.grid import as_grids
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.options import MethodOptions
-from oprag.methods.prompts import Prompts
 from oprag.options import ContextOptions
 from oprag.tokens import approximate_tokens
-from tests.compare.helpers import METHODS
+from tests.compare.helpers import METHODS, Words, reply_to
 from tests.helpers import run_python
 from tests.option_values import BAD
 
-FIXED = Fixed(
-    data=("one", "two"),
-    embedders=("local", "other"),
-    models=("m", "n", "likely", "likelier"),
-    likelihood_models=frozenset({"likely", "likelier"}),
-    stores=("index", "chroma"),
-    count_tokens=approximate_tokens,
-    prompts=Prompts(),
-)
+DATA = DataSet(name="one", documents={"a": "Text."}, questions=[Question(id="1", text="What?", documents=("a",))])
+COMMON = {
+    "name": "grids",
+    "data": {"one": DATA, "two": DATA},
+    "embedders": {"local": "local", "other": Words()},
+    "models": {"m": reply_to, "n": reply_to, "likely": "gguf:likely", "likelier": "gguf:likelier"},
+}
 AXES = [field.name for field in fields(ContextOptions) if field.name in axes()]
 # What makes a combination possible whose own value does not.
 SENSIBLE = {
@@ -68,8 +67,8 @@ SENSIBLE = {
 }
 
 
-def cells(grid, fixed=FIXED):
-    return cells_of(as_grids(grid), fixed)
+def cells(grid, **changes):
+    return Experiment(**{**COMMON, **changes}, grid=grid).grid_cells
 
 
 def test_every_option_is_an_axis_with_its_default():
@@ -191,12 +190,11 @@ def test_impossible_combinations_are_counted_with_their_reason():
 
 
 def test_without_a_model_only_what_asks_none_can_be_run():
-    without = FIXED._replace(models=(), likelihood_models=frozenset())
-    found = cells({"k": 5, "method": ["stuff", "context_only"], "data": "one"}, without)
+    found = cells({"k": 5, "method": ["stuff", "context_only"], "data": "one"}, models={})
     assert [cell.method for cell in found.cells] == ["context_only"]
     assert dict(found.impossible) == {"method=stuff needs a model": 1}
     with pytest.raises(ExperimentError, match="no combination of the grid can be run: method=stuff needs a model"):
-        cells({"k": 5}, without)
+        cells({"k": 5}, models={})
 
 
 def test_models_that_write_and_models_that_judge_are_told_apart():
@@ -299,7 +297,7 @@ def test_several_grids_are_one_experiment():
 @pytest.mark.process
 def test_cells_stand_in_the_same_sequence_in_every_process():
     code = """
-from tests.compare.spec.test_grid import FIXED, cells
+from tests.compare.spec.test_grid import cells
 found = cells({"k": [4, 5], "order": ["rank", "source", "random"], "seed": [1, 0], "method": ["refine", "stuff"]})
 print([list(cell.values().values()) for cell in found.cells])
 """
@@ -328,4 +326,4 @@ def test_a_number_that_no_file_can_hold_is_refused(axis):
 def test_a_grid_of_millions_is_refused_at_once():
     values = {"data": "one", "method": "context_only", "order": "random", "k": range(1, 2_001), "seed": range(501)}
     with pytest.raises(ExperimentError, match=r"1,002,000 combinations, and there can be at most 100,000"):
-        cells_of(as_grids(values), FIXED)
+        cells(values)

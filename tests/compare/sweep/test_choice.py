@@ -60,7 +60,7 @@ def test_the_chosen_setting_is_a_profile_that_gives_the_same_contexts(swept, tmp
     assert "splitter=words, chunk_size=14" in profile.about["retrieval"]
     # Not the number of candidates of the whole sweep, but what this budget needed.
     assert context_options.k is not None
-    assert 3 <= context_options.k < swept[1].cells().cells[0].context_options.k
+    assert 3 <= context_options.k < swept[1].grid_cells.cells[0].context_options.k
 
 
 def test_budgets_that_hold_the_whole_book_are_one_point(tmp_path):

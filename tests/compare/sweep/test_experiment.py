@@ -32,7 +32,7 @@ def test_what_is_no_budget_is_refused(text):
 
 def test_every_budget_in_every_order_and_nothing_else_differs(data):
     experiment = sweep_experiment(data)
-    cells = experiment.cells().cells
+    cells = experiment.grid_cells.cells
     assert {(cell.context_options.token_budget, cell.context_options.order) for cell in cells} == {
         (budget, order) for budget in BUDGETS for order in ("source", "rank", "random")
     }
@@ -44,7 +44,7 @@ def test_every_budget_in_every_order_and_nothing_else_differs(data):
 
 def test_budgets_and_orders_are_taken_once_and_in_sequence(data):
     experiment = sweep_experiment(data, budgets=[200, 100, 200], orders=["rank", "source", "rank"], seeds=1)
-    cells = experiment.cells().cells
+    cells = experiment.grid_cells.cells
     assert sweep_experiment(data, budgets=["1k", 1024, "2k"]).grid[0]["token_budget"] == [1024, 2048]
     assert [(cell.context_options.token_budget, cell.context_options.order) for cell in cells] == [
         (100, "rank"),
@@ -56,9 +56,9 @@ def test_budgets_and_orders_are_taken_once_and_in_sequence(data):
 
 def test_other_axes_have_one_value(data):
     experiment = sweep_experiment(data, budgets=[100], grid={"splitter": "words", "chunk_size": 30, "neighbors": 1})
-    (cell, *_) = experiment.cells().cells
+    (cell, *_) = experiment.grid_cells.cells
     assert (cell.split.splitter, cell.split.size, cell.context_options.neighbors) == ("words", 30, 1)
-    (cell, *_) = sweep_experiment(data, budgets=[100], grid={"k": 7}).cells().cells
+    (cell, *_) = sweep_experiment(data, budgets=[100], grid={"k": 7}).grid_cells.cells
     assert cell.context_options.k == 7
     with pytest.raises(OptionError, match="a sweep has one value of neighbors; use an experiment file to vary it"):
         sweep_experiment(data, grid={"neighbors": [0, 1]})
@@ -88,7 +88,7 @@ def test_without_budgets_or_orders_there_is_no_sweep(data, empty):
 
 def test_likelihoods_have_a_method_of_their_own(data):
     experiment = sweep_experiment(data, model="gguf:/nowhere/model.gguf")
-    assert {cell.method for cell in experiment.cells().cells} == {"answer_likelihood"}
+    assert {cell.method for cell in experiment.grid_cells.cells} == {"answer_likelihood"}
     assert experiment.metrics[0] == "answer_likelihood"
     assert list(experiment.models) == ["gguf:/nowhere/model.gguf"]
 
@@ -178,4 +178,4 @@ def test_models_and_embedders_have_the_names_that_they_were_given(data):
     ):
         experiment = sweep_experiment(data, budgets=[60], embedder=embedder, model=model)
         assert (*experiment.embedders, *experiment.models) == names
-        assert {cell.embedder for cell in experiment.cells().cells} == {names[0]}
+        assert {cell.embedder for cell in experiment.grid_cells.cells} == {names[0]}

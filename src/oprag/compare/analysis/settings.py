@@ -6,10 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from oprag.compare.spec.axes import METHOD_AXES, axes
-from oprag.compare.spec.controls import CONTROLS, kind_of
+from oprag.compare.spec.axes import axes, has_effect
 from oprag.errors import OptionError
-from oprag.methods.registry import OUR_METHODS
 from oprag.options import check_names
 
 __all__ = [
@@ -63,24 +61,8 @@ def group_cells(values: Sequence[Mapping[str, Any]]) -> tuple[Setting, ...]:
 
 
 def effective_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that mean something to this method and order, but for the seed and the repeat; see `Cell.normal`."""
-    method = values["method"]
-    kind = kind_of(method)
-    if kind.reads is None:
-        return {name: value for name, value in values.items() if name in ("data", "method", "model")}
-    without = set(AVERAGED)
-    used = {method}
-    if used & METHOD_AXES["inner_method"]:
-        used.add(values["inner_method"])
-    if used.issubset((*OUR_METHODS, *CONTROLS)):
-        without |= {name for name, methods in METHOD_AXES.items() if not used & methods}
-    if values["order"] != "source":
-        without.add("source_ranking")
-    if values["similarity_threshold"] is None and values["redundancy_threshold"] is None:
-        without.add("min_chunks")
-    if kind.writes is None:
-        without.add("model")
-    return {name: value for name, value in values.items() if name not in without}
+    """The values that have an effect, but for the seed and the repeat."""
+    return {name: value for name, value in values.items() if name not in AVERAGED and has_effect(name, values)}
 
 
 def asks_model(setting: HasValues) -> bool:

@@ -108,7 +108,7 @@ class _MeasuredCell:
 
     def __init__(self, part: CellPart) -> None:
         experiment = part.experiment
-        counter = experiment.fixed.count_tokens
+        counter = experiment.token_counter
         self.cell = replace(part.cell, context_options=replace(part.cell.context_options, count_tokens=counter))
         self.failures = part.failures
         self._part = part

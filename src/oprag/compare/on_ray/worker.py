@@ -72,7 +72,7 @@ def work_on(experiments: Sequence[Any], share: Share, desk: Any) -> str | None:
         longest_replies(experiment),
         cache,
         threads=share.threads,
-        count_tokens=experiment.fixed.count_tokens,
+        count_tokens=experiment.token_counter,
     )
     meter = AtDeskMeter(desk, begun.turn)
     engine = make_engine(opened, library, caller, cache, meter, max_concurrency=share.threads)

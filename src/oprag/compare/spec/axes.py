@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+from oprag.compare.spec.controls import CONTROLS, kind_of
 from oprag.methods.options import MethodOptions
+from oprag.methods.registry import OUR_METHODS
 from oprag.options import ContextOptions, plain_number
 
-__all__ = ["METHOD_AXES", "Axis", "Part", "axes", "plain_value", "takes_none"]
+__all__ = ["Axis", "Part", "axes", "has_effect", "plain_value", "takes_none"]
 
 Part = Literal["parts", "context", "method"]
 
@@ -52,7 +55,8 @@ _PARTS = (
     Axis("repeat", "parts", 1, "A number; with another one a model is asked again."),
 )
 
-METHOD_AXES: dict[str, frozenset[str]] = {
+# The methods of ours that an option means something to; the other options mean something to all that ask a model.
+_METHODS_WITH: dict[str, frozenset[str]] = {
     "inner_method": frozenset({"step_down", "reciprocal"}),
     "passage_tokens": frozenset({"map_reduce", "refine", "map_rerank"}),
     "collapse_tokens": frozenset({"map_reduce"}),
@@ -62,7 +66,12 @@ METHOD_AXES: dict[str, frozenset[str]] = {
     "source_token_budget": frozenset({"long_context", "self_route"}),
     "overflow": frozenset({"long_context", "self_route"}),
 }
-"""The methods of ours that an option means something to; the others mean something to all."""
+# What means something together with other values alone.
+_WITH_OTHERS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+    "seed": lambda values: values["order"] == "random",
+    "source_ranking": lambda values: values["order"] == "source",
+    "min_chunks": lambda values: any(values[f"{kind}_threshold"] is not None for kind in ("similarity", "redundancy")),
+}
 
 
 @cache
@@ -75,6 +84,34 @@ def axes() -> dict[str, Axis]:
                 continue
             found.append(Axis(field.name, part, field.default, field.metadata["help"]))  # type: ignore[arg-type]
     return {axis.name: axis for axis in found}
+
+
+def has_effect(name: str, values: Mapping[str, Any]) -> bool:
+    """Whether another value of this axis could give another answer.
+
+    Args:
+        name: The name of the axis.
+        values: The values on all axes.
+    """
+    method = values["method"]
+    kind = kind_of(method)
+    if name in ("data", "method"):
+        return True
+    if name in ("model", "repeat"):
+        return kind.writes is not None
+    if kind.reads is None:
+        return False
+    if axes()[name].part == "method":
+        return kind.writes is not None and _means_something(name, method, values["inner_method"])
+    return name not in _WITH_OTHERS or _WITH_OTHERS[name](values)
+
+
+def _means_something(option: str, method: str, inner_method: str) -> bool:
+    """Whether a method reads an option, itself or in the method within it."""
+    used = {method, inner_method} if method in _METHODS_WITH["inner_method"] else {method}
+    readers = _METHODS_WITH.get(option)
+    # A method of the user's own may read any of them.
+    return readers is None or not used.isdisjoint(readers) or not used.issubset((*OUR_METHODS, *CONTROLS))
 
 
 def plain_value(axis: Axis, value: Any) -> Any:

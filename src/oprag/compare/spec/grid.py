@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from oprag.compare.spec.axes import METHOD_AXES, axes, plain_value, takes_none
+from oprag.compare.spec.axes import axes, has_effect, plain_value, takes_none
 from oprag.compare.spec.controls import CONTROLS, kind_of
+from oprag.compare.stores.named import STORE_NAMES
 from oprag.errors import ExperimentError, OpragError, OptionError
 from oprag.files.limits import limit, variable
 from oprag.index.document_index import SearchKind
@@ -18,11 +19,14 @@ from oprag.index.splitting import Split
 from oprag.masking import describe
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
-from oprag.methods.registry import OUR_METHODS, check_needs, method_names
+from oprag.methods.registry import check_needs, method_names
 from oprag.options import ContextOptions, check_choice, check_count, check_names
 from oprag.tokens import TokenCounter
 
-__all__ = ["Cell", "Cells", "Fixed", "Grid", "as_grids", "cells_of"]
+if TYPE_CHECKING:
+    from oprag.compare.experiment import Experiment
+
+__all__ = ["Cell", "Cells", "Grid", "as_grids", "cells_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,81 +78,51 @@ class Cell:
             name: parts[name] if axis.part == "parts" else getattr(of[axis.part], name) for name, axis in axes().items()
         }
 
+    @classmethod
+    def of(cls, values: Mapping[str, Any], count_tokens: TokenCounter, prompts: Prompts) -> Cell:
+        """The cell with these values on all axes, and with what all cells of an experiment have in common.
+
+        Raises:
+            OptionError: The values cannot be together.
+        """
+        options: dict[str, dict[str, Any]] = {"parts": {}, "context": {}, "method": {}}
+        for name, axis in axes().items():
+            options[axis.part][name] = values[name]
+        split = Split(values["splitter"], values["chunk_size"], values["chunk_overlap"]).complete()
+        if split.overlap is not None and split.size is not None and split.overlap >= split.size:
+            raise OptionError(f"chunk_overlap={split.overlap} is not less than chunk_size={split.size}", split)
+        return cls(
+            data=values["data"],
+            split=split,
+            embedder=values["embedder"],
+            search=values["search"],
+            store=values["store"],
+            context_options=ContextOptions(count_tokens=count_tokens, **options["context"]),
+            options=MethodOptions(prompts=prompts, **options["method"]),
+            model=values["model"],
+            repeat=values["repeat"],
+        )
+
     def normal(self) -> Cell:
         """The same with the default for whatever has no effect here, so that cells that do the same are equal."""
-        kind = kind_of(self.method)
-        if kind.reads is None:
-            return replace(
-                self,
-                split=Split().complete(),
-                embedder="",
-                search="dense",
-                store="index",
-                context_options=ContextOptions(count_tokens=self.context_options.count_tokens),
-                options=MethodOptions(method=self.method, prompts=self.options.prompts),
-            )
-        cell = replace(
-            self, context_options=_normal_context_options(self.context_options), options=_normal_options(self.options)
-        )
-        if kind.writes is None:
-            options = MethodOptions(method=self.method, prompts=self.options.prompts)
-            return replace(cell, options=options, model=None, repeat=1)
-        return cell
-
-
-def _normal_context_options(context_options: ContextOptions) -> ContextOptions:
-    changes: dict[str, Any] = {}
-    if context_options.order != "random":
-        changes["seed"] = 0
-    if context_options.order != "source":
-        changes["source_ranking"] = "best_first"
-    if not context_options.needs_vectors:
-        changes["min_chunks"] = 0
-    changes = {name: value for name, value in changes.items() if getattr(context_options, name) != value}
-    return replace(context_options, **changes) if changes else context_options
-
-
-def _normal_options(options: MethodOptions) -> MethodOptions:
-    used = {options.method}
-    if used & METHOD_AXES["inner_method"]:
-        used.add(options.inner_method)
-    if not used.issubset((*OUR_METHODS, *CONTROLS)):
-        return options  # a method of the user's own may read any of them
-    defaults: dict[str, Any] = {field.name: field.default for field in fields(MethodOptions)}
-    changes = {
-        name: defaults[name]
-        for name, methods in METHOD_AXES.items()
-        if not used & methods and getattr(options, name) != defaults[name]
-    }
-    return replace(options, **changes) if changes else options
+        values = self.values()
+        defaults = {name: _NOTHING.get(name, axis.default) for name, axis in axes().items()}
+        changes = {
+            name: default
+            for name, default in defaults.items()
+            if values[name] != default and not has_effect(name, values)
+        }
+        if not changes:
+            return self
+        return Cell.of(values | changes, self.context_options.count_tokens, self.options.prompts)
 
 
 _LARGEST = 10**18 - 1
+# Keys hold it, so it must stay.
+_NOTHING = {"embedder": ""}
 
 Grid = Mapping[str, Sequence[Any]]
 """The values of each axis that is named."""
-
-
-class Fixed(NamedTuple):
-    """What all cells of an experiment have in common.
-
-    Attributes:
-        data: The names of the data sets.
-        embedders: The names of the embedders, the default first.
-        models: The names of the models, the default first.
-        likelihood_models: Those of them that say how likely answers are, and write none.
-        stores: The names of the stores.
-        count_tokens: Counts the tokens of a context, in the reader's unit.
-        prompts: The prompts of the methods.
-    """
-
-    data: Sequence[str]
-    embedders: Sequence[str]
-    models: Sequence[str]
-    likelihood_models: Collection[str]
-    stores: Sequence[str]
-    count_tokens: TokenCounter
-    prompts: Prompts
 
 
 class Cells(NamedTuple):
@@ -214,18 +188,14 @@ def _with_type(value: Any) -> tuple[type, Any]:
     return type(value), value
 
 
-def cells_of(grids: Sequence[Grid], fixed: Fixed) -> Cells:
-    """All cells of these grids.
-
-    Args:
-        grids: The grids, as `as_grids` gives them.
-        fixed: What there is to combine.
+def cells_of(experiment: Experiment) -> Cells:
+    """All cells of an experiment.
 
     Raises:
-        ExperimentError: A value names what there is not, or cannot be at all, there are more than a million
-            combinations, or none can be run.
+        ExperimentError: A value names what there is not, or cannot be at all, there are too many combinations, or none
+            can be run.
     """
-    completed = [_completed(grid, fixed) for grid in grids]
+    completed = [_completed(grid, experiment) for grid in experiment.grid]
     number = sum(prod(map(len, full.values())) for full in completed)
     # More are a slip of the pen, and would take minutes to be counted.
     if number > (most := limit("grid_combinations")):
@@ -234,19 +204,21 @@ def cells_of(grids: Sequence[Grid], fixed: Fixed) -> Cells:
             f"grids as [[grid]] of what belongs together, or raise {variable('grid_combinations')}",
             number,
         )
+    common = (experiment.token_counter, experiment.prompts)
+    likelihood_models = {name for name, model in experiment.models.items() if model.gives_likelihoods}
     # By their values: hashing the prompts of every cell would take longer than everything else.
     cells: dict[tuple[Any, ...], Cell] = {}
     impossible: Counter[str] = Counter()
-    combinations = repeated = 0
+    repeated = 0
     for full in completed:
-        for values in _combinations(full):
-            combinations += 1
+        for values in product(*full.values()):
             try:
-                cell = _cell(values, fixed).normal()
+                # As it is said, though it may have no effect: what cannot be together is counted.
+                cell = Cell.of(dict(zip(full, values, strict=True)), *common).normal()
             except OptionError as error:
                 impossible[str(error)] += 1
                 continue
-            if reason := _impossible(cell, fixed.likelihood_models):
+            if reason := _impossible(cell, likelihood_models):
                 impossible[reason] += 1
             else:
                 known = len(cells)
@@ -254,17 +226,17 @@ def cells_of(grids: Sequence[Grid], fixed: Fixed) -> Cells:
                 repeated += len(cells) == known
     if not cells:
         reasons = "; ".join(impossible)
-        raise ExperimentError(f"no combination of the grid can be run: {reasons}", grids)
-    return Cells(tuple(cells.values()), combinations, dict(impossible), repeated)
+        raise ExperimentError(f"no combination of the grid can be run: {reasons}", experiment.grid)
+    return Cells(tuple(cells.values()), number, dict(impossible), repeated)
 
 
-def _completed(grid: Grid, fixed: Fixed) -> dict[str, Sequence[Any]]:
+def _completed(grid: Grid, experiment: Experiment) -> dict[str, Sequence[Any]]:
     """The grid with the defaults of the axes that it does not name."""
     there_is: dict[str, Sequence[Any]] = {
-        "data": fixed.data,
-        "embedder": fixed.embedders,
-        "model": [*fixed.models, None],
-        "store": fixed.stores,
+        "data": list(experiment.data),
+        "embedder": list(experiment.embedders),
+        "model": [*experiment.models, None],
+        "store": [*STORE_NAMES, *experiment.stores],
     }
     for name, names in there_is.items():
         for value in grid.get(name, ()):
@@ -273,23 +245,15 @@ def _completed(grid: Grid, fixed: Fixed) -> dict[str, Sequence[Any]]:
                 raise ExperimentError(
                     f"there is no {name} {describe(value)} in this experiment; there are: {known}", value
                 )
-    defaults = {
-        "data": fixed.data,
-        "embedder": fixed.embedders[:1],
-        "model": [fixed.models[0] if fixed.models else None],
-    }
+    defaults = {"data": there_is["data"], "embedder": there_is["embedder"][:1], "model": there_is["model"][:1]}
     full = {name: grid.get(name) or defaults.get(name) or [axis.default] for name, axis in axes().items()}
-    _check_each(full, fixed)
+    _check_each(full, experiment.prompts)
     return full
 
 
-def _check_each(full: Mapping[str, Sequence[Any]], fixed: Fixed) -> None:
-    """Refuse values that cannot be in any combination: a typing error is no impossible combination.
-
-    Raises:
-        ExperimentError: There is one.
-    """
-    plain: dict[str, Any] = {"context": ContextOptions(), "method": MethodOptions(prompts=fixed.prompts)}
+def _check_each(full: Mapping[str, Sequence[Any]], prompts: Prompts) -> None:
+    """Refuse values that cannot be in any combination: a typing error is no impossible combination."""
+    plain: dict[str, Any] = {"context": ContextOptions(), "method": MethodOptions(prompts=prompts)}
     for name, values in full.items():
         for value in values:
             try:
@@ -322,33 +286,6 @@ def _check_value(name: str, value: Any, plain: Mapping[str, Any]) -> None:
 
 
 _RELATED: Mapping[str, Mapping[str, Any]] = {"max_candidates": {"k": None}, "min_chunks": {"k": None}}
-
-
-def _combinations(full: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    names = list(full)
-    for values in product(*full.values()):
-        yield dict(zip(names, values, strict=True))
-
-
-def _cell(values: Mapping[str, Any], fixed: Fixed) -> Cell:
-    parts = {"context": {}, "method": {}}  # type: ignore[var-annotated]
-    for name, axis in axes().items():
-        if axis.part != "parts":
-            parts[axis.part][name] = values[name]
-    split = Split(values["splitter"], values["chunk_size"], values["chunk_overlap"]).complete()
-    if split.overlap is not None and split.size is not None and split.overlap >= split.size:
-        raise OptionError(f"chunk_overlap={split.overlap} is not less than chunk_size={split.size}", split)
-    return Cell(
-        data=values["data"],
-        split=split,
-        embedder=values["embedder"],
-        search=values["search"],
-        store=values["store"],
-        context_options=ContextOptions(count_tokens=fixed.count_tokens, **parts["context"]),
-        options=MethodOptions(prompts=fixed.prompts, **parts["method"]),
-        model=values["model"],
-        repeat=values["repeat"],
-    )
 
 
 def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:

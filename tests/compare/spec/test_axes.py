@@ -1,0 +1,36 @@
+import pytest
+
+from oprag.compare.spec.axes import axes, has_effect
+from oprag.compare.spec.controls import CONTROLS
+from oprag.methods.registry import OUR_METHODS
+
+DEFAULTS = {name: axis.default for name, axis in axes().items()}
+OPTIONS = {name for name, axis in axes().items() if axis.part == "method"}
+
+
+def effective(**values):
+    return {name for name in axes() if has_effect(name, {**DEFAULTS, **values})}
+
+
+def test_without_a_context_only_the_question_and_the_model_matter():
+    assert effective(method="closed_book") == {"data", "method", "model", "repeat"}
+
+
+def test_without_a_model_no_option_of_the_method_matters():
+    assert effective(method="context_only").isdisjoint({*OPTIONS - {"method"}, "model", "repeat"})
+
+
+@pytest.mark.parametrize("option", sorted(OPTIONS - {"method"}))
+def test_a_method_of_the_users_own_may_read_every_option(option):
+    assert option in effective(method="mine")
+    assert option in effective(method="step_down", inner_method="mine")
+
+
+@pytest.mark.parametrize("method", [*OUR_METHODS, *CONTROLS])
+def test_what_needs_another_value(method):
+    plain = effective(method=method, order="rank")
+    assert plain.isdisjoint({"seed", "source_ranking", "min_chunks"})
+    reads = "k" in plain
+    assert ("seed" in effective(method=method, order="random")) == reads
+    assert ("source_ranking" in effective(method=method, order="source")) == reads
+    assert ("min_chunks" in effective(method=method, redundancy_threshold=0.9)) == reads
