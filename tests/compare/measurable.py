@@ -137,8 +137,8 @@ def measurable(
 ) -> Experiment:
     """An experiment of what is in this module; the settings of the model are `asked`, of the embedder `embeds`."""
     given: dict[str, Any] = {
-        "models": {"m": ModelSpec(f"{MODULE}:model", "model", asked or {}, retries=0)},
-        "embedders": {"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER, settings=embeds or {})},
+        "models": {"m": ModelSpec(f"{MODULE}:model", "model", retries=0, **(asked or {}))},
+        "embedders": {"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER, **(embeds or {}))},
         "metrics": ["token_f1"],
         "data": keepers(documents, questions, words=200),
     }

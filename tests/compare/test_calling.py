@@ -3,7 +3,7 @@
 import pytest
 
 from oprag.compare.calling import ask
-from oprag.compare.providers.model import as_model
+from oprag.compare.providers.model import ModelSpec
 from oprag.errors import ModelError
 from oprag.methods.model_calls import Completion, Message, Prompt, Usage
 from oprag.tokens import approximate_tokens
@@ -12,7 +12,7 @@ PROMPT = Prompt((Message("user", "Who bakes the bread?"),), "answer")
 
 
 def reply(**given):
-    return ask(as_model(lambda prompt: Completion("Ada", **given), "m"), PROMPT, approximate_tokens)
+    return ask(ModelSpec(lambda prompt: Completion("Ada", **given), "m").open(), PROMPT, approximate_tokens)
 
 
 def test_usage_and_time_are_kept_as_they_are():

@@ -23,8 +23,8 @@ from tests.compare.helpers import RecordingModel, experiment, keepers, rows
         ({"prompts": {"answr": "x"}}, OptionError, "there is no prompt .answr."),
         ({"stores": {"index": "a:b"}}, ExperimentError, "there is a store 'index' already"),
         ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
-        ({"models": {"m": {"temperature": 1}}}, ExperimentError, "'m' must say what to use"),
-        ({"models": {"m": {"use": "local", "retries": -1}}}, ExperimentError, "retries"),
+        ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m must say what to use"),
+        ({"models": {"m": {"use": "local", "retries": -1}}}, ExperimentError, r"models\.m\.retries must be"),
         ({"grid": {"kk": 1}}, ExperimentError, "unknown axis 'kk'"),
     ],
 )

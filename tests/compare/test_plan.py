@@ -133,7 +133,7 @@ def test_what_a_named_model_has_done_is_known_without_opening_it(tmp_path, monke
     path = tmp_path / "results.db"
 
     def named(function="counted", **settings):
-        models = {"m": ModelSpec(f"tests.compare.answering:{function}", "m", settings)}
+        models = {"m": ModelSpec(f"tests.compare.answering:{function}", "m", **settings)}
         return experiment(None, models=models, grid={"k": [2, 4], "chunk_size": 32})
 
     assert run(named(), path).complete
@@ -157,7 +157,7 @@ def test_a_model_is_opened_once_for_a_plan_and_its_run(tmp_path, monkeypatch):
 
 
 def test_two_names_of_one_model_share_their_calls_in_a_plan_too(tmp_path):
-    models = {name: ModelSpec("openai:gpt-5-mini", settings={"temperature": 0}) for name in ("a", "b")}
+    models = {name: ModelSpec("openai:gpt-5-mini", temperature=0) for name in ("a", "b")}
     grid = {"k": 4, "chunk_size": 32, "model": ["a", "b"]}
     plan = make_plan(experiment(None, models=models, grid=grid))
     assert (plan.calls, plan.calls_unshared) == (6, 12)
@@ -175,8 +175,8 @@ def test_what_is_found_for_a_plan_is_not_done_again(tmp_path):
     assert not rows(path, "SELECT * FROM replies")
     small = experiment(RecordingModel(), grid=ALL, metrics=["token_f1"])
     run(small, path)
-    embedder = small.embedders["words"].given
-    assert not {text for text in embedder.documents if text in planned.embedders["words"].given.documents}
+    embedder = small.embedders["words"].use
+    assert not {text for text in embedder.documents if text in planned.embedders["words"].use.documents}
 
 
 class Costly(Words):

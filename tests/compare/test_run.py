@@ -145,13 +145,13 @@ def everything(path):
 def test_embeddings_are_made_once_in_all_runs(tmp_path):
     small = experiment(RecordingModel(), grid={"k": [2, 4], "chunk_size": 32, "similarity_threshold": ["none", 0.2]})
     run(small, tmp_path / "results.db")
-    embedder = small.embedders["words"].given
+    embedder = small.embedders["words"].use
     distinct = set(embedder.documents)
     assert len(distinct) == len(embedder.documents) > 20
     fresh = experiment(RecordingModel(), grid={"k": [2, 3, 4], "chunk_size": 32, "order": ["source", "rank"]})
     run(fresh, tmp_path / "results.db")
     # What is new is the cosine of new answers.
-    assert not set(fresh.embedders["words"].given.documents) & distinct
+    assert not set(fresh.embedders["words"].use.documents) & distinct
 
 
 def test_an_added_value_asks_only_what_is_new(tmp_path):

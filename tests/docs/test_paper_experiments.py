@@ -115,7 +115,7 @@ def test_models_and_embedders_are_named_and_no_money_is_set(name, experiment):
         assert model["max_tokens"] <= 512
         assert model["temperature"] == 0
     for embedder in experiment.embedders.values():
-        bge_or_arctic = "BAAI/bge-large-en-v1.5" in embedder.given or "snowflake-arctic-embed-m-v1.5" in embedder.given
+        bge_or_arctic = "BAAI/bge-large-en-v1.5" in embedder.use or "snowflake-arctic-embed-m-v1.5" in embedder.use
         assert bool(embedder.question_prefix) == bge_or_arctic
         assert embedder.document_prefix == ""
     assert re.match("(tiktoken|huggingface):", given["count_tokens"])

@@ -64,7 +64,7 @@ def spread(log: Path | None, questions: int = 3, grid: Any = None, **options: An
     asked: dict[str, Any] = {name: options.pop(name) for name in names if name in options}
     own = "tests.integration.spread"
     given: dict[str, Any] = {
-        "models": {"m": ModelSpec(f"{own}:model", "model", {"log": str(log), **asked}, retries=0)},
+        "models": {"m": ModelSpec(f"{own}:model", "model", retries=0, log=str(log), **asked)},
         **options,
     }
     return experiment(

@@ -27,7 +27,7 @@ def folder():
 
 @pytest.fixture(scope="module")
 def minilm(folder):
-    return EmbedderSpec(f"huggingface:{folder}", settings={"model_kwargs": {"device": "cpu"}}).open()
+    return EmbedderSpec(f"huggingface:{folder}", model_kwargs={"device": "cpu"}).open()
 
 
 def test_its_vectors_are_those_of_sentence_transformers(minilm, folder):
@@ -59,9 +59,7 @@ def test_its_own_tokenizer_cuts_and_counts(minilm, folder):
 
 def test_a_prefix_changes_the_vector_of_a_question_alone(minilm, folder):
     instruction = "Represent this sentence for searching relevant passages: "
-    prefixed = EmbedderSpec(
-        f"huggingface:{folder}", question_prefix=instruction, settings={"model_kwargs": {"device": "cpu"}}
-    ).open()
+    prefixed = EmbedderSpec(f"huggingface:{folder}", question_prefix=instruction, model_kwargs={"device": "cpu"}).open()
     np.testing.assert_allclose(prefixed.embed_documents(TEXTS), minilm.embed_documents(TEXTS), atol=1e-6)
     np.testing.assert_allclose(
         prefixed.embed_questions([QUESTION]), minilm.embed_questions([instruction + QUESTION]), atol=1e-6
@@ -88,11 +86,9 @@ class TestIdentity:
         assert EmbedderSpec(f"huggingface:{tmp_path / 'copy'}").open().name == minilm.name
 
     def test_settings_count(self, minilm, folder):
-        other = EmbedderSpec(
-            f"huggingface:{folder}", settings={"encode_kwargs": {"normalize_embeddings": False}}
-        ).open()
+        other = EmbedderSpec(f"huggingface:{folder}", encode_kwargs={"normalize_embeddings": False}).open()
         assert other.name != minilm.name
-        assert EmbedderSpec(f"huggingface:{folder}", settings={"show_progress": True}).open().name == minilm.name
+        assert EmbedderSpec(f"huggingface:{folder}", show_progress=True).open().name == minilm.name
 
     def test_in_another_process_and_without_loading_it(self, minilm, folder):
         spec = EmbedderSpec(f"huggingface:{folder}")
@@ -102,7 +98,7 @@ class TestIdentity:
 
 def test_what_cannot_be_used(folder, tmp_path):
     with pytest.raises(ExperimentError, match="unknown option 'devise'"):
-        EmbedderSpec(f"huggingface:{folder}", settings={"devise": "cpu"}).open()
+        EmbedderSpec(f"huggingface:{folder}", devise="cpu").open()
     missing = EmbedderSpec(f"huggingface:{tmp_path / 'nothing'}").open()
     with pytest.raises(EmbeddingError, match="failed"):
         missing.embed_documents(["a"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from oprag import ExperimentError
-from oprag.compare.providers.model import ModelSpec, as_model
+from oprag.compare.providers.model import ModelSpec
 from oprag.methods.model_calls import Message, Prompt, Usage
 from tests.compare.providers.chat_server import BROKEN, Fault, serve
 from tests.helpers import run_python
@@ -27,20 +27,20 @@ def server():
 
 
 def by_name(server: Any, **settings: Any) -> Any:
-    return as_model("openai:chat-3", base_url=server.address, **settings)
+    return ModelSpec("openai:chat-3", base_url=server.address, **settings).open()
 
 
 def langchain(server: Any, **settings: Any) -> Any:
     from langchain_openai import ChatOpenAI
 
-    return as_model(ChatOpenAI(model="chat-3", base_url=server.address, api_key="-", max_retries=0), **settings)
+    return ModelSpec(ChatOpenAI(model="chat-3", base_url=server.address, api_key="-", max_retries=0), **settings).open()
 
 
 def llama_index(server: Any, **settings: Any) -> Any:
     from llama_index.llms.openai_like import OpenAILike
 
     client = OpenAILike(model="chat-3", api_base=server.address, api_key="-", is_chat_model=True, max_retries=0)
-    return as_model(client, **settings)
+    return ModelSpec(client, **settings).open()
 
 
 CLIENTS = [by_name, langchain, llama_index]
@@ -84,14 +84,16 @@ def test_a_client_that_makes_its_own_is_left_to_it(server):
     from llama_index.llms.openai_like import OpenAILike
 
     server.faults = [Fault(500, SOON)] * 20
-    assert as_model(ChatOpenAI(model="m", base_url=server.address, api_key="-")).complete(PROMPT).error is not None
+    assert (
+        ModelSpec(ChatOpenAI(model="m", base_url=server.address, api_key="-")).open().complete(PROMPT).error is not None
+    )
     assert len(server.requests) == 3
     server.requests.clear()
     assert by_name(server, max_retries=1).complete(PROMPT).error is not None
     assert len(server.requests) == 2
     server.requests.clear()
     client = OpenAILike(model="m", api_base=server.address, api_key="-", is_chat_model=True, max_retries=1)
-    assert as_model(client).complete(PROMPT).error is not None
+    assert ModelSpec(client).open().complete(PROMPT).error is not None
     assert len(server.requests) == 2
 
 
@@ -136,37 +138,37 @@ def test_waiting_can_be_ended(server):
 class TestIdentity:
     def test_it_is_that_of_the_settings(self, monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
-        first = as_model("openai:gpt-x", temperature=0).identity
+        first = ModelSpec("openai:gpt-x", temperature=0).open().identity
         assert "secret" not in first
         monkeypatch.setenv("OPENAI_API_KEY", "another")
-        assert as_model("openai:gpt-x", temperature=0).identity == first
-        assert as_model("openai:gpt-x", temperature=0, timeout=9, max_retries=3).identity == first
+        assert ModelSpec("openai:gpt-x", temperature=0).open().identity == first
+        assert ModelSpec("openai:gpt-x", temperature=0, timeout=9, max_retries=3).open().identity == first
         others = [
-            as_model("openai:gpt-x").identity,
-            as_model("openai:gpt-y", temperature=0).identity,
-            as_model("openai:gpt-x", temperature=0, base_url="http://host/v1").identity,
-            as_model("openai:gpt-x", temperature=0, max_tokens=9).identity,
-            as_model("openai:gpt-x", temperature=0, extra_body={"top_k": 3}).identity,
+            ModelSpec("openai:gpt-x").open().identity,
+            ModelSpec("openai:gpt-y", temperature=0).open().identity,
+            ModelSpec("openai:gpt-x", temperature=0, base_url="http://host/v1").open().identity,
+            ModelSpec("openai:gpt-x", temperature=0, max_tokens=9).open().identity,
+            ModelSpec("openai:gpt-x", temperature=0, extra_body={"top_k": 3}).open().identity,
         ]
         assert len({first, *others}) == 6
 
     def test_a_server_that_the_environment_names_is_another(self, monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", "-")
-        first = as_model("openai:gpt-x").identity
+        first = ModelSpec("openai:gpt-x").open().identity
         monkeypatch.setenv("OPENAI_BASE_URL", "http://me:secret@elsewhere/v1")
-        second = as_model("openai:gpt-x").identity
+        second = ModelSpec("openai:gpt-x").open().identity
         assert second != first
         monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere/v1")
-        assert as_model("openai:gpt-x").identity == second
+        assert ModelSpec("openai:gpt-x").open().identity == second
 
     def test_a_login_in_an_address_is_no_part_of_it(self):
         def at(address):
-            return as_model("openai:gpt-x", base_url=address).identity
+            return ModelSpec("openai:gpt-x", base_url=address).open().identity
 
         assert at("http://me:secret@host/v1") == at("http://host/v1")
 
     def test_it_is_the_same_in_every_process(self):
-        spec = ModelSpec("openai:gpt-x", settings={"temperature": 0, "base_url": "http://me:secret@host/v1"})
+        spec = ModelSpec("openai:gpt-x", temperature=0, base_url="http://me:secret@host/v1")
         code = f"import pickle; print(pickle.loads({pickle.dumps(spec)!r}).open().identity)"
         assert run_python(code).strip() == spec.open().identity
 
@@ -174,9 +176,11 @@ class TestIdentity:
         from llama_index.llms.openai_like import OpenAILike
 
         def of(**settings):
-            return as_model(
-                OpenAILike(**{"model": "m", "api_base": "http://host/v1", "api_key": "-"} | settings)
-            ).identity
+            return (
+                ModelSpec(OpenAILike(**{"model": "m", "api_base": "http://host/v1", "api_key": "-"} | settings))
+                .open()
+                .identity
+            )
 
         assert of() == of(api_key="other") == of(timeout=3, max_retries=1)
         assert len({of(), of(temperature=0.9), of(model="n"), of(api_base="http://other/v1")}) == 4
@@ -190,7 +194,7 @@ def test_a_setting_that_nobody_knows_is_refused(server):
 
 class TestLocal:
     def test_it_answers(self):
-        model = as_model("local", max_tokens=8)
+        model = ModelSpec("local", max_tokens=8).open()
         completion = model.complete(Prompt((Message("user", "What is the capital of France?"),), "answer"))
         assert completion.error is None
         assert completion.text.strip()
@@ -199,7 +203,7 @@ class TestLocal:
         assert (model.name, model.window) == ("local, max_tokens=8", 8_192)
 
     def test_threads_share_one_server(self):
-        model = as_model("local", max_tokens=4)
+        model = ModelSpec("local", max_tokens=4).open()
         prompts = [Prompt((Message("user", f"Say {number}."),), "answer") for number in range(4)]
         completions: dict[int, Any] = {}
         threads = [
@@ -213,17 +217,17 @@ class TestLocal:
         assert [completions[number].error for number in range(4)] == [None] * 4
 
     def test_its_identity(self):
-        first = as_model("local").identity
-        assert first == as_model("local", temperature=0, timeout=3).identity
-        assert first != as_model("local", temperature=0.5).identity
-        code = "from oprag.compare.providers.model import as_model; print(as_model('local').identity)"
+        first = ModelSpec("local").open().identity
+        assert first == ModelSpec("local", temperature=0, timeout=3).open().identity
+        assert first != ModelSpec("local", temperature=0.5).open().identity
+        code = "from oprag.compare.providers.model import ModelSpec; print(ModelSpec('local').open().identity)"
         assert run_python(code).strip() == first
 
     @pytest.mark.parametrize("wrong", [{"base_url": "http://host"}, {"model": "m"}, {"temprature": 1}])
     @pytest.mark.filterwarnings("ignore:WARNING. temprature is not default parameter")
     def test_settings_that_it_does_not_know(self, wrong):
         with pytest.raises(ExperimentError, match=next(iter(wrong))):
-            as_model("local", **wrong)
+            ModelSpec("local", **wrong).open()
 
 
 def test_the_key_of_the_provider_stays_away_from_another_host(server, monkeypatch):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from oprag.compare import EmbedderSpec, ModelSpec
-from oprag.compare.experiment import as_spec
 from oprag.compare.stores.named import open_store
 from tests.integration.pinecone_stub import API_KEY, serve_pinecone
 
@@ -42,13 +41,13 @@ def named(part):
 def test_its_models_open(name, table):
     if table["use"].startswith("google_genai:"):
         pytest.importorskip("langchain_google_genai")
-    model = as_spec(ModelSpec, name, table).open()
+    model = ModelSpec.of(table, name, place="models").open()
     assert table["use"].partition(":")[2] in model.identity
 
 
 @pytest.mark.parametrize(("name", "table"), named("embedders"))
 def test_its_embedders_open_without_being_loaded(name, table):
-    embedder = as_spec(EmbedderSpec, name, {**table, "tokenizer": "local"}).open()
+    embedder = EmbedderSpec.of({**table, "tokenizer": "local"}, name, place="embedders").open()
     assert embedder.spends == table["use"].startswith("openai:")
     assert embedder.name
 
@@ -72,7 +71,7 @@ def pooled(folder, texts):
 
 
 def test_contriever_takes_the_mean_of_the_tokens(folder):
-    embedder = EmbedderSpec("self_route_encoders:contriever", settings={"model": folder}).open()
+    embedder = EmbedderSpec("self_route_encoders:contriever", model=folder).open()
     mean, _ = pooled(folder, TEXTS)
     np.testing.assert_allclose(embedder.embed_documents(TEXTS), mean, atol=1e-5)
     np.testing.assert_allclose(embedder.embed_questions(TEXTS[:1]), mean[:1], atol=1e-5)
@@ -88,7 +87,7 @@ def test_dragon_takes_the_first_token_and_has_two_models(folder, tmp_path):
     other.save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path)
     settings = {"question_model": str(tmp_path), "document_model": folder}
-    embedder = EmbedderSpec("self_route_encoders:dragon", settings=settings).open()
+    embedder = EmbedderSpec("self_route_encoders:dragon", **settings).open()
     np.testing.assert_allclose(embedder.embed_documents(TEXTS), pooled(folder, TEXTS)[1], atol=1e-5)
     of_questions = embedder.embed_questions(TEXTS[:4])
     np.testing.assert_allclose(of_questions, pooled(str(tmp_path), TEXTS[:4])[1], atol=1e-5)
@@ -96,7 +95,7 @@ def test_dragon_takes_the_first_token_and_has_two_models(folder, tmp_path):
 
 
 def test_long_texts_are_cut_off(folder):
-    embedder = EmbedderSpec("self_route_encoders:contriever", settings={"model": folder}).open()
+    embedder = EmbedderSpec("self_route_encoders:contriever", model=folder).open()
     long = "harbour " * 600
     first, second = embedder.embed_documents([long, long + "bread rises"])
     np.testing.assert_allclose(first, second, atol=1e-5)

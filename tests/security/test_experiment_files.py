@@ -312,9 +312,9 @@ def test_an_experiment_of_the_same_folder_may_be_read_from_anywhere(tmp_path, mo
 
 def test_no_key_of_the_environment_goes_to_another_host(groq, monkeypatch):
     monkeypatch.setenv("MY_KEY", "a-key-for-there")
-    ModelSpec("groq:cranes", settings={"base_url": FOREIGN}).open()
-    ModelSpec("groq:cranes", settings={"base_url": FOREIGN}, api_key_env="MY_KEY").open()
-    ModelSpec("groq:cranes", settings={"base_url": "https://api.groq.com/"}).open()
+    ModelSpec("groq:cranes", base_url=FOREIGN).open()
+    ModelSpec("groq:cranes", api_key_env="MY_KEY", base_url=FOREIGN).open()
+    ModelSpec("groq:cranes", base_url="https://api.groq.com/").open()
     ModelSpec("groq:cranes").open()
     # Where none is given, the client looks for the key of its provider itself.
     assert [one.api_key for one in groq.made] == ["-", "a-key-for-there", None, None]
@@ -328,12 +328,12 @@ def test_a_provider_among_the_settings_counts_and_a_key_under_its_long_name_too(
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-openai")
     monkeypatch.setitem(sys.modules, "langchain_openai", SimpleNamespace(ChatOpenAI=ChatOpenAI))
     there = {"base_url": FOREIGN}
-    ModelSpec("openai:cranes", settings={**there, "openai_api_key": "mine"}).open()
-    ModelSpec("cranes", settings={**there, "model_provider": "openai"}).open()
-    ModelSpec("openai:cranes", settings={"base_url": "https://api.openai.com/v1", "model_provider": "groq"}).open()
+    ModelSpec("openai:cranes", **there, openai_api_key="mine").open()
+    ModelSpec("cranes", **there, model_provider="openai").open()
+    ModelSpec("openai:cranes", base_url="https://api.openai.com/v1", model_provider="groq").open()
     assert [one.api_key for one in groq.made] == [None, "-", "-"]
     with pytest.raises(ExperimentError, match="could send keys"):
-        ModelSpec("openai:cranes", settings={"endpoint_url": FOREIGN, "model_provider": "bedrock"}).open()
+        ModelSpec("openai:cranes", endpoint_url=FOREIGN, model_provider="bedrock").open()
 
 
 def test_clients_that_would_send_more_are_refused(groq, monkeypatch):
@@ -345,13 +345,13 @@ def test_clients_that_would_send_more_are_refused(groq, monkeypatch):
 
     there = {"base_url": FOREIGN}
     assert "api_key_env: the environment variable 'NONE' is not set" in refusal("groq:cranes", api_key_env="NONE")
-    assert "could send keys" in refusal("bedrock:cranes", settings={"endpoint_url": FOREIGN}, api_key_env="HOME")
-    assert "could send keys" in refusal("groq", settings={"proxies": {"https": "evil.example"}})
+    assert "could send keys" in refusal("bedrock:cranes", endpoint_url=FOREIGN, api_key_env="HOME")
+    assert "could send keys" in refusal("groq", proxies={"https": "evil.example"})
     monkeypatch.setenv("GROQ_CUSTOM_HEADERS", "Authorization: hunter22")
-    assert "unset it" in refusal("groq:cranes", settings=there)
+    assert "unset it" in refusal("groq:cranes", **there)
     monkeypatch.setenv("OLLAMA_API_KEY", "hunter22")
-    assert "api_key_env = 'OLLAMA_API_KEY'" in refusal("ollama:cranes", settings=there)
-    assert "has a key already" in refusal("groq:cranes", settings={"api_key": "hunter22"}, api_key_env="HOME")
+    assert "api_key_env = 'OLLAMA_API_KEY'" in refusal("ollama:cranes", **there)
+    assert "has a key already" in refusal("groq:cranes", api_key="hunter22", api_key_env="HOME")
     with pytest.raises(ExperimentError, match="api_key_env goes with PROVIDER:MODEL"):
         EmbedderSpec("local", api_key_env="HOME")
     assert groq.made == []

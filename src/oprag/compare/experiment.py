@@ -17,15 +17,13 @@ from oprag.compare.spec.grid import Cells, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.spec.validation import validated
 from oprag.compare.stores.named import STORE_NAMES
-from oprag.errors import ExperimentError, OptionError
+from oprag.errors import ExperimentError
 from oprag.masking import describe
 from oprag.methods.prompts import as_prompts
 from oprag.options import check_count
 from oprag.tokens import TokenCounter, approximate_tokens
 
-__all__ = ["Experiment", "as_spec"]
-
-_NO_SETTINGS = ("given", "settings")
+__all__ = ["Experiment"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +80,12 @@ class Experiment:
             raise ExperimentError("an experiment must have an embedder", self.embedders)
         made: dict[str, Any] = {
             "grid": as_grids(self.grid),
-            "models": {name: as_spec(ModelSpec, name, given) for name, given in self.models.items()},
-            "embedders": {name: as_spec(EmbedderSpec, name, given) for name, given in self.embedders.items()},
+            "models": {name: ModelSpec.of(given, name, place=f"models.{name}") for name, given in self.models.items()},
+            "embedders": {
+                name: EmbedderSpec.of(given, name, place=f"embedders.{name}") for name, given in self.embedders.items()
+            },
             "metrics": check_metrics(self.metrics),
-            "score_embedder": as_spec(EmbedderSpec, None, self.score_embedder),
+            "score_embedder": EmbedderSpec.of(self.score_embedder, place="score_embedder"),
             "prompts": as_prompts(self.prompts),
             "prices": {name: validated(Price, price, place=f"prices.{name}") for name, price in self.prices.items()},
             "limits": validated(Limits, {} if self.limits is None else self.limits, place="limits"),
@@ -152,33 +152,3 @@ def _check_data(data: Any) -> None:
         raise ExperimentError(
             f"data must map names to data sets, as read_data() reads them, got {describe(data)}", data
         )
-
-
-def as_spec(kind: Any, name: str | None, given: Any) -> Any:
-    """What an experiment says about a model or an embedder.
-
-    Args:
-        kind: `ModelSpec` or `EmbedderSpec`.
-        name: What it is called.
-        given: What the kind takes, one of those, or a mapping with `use` and settings.
-
-    Raises:
-        ExperimentError: It does not say what to use, or cannot be.
-    """
-    if isinstance(given, kind):
-        return given
-    try:
-        if isinstance(given, Mapping):
-            settings = dict(given)
-            use = settings.pop("use", None)
-            if not isinstance(use, str):
-                raise ExperimentError(f'{name!r} must say what to use, such as use = "{LOCAL}"', given)
-            own = {
-                key: settings.pop(key)
-                for key in kind.__dataclass_fields__
-                if key in settings and key not in _NO_SETTINGS
-            }
-            return kind(use, **{"name": name, **own}, settings=settings)
-        return kind(given, name)
-    except OptionError as error:
-        raise ExperimentError(f"{name!r}: {error}", given) from error

@@ -12,7 +12,7 @@ from typing import Any
 
 from oprag.compare.data import DataSet, read_data
 from oprag.compare.data.read import format_options
-from oprag.compare.experiment import Experiment, as_spec
+from oprag.compare.experiment import Experiment
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.spec.money import Limits, Price
@@ -87,15 +87,15 @@ def _changed(given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
 
 
 @contextmanager
-def _at(place: str, known: str = "") -> Iterator[None]:
-    """Say where it was what is raised within; what is known of the place already is not said twice."""
+def _at(place: str) -> Iterator[None]:
+    """Say where it was what is raised within."""
     try:
         yield
     except MissingExtraError:
         raise
     except OpragError as error:
         kind = ExperimentError if isinstance(error, OptionError) else type(error)
-        raise kind(f"{place}: {str(error).removeprefix(known)}", error.value) from error
+        raise kind(f"{place}: {error}", error.value) from error
 
 
 def _check(given: Mapping[str, Any]) -> None:
@@ -146,8 +146,7 @@ def _spec(kind: Any, place: str, name: str | None, given: Any) -> Any:
         if "use" not in given:
             raise ExperimentError(f'{place} must say what to use, such as use = "local"', given)
         _check_kind(given["use"], str, f"{place}.use")
-    with _at(place, known=f"{name!r}: "):
-        return as_spec(kind, name, given)
+    return kind.of(given, name, place=place)
 
 
 def _store(place: str, given: Any) -> str:

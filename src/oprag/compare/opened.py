@@ -19,9 +19,8 @@ from oprag.compare.providers.names import counter_of, required_function
 from oprag.compare.spec.grid import Cell, Cells
 from oprag.compare.stores.named import STORE_NAMES
 from oprag.compare.work import Unit
-from oprag.errors import ExperimentError, ModelError, OptionError
+from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
-from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.prompts import STEPS, Prompts
 
 __all__ = ["Opened", "Unopened", "as_opened"]
@@ -178,7 +177,7 @@ class Opened:
             "data": {name: len(data_set.questions) for name, data_set in experiment.data.items()},
             "models": {name: model.identity for name, model in self.models.items()},
             "embedders": {name: embedder.name for name, embedder in self.embedders.items()},
-            "identities": {told: identity for told, identity in self._identities() if told},
+            "identities": {spec_hash: identity for spec_hash, identity in self._identities() if spec_hash},
             "metrics": list(experiment.metrics),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
             "count_tokens": counter_of(experiment.count_tokens).name,
@@ -189,10 +188,10 @@ class Opened:
     def _identities(self) -> Iterator[tuple[str, str]]:
         """What is said about models and embedders, and the identity of each, so that a plan need not open it."""
         experiment = self.experiment
-        yield from ((experiment.models[name].told, model.identity) for name, model in self.models.items())
-        yield from ((experiment.embedders[name].told, embedder.name) for name, embedder in self.embedders.items())
+        yield from ((experiment.models[name].spec_hash, model.identity) for name, model in self.models.items())
+        yield from ((experiment.embedders[name].spec_hash, embedder.name) for name, embedder in self.embedders.items())
         if self.score_embedder is not None:
-            yield experiment.score_embedder.told, self.score_embedder.name
+            yield experiment.score_embedder.spec_hash, self.score_embedder.name
 
     @cached_property
     def _common(self) -> dict[str, Any]:
@@ -258,28 +257,15 @@ class Unopened(Opened):
 
     def _model(self, name: str) -> Model:
         spec: ModelSpec = self.experiment.models[name]
-        if told := _opened("model", name, lambda: spec.told):
-            return _Uncallable(spec.label, self.identities.get(told, told))
+        if spec_hash := _opened("model", name, lambda: spec.spec_hash):
+            return spec.unopened(self.identities.get(spec_hash, spec_hash))
         return self._open_model(name)
 
     def _embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
         if _opened(what, name, lambda: spec.may_need_key):
-            return spec.unopened(self.identities.get(spec.told, spec.told))
+            return spec.unopened(self.identities.get(spec.spec_hash, spec.spec_hash))
         opened: ExperimentEmbedder = _opened(what, name, spec.open)
         return opened
-
-
-@dataclass(frozen=True)
-class _Uncallable:
-    """A model that a plan does not call."""
-
-    name: str
-    identity: str
-    window: int | None = None
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """No reply."""
-        return Completion(error=ModelError(f"{self.name} was not opened, since it is only planned for", prompt))
 
 
 def as_opened(given: Experiment | Opened) -> Opened:

@@ -265,7 +265,7 @@ def _address(spec: ModelSpec | EmbedderSpec) -> str | None:
     """The address to which the settings send texts; several with commas, None for the provider's own."""
     note = " (without a key, since there is no api_key_env)"
     shown = ", ".join(map(shown_address, spec.addresses))
-    return f"{shown}{note if lacks_key(spec.given, spec.settings, spec.api_key_env) else ''}" or None
+    return f"{shown}{note if lacks_key(spec.use, spec.settings, spec.api_key_env) else ''}" or None
 
 
 def _lines(plan: Plan) -> Iterator[str]:

@@ -136,7 +136,7 @@ def make(**_):
 
 def test_a_setting_of_a_model_is_another_cell():
     def key(**settings):
-        spec = ModelSpec("tests.compare.db.test_keys:make", "model", settings)
+        spec = ModelSpec("tests.compare.db.test_keys:make", "model", **settings)
         (row,) = opened(models={"m": spec}).cell_rows
         return row.key
 

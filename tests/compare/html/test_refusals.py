@@ -8,7 +8,7 @@ pytest.importorskip("jinja2")
 
 from oprag.compare.html import write_report
 from oprag.compare.html.refusals import KINDS, classify, opened_model
-from oprag.compare.providers.model import as_model
+from oprag.compare.providers.model import ModelSpec
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
 from tests.compare.html.grids import full_experiment, ran, reader
@@ -32,17 +32,17 @@ from tests.compare.html.parsed import page_of
     ],
 )
 def test_a_letter_is_read_where_it_is_meant(reply, kind):
-    assert classify(["Why?"], as_model(lambda prompt: reply, "m")) == {kind: 1}
+    assert classify(["Why?"], ModelSpec(lambda prompt: reply, "m").open()) == {kind: 1}
 
 
 def test_a_failed_call_is_no_kind():
     model = RecordingModel(lambda prompt: "B", fails=lambda prompt, before: "second" in prompt)
-    assert classify(["first", "second"], as_model(model, "m", retries=0)) == {"general": 1, "call failed": 1}
+    assert classify(["first", "second"], ModelSpec(model, "m", retries=0).open()) == {"general": 1, "call failed": 1}
 
 
 def test_the_model_reads_the_question_as_it_is():
     model = RecordingModel(lambda prompt: "E")
-    classify(["What {about} {question}?"], as_model(model, "m"))
+    classify(["What {about} {question}?"], ModelSpec(model, "m").open())
     assert "Question: What {about} {question}?\n" in model.calls[0]
 
 

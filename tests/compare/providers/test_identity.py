@@ -2,20 +2,20 @@ import pytest
 from llama_index.core import PromptTemplate
 from pydantic import BaseModel, SecretStr
 
-from oprag.compare.providers.model import as_model
+from oprag.compare.providers.model import ModelSpec
 from tests.compare.providers.hosted import SECRET, Completing, Hosted
 from tests.helpers import run_python
 
 
 def identity(**settings):
-    return as_model(Hosted(**settings)).identity
+    return ModelSpec(Hosted(**settings)).open().identity
 
 
 def test_it_says_which_model_it_is_and_no_secret():
     assert identity().startswith("tests.compare.providers.hosted.Hosted(chat-3) ")
     assert SECRET not in identity()
     assert SECRET not in identity(model=f"https://me:{SECRET}@host/models/a?key={SECRET}")
-    assert as_model(Hosted(), "another name").identity == identity()
+    assert ModelSpec(Hosted(), "another name").open().identity == identity()
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_a_setting_that_an_older_version_did_not_know():
         another: str | None = None
 
     Hosted2.__module__, Hosted2.__qualname__ = Hosted.__module__, Hosted.__qualname__
-    assert as_model(Hosted2()).identity == identity()
-    assert as_model(Hosted2(another="x")).identity != identity()
+    assert ModelSpec(Hosted2()).open().identity == identity()
+    assert ModelSpec(Hosted2(another="x")).open().identity != identity()
 
 
 class Reply(BaseModel):
@@ -85,11 +85,11 @@ class LongReply(BaseModel):
 def test_what_is_bound_to_a_model_counts():
     bound = [
         identity(),
-        *(as_model(Hosted().bind(stop=[mark])).identity for mark in (".", "!")),
-        *(as_model(Hosted().bind(response_format=kind)).identity for kind in (Reply, LongReply)),
+        *(ModelSpec(Hosted().bind(stop=[mark])).open().identity for mark in (".", "!")),
+        *(ModelSpec(Hosted().bind(response_format=kind)).open().identity for kind in (Reply, LongReply)),
     ]
     assert len(set(bound)) == len(bound)
-    assert as_model(Hosted().bind(stop=["."])).identity == bound[1]
+    assert ModelSpec(Hosted().bind(stop=["."])).open().identity == bound[1]
 
 
 def test_where_its_client_sends_to_counts():
@@ -104,31 +104,36 @@ def test_where_its_client_sends_to_counts():
 
 
 def test_models_of_llama_index():
-    first = as_model(Completing()).identity
+    first = ModelSpec(Completing()).open().identity
     assert first.startswith("tests.compare.providers.hosted.Completing(writer-1) ")
-    assert as_model(Completing(temperature=0.5)).identity != first
-    assert as_model(Completing(system_prompt="Be short.")).identity != first
-    assert as_model(Completing(query_wrapper_prompt=PromptTemplate("{query_str}!"), name="n"), "n").identity != first
+    assert ModelSpec(Completing(temperature=0.5)).open().identity != first
+    assert ModelSpec(Completing(system_prompt="Be short.")).open().identity != first
+    assert (
+        ModelSpec(Completing(query_wrapper_prompt=PromptTemplate("{query_str}!"), name="n"), "n").open().identity
+        != first
+    )
     # Functions of one's own may change, and nobody would see it.
-    assert as_model(Completing(completion_to_prompt=lambda text: text), "own").identity.endswith("Completing(own)")
+    assert (
+        ModelSpec(Completing(completion_to_prompt=lambda text: text), "own").open().identity.endswith("Completing(own)")
+    )
 
 
 @pytest.mark.process
 def test_it_is_the_same_in_every_process():
     code = (
-        "from oprag.compare.providers.model import as_model\n"
+        "from oprag.compare.providers.model import ModelSpec\n"
         "from tests.compare.providers.hosted import Hosted, Completing\n"
-        "for model in (Hosted(), Completing(), Hosted().bind(stop=['.'])): print(as_model(model).identity)"
+        "for model in (Hosted(), Completing(), Hosted().bind(stop=['.'])): print(ModelSpec(model).open().identity)"
     )
     models = (Hosted(), Completing(), Hosted().bind(stop=["."]))
-    assert run_python(code, PYTHONHASHSEED="1") == "".join(f"{as_model(model).identity}\n" for model in models)
+    assert run_python(code, PYTHONHASHSEED="1") == "".join(f"{ModelSpec(model).open().identity}\n" for model in models)
 
 
 def test_functions_of_other_names_are_other_models_whatever_they_are_called():
-    quick = as_model("tests.compare.answering:quick", "m").identity
-    assert as_model("tests.compare.providers.test_identity:echo", "m").identity != quick
-    assert as_model("tests.compare.answering:quick", "n").identity != quick
-    assert as_model("tests.compare.answering:quick", "m").identity == quick
+    quick = ModelSpec("tests.compare.answering:quick", "m").open().identity
+    assert ModelSpec("tests.compare.providers.test_identity:echo", "m").open().identity != quick
+    assert ModelSpec("tests.compare.answering:quick", "n").open().identity != quick
+    assert ModelSpec("tests.compare.answering:quick", "m").open().identity == quick
 
 
 def echo():

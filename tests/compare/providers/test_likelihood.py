@@ -14,7 +14,7 @@ from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.pairs import differences
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.likelihood import LIKELIHOOD, LikelihoodModel
-from oprag.compare.providers.model import Model, ModelSpec, as_model
+from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.running import run
 from oprag.errors import ExperimentError, LikelihoodError, ModelError, OptionError
 from oprag.methods.model_calls import Message, Prompt
@@ -218,7 +218,7 @@ def test_figures_are_kept_under_the_name_of_the_model(tmp_path):
 
 def test_a_model_that_judges(tmp_path):
     reader = Reader()
-    model = as_model(reader)
+    model = ModelSpec(reader).open()
     assert isinstance(model, Model)
     assert (model.identity, model.window) == ("reader", 100_000)
     assert ModelSpec(reader, window=50).open().window == 50
@@ -243,9 +243,9 @@ def test_a_model_that_is_not_there_is_refused_before_a_run():
     with pytest.raises(ExperimentError, match=r"cannot use the model 'gguf:/none.gguf': there is no model file"):
         ModelSpec("gguf:/none.gguf").open()
     with pytest.raises(ExperimentError, match="unexpected keyword argument 'colour'"):
-        ModelSpec("gguf:/none.gguf", settings={"colour": "red"}).open()
+        ModelSpec("gguf:/none.gguf", colour="red").open()
     with pytest.raises((ExperimentError, OptionError), match="window must be a whole number"):
-        ModelSpec("gguf:/none.gguf", settings={"window": 0}).open()
+        ModelSpec("gguf:/none.gguf", window=0).open()
 
 
 def test_a_model_file_is_loaded_when_it_is_first_asked_and_once(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from email.utils import format_datetime
 import httpx
 import pytest
 
-from oprag.compare.providers.model import as_model
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.retry import RETRIES, Retrying, may_pass, retry_after
 from oprag.methods.model_calls import Completion, Message, Prompt
 from tests.compare.providers.chat_server import BROKEN, Fault, serve
@@ -203,7 +203,7 @@ def test_errors_that_come_from_each_other_end():
 def test_a_set_event_ends_the_waiting(server):
     stop = threading.Event()
     server.faults = [Fault(429, {"Retry-After": "50"})] * 3
-    model = as_model(by_httpx(server), "server", stop=stop)
+    model = ModelSpec(by_httpx(server), "server").open(stop)
     ended = []
     thread = threading.Thread(target=lambda: ended.append(model.complete(PROMPT)))
     thread.start()

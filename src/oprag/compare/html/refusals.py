@@ -11,7 +11,7 @@ from oprag.compare.db.reader import ResultsReader
 from oprag.compare.html.material import Material
 from oprag.compare.html.parts import Heading, Part, Table, Text
 from oprag.compare.html.words import counted, share
-from oprag.compare.providers.model import Model, ModelSpec, as_model
+from oprag.compare.providers.model import Model, ModelSpec
 from oprag.methods.model_calls import Message, Prompt
 
 __all__ = ["KINDS", "classified", "classify", "opened_model", "refused_questions"]
@@ -57,16 +57,18 @@ def opened_model(given: Any) -> Model | None:
     """A model that sorts questions; None for None.
 
     Args:
-        given: What `as_model` takes.
+        given: A `Model`, a `ModelSpec`, or what it takes.
 
     Raises:
         ExperimentError: There is no such model.
         MissingExtraError: What it needs is not installed.
     """
-    if given is None or isinstance(given, Model | ModelSpec):
-        return None if given is None else as_model(given)
+    if given is None or isinstance(given, Model):
+        return given
+    if isinstance(given, ModelSpec):
+        return given.open()
     # Its replies are not kept, so whatever it is called is good enough.
-    return as_model(given, given if isinstance(given, str) else type(given).__name__)
+    return ModelSpec(given, given if isinstance(given, str) else type(given).__name__).open()
 
 
 def classify(questions: Sequence[str], model: Model, watch: Callable[[int], None] = lambda _: None) -> Counter[str]:

@@ -69,7 +69,7 @@ def write_report(
         documents: The experiment whose data has the texts of the documents, or that data; a results file has none, and
             without them chunks are shown by their places.
         refusals: A model that sorts the questions which `self_route` refused to answer from the retrieved chunks, as
-            `oprag.compare.providers.model.as_model` takes one. It is asked once for each of them, and its replies are
+            `ModelSpec` takes one. It is asked once for each of them, and its replies are
             not kept.
         watch: Told how many steps are done, and how many there are; each call of the model is one.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.providers.endpoints import addresses_of, is_here, provider_of, with_key
+from oprag.compare.providers.endpoints import is_here, provider_of, with_key
 from oprag.compare.providers.identity import plain_settings
 from oprag.compare.providers.names import (
     EMBEDDING_PROVIDERS,
@@ -19,10 +19,11 @@ from oprag.compare.providers.names import (
     no_function,
     tokenizer_of,
 )
+from oprag.compare.providers.spec import ProviderSpec
+from oprag.compare.spec.validation import Boolean, String
 from oprag.embedding.identity import as_json, digest_of
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
-from oprag.options import check_bool, check_text
 from oprag.token_counters import HUGGINGFACE, NamedTokenizer
 
 __all__ = ["EmbedderSpec", "ExperimentEmbedder"]
@@ -81,64 +82,60 @@ class ExperimentEmbedder:
         return self.named_tokenizer.count(text)
 
 
-@dataclass(frozen=True)
-class EmbedderSpec:
-    """What an experiment says about an embedder; one that is given by its name can go to another process.
+class EmbedderSpec(ProviderSpec):
+    """What an experiment says about an embedder; one whose `use` is a name can go to another process.
 
     Attributes:
-        given: "local", the packaged one; PROVIDER:MODEL, as LangChain's `init_embeddings` takes it;
+        use: "local", the packaged one; PROVIDER:MODEL, as LangChain's `init_embeddings` takes it;
             "huggingface:PATH", a folder with a model of sentence-transformers or its name in the hub; MODULE:FUNCTION,
             for a function that gives an embedder; an `oprag.Embedder`; or embeddings of LangChain or LlamaIndex.
-        name: What it is called in tables; by default after what is given. It is needed for one that does not say which
-            model it is, and vectors are then kept under it: another model must have another.
+        name: What it is called in tables; by default after `use`. It is needed for one that does not say which model
+            it is, and vectors are then kept under it: another model must have another.
+        api_key_env: The environment variable that has the key, as in `ModelSpec`.
         question_prefix: Put before each question, such as BGE's instruction.
         document_prefix: The same before each document.
         tokenizer: What cuts documents and counts in the unit of the embedder: "local", "huggingface:PATH" or
             "tiktoken:ENCODING". By default the embedder's own where it has one: the packaged one and those of
             "huggingface:PATH"; for all others the packaged one's.
         spends: Whether using it may cost money; by default what does not run on this machine may.
-        settings: Of an embedder that is given by a name: whatever it knows; the arguments of a function.
-        api_key_env: The environment variable that has the key, as in `ModelSpec`.
+
+    All other arguments are settings of an embedder that is given by a name: whatever it knows, or the arguments of a
+    function.
 
     Raises:
-        ExperimentError: There are settings for an embedder that is no name, or an empty name.
-        OptionError: A prefix is no string, or `spends` is neither True nor False.
+        ExperimentError: There are settings for an embedder that is no name, an empty name, a prefix that is no string,
+            or `spends` is neither True nor False.
     """
 
-    given: Any = LOCAL
-    name: str | None = None
-    question_prefix: str = ""
-    document_prefix: str = ""
-    tokenizer: str | None = None
-    spends: bool | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    api_key_env: str | None = None
+    use: Any = LOCAL
+    question_prefix: String = ""
+    document_prefix: String = ""
+    tokenizer: String | None = None
+    spends: Boolean | None = None
 
-    def __post_init__(self) -> None:
-        check_text("api_key_env", self.api_key_env, optional=True)
-        check_text("name", self.name, optional=True)
-        check_text("question_prefix", self.question_prefix)
-        check_text("document_prefix", self.document_prefix)
-        check_text("tokenizer", self.tokenizer, optional=True)
-        if self.spends is not None:
-            check_bool("spends", self.spends)
-        if self.name is not None and not self.name.strip():
-            raise ExperimentError("the name of an embedder must not be empty", self.name)
-        if self.settings and (not isinstance(self.given, str) or self.given == LOCAL):
+    _key_providers = EMBEDDING_PROVIDERS - {HUGGINGFACE}
+
+    def __init__(self, /, use: Any = LOCAL, name: str | None = None, **others: Any) -> None:
+        super().__init__(use=use, name=name, **others)
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # as in `StrictModel`
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Refuse settings of an object."""
+        super().model_post_init(context)
+        if self.settings and (not isinstance(self.use, str) or self.use == LOCAL):
             raise ExperimentError(
                 f"settings go with PROVIDER:MODEL, {HUGGINGFACE}:PATH and MODULE:FUNCTION, got "
                 f"{', '.join(self.settings)}",
-                self.given,
+                self.use,
             )
-        if self.api_key_env is not None and provider_of(self.given) not in EMBEDDING_PROVIDERS - {HUGGINGFACE}:
-            raise ExperimentError("api_key_env goes with PROVIDER:MODEL", self.api_key_env)
 
     @property
     def label(self) -> str:
         """What the embedder is called in tables."""
         if self.name is not None:
             return self.name
-        given = self.given if isinstance(self.given, str) else type(self.given).__name__
+        given = self.use if isinstance(self.use, str) else type(self.use).__name__
         kind, _, model = given.partition(":")
         if kind == HUGGINGFACE and Path(model).is_dir():
             given = f"{kind}:{Path(model).resolve().name}"
@@ -150,23 +147,14 @@ class EmbedderSpec:
     def _prefixed(self) -> bool:
         return bool(self.question_prefix or self.document_prefix)
 
-    @property
-    def told(self) -> str:
-        """A hash of what is said about an embedder by its name; empty for the packaged one, and for an object."""
-        if not isinstance(self.given, str) or self.given == LOCAL:
-            return ""
-        said = [self.given, plain_settings(self.settings, self.label), self.name]
+    def _hash(self) -> str:
+        said = [self.use, plain_settings(self.settings, self.label), self.name]
         return f"embedder {digest_of([*said, self.question_prefix, self.document_prefix])}"
 
     @property
     def may_need_key(self) -> bool:
         """Whether opening it may need the key of a provider who is paid."""
         return self.spends is not False and self._paid_provider
-
-    @property
-    def addresses(self) -> list[str]:
-        """The addresses in its settings, other than the provider's own."""
-        return addresses_of(self.settings, provider_of(self.given, self.settings))
 
     def unopened(self, identity: str) -> ExperimentEmbedder:
         """What is known of the embedder before it is opened: it counts tokens, and embeds nothing.
@@ -194,7 +182,7 @@ class EmbedderSpec:
         try:
             embedder, spends, tokenizer = self._loaded()
         except OptionError as error:
-            raise ExperimentError(f"{error}{no_function(self.given, EMBEDDING_PROVIDERS)}", error.value) from error
+            raise ExperimentError(f"{error}{no_function(self.use, EMBEDDING_PROVIDERS)}", error.value) from error
         prefixes = (self.question_prefix, self.document_prefix)
         own = self.tokenizer or tokenizer or _own_tokenizer(embedder)
         note = "" if own else "documents are cut and counted by the packaged tokenizer"
@@ -210,7 +198,7 @@ class EmbedderSpec:
 
     def _loaded(self) -> tuple[Any, bool, str]:
         """An `oprag.Embedder`, whether it may cost money, and the name of its own tokenizer, if it has one."""
-        given = self.given
+        given = self.use
         if not isinstance(given, str):
             return self._of_object(given)
         if given == LOCAL:
@@ -236,13 +224,13 @@ class EmbedderSpec:
     @property
     def _paid_provider(self) -> bool:
         """Whether it is PROVIDER:MODEL, and the models do not run on this machine, as far as that is known."""
-        if not isinstance(self.given, str) or self.given == LOCAL or self.given.partition(":")[0] == HUGGINGFACE:
+        if not isinstance(self.use, str) or self.use == LOCAL or self.use.partition(":")[0] == HUGGINGFACE:
             return False
-        if function_named(self.given, EMBEDDING_PROVIDERS) is not None:
+        if function_named(self.use, EMBEDDING_PROVIDERS) is not None:
             return False
         if self.addresses:
             return not all(map(is_here, self.addresses))
-        return provider_of(self.given, self.settings) not in _FREE
+        return provider_of(self.use, self.settings) not in _FREE
 
     def _of_object(self, given: Any, maker: str = "") -> tuple[Any, bool, str]:
         """The same of an object that embeds, which a function may have made."""

@@ -10,18 +10,19 @@ from functools import partial
 from threading import Event
 from typing import Any, Protocol, runtime_checkable
 
-from oprag.compare.providers.endpoints import addresses_of, is_here, provider_of, with_key
+from oprag.compare.providers.endpoints import is_here, with_key
 from oprag.compare.providers.identity import model_name_of, naming_part, parts_of, plain_settings, told_by
 from oprag.compare.providers.likelihood import LikelihoodAnswers, LikelihoodModel
 from oprag.compare.providers.names import CHAT_PROVIDERS, LOCAL, descends, function_named, made_by, no_function
 from oprag.compare.providers.retry import RETRIES, Retrying
+from oprag.compare.providers.spec import ProviderSpec
+from oprag.compare.spec.validation import Count, Natural
 from oprag.embedding.identity import as_json, digest_of
 from oprag.errors import ExperimentError, ModelError, OptionError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt
-from oprag.options import check_count, check_text
 
-__all__ = ["Model", "ModelSpec", "as_model"]
+__all__ = ["Model", "ModelSpec"]
 
 _Ask = Callable[[Prompt], Completion]
 
@@ -62,20 +63,17 @@ class Model(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class ModelSpec:
-    """What an experiment says about a model; one that is given by its name can go to another process.
+class ModelSpec(ProviderSpec):
+    """What an experiment says about a model; one whose `use` is a name can go to another process.
 
     Attributes:
-        given: "local", for the packaged model; PROVIDER:MODEL, as LangChain's `init_chat_model` takes it;
+        use: "local", for the packaged model; PROVIDER:MODEL, as LangChain's `init_chat_model` takes it;
             MODULE:FUNCTION, for a function that gives a model; a chat model, LLM or runnable of LangChain; an LLM of
             LlamaIndex; or a function of the text of a prompt that gives a text or a `Completion`. For
             `answer_likelihood` "gguf:FILE", "transformers:FOLDER" (or the name of a model in the hub), or a
             `LikelihoodModel`.
-        name: What it is called in tables; by default after what is given. It is needed for a model that does not say
-            which one it is, as functions do not, and replies are then kept under it: another model must have another.
-        settings: Of a model that is given by a name: `base_url`, `temperature`, `max_tokens` and whatever else it
-            knows; the arguments of a function that gives a model.
+        name: What it is called in tables; by default after `use`. It is needed for a model that does not say which one
+            it is, as functions do not, and replies are then kept under it: another model must have another.
         api_key_env: The environment variable that has the key, for PROVIDER:MODEL; by default the one that the
             provider's client reads. To another host that the settings name (`base_url`) only the key of the variable
             that is named here is sent, else a placeholder.
@@ -83,89 +81,79 @@ class ModelSpec:
             a model does so itself: that of a model that is given by a name is told not to.
         window: How many tokens the model can read; by default what it says itself.
 
+    All other arguments are settings of a model that is given by its name: `base_url`, `temperature`, `max_tokens` and
+    whatever else it knows, or the arguments of a function that gives a model.
+
     Raises:
-        ExperimentError: There are settings for a model that is no name, or an empty name; or a variable of a key for
-            one that is not PROVIDER:MODEL.
-        OptionError: A number is invalid.
+        ExperimentError: There are settings for a model that is no name, a variable of a key for one that is not
+            PROVIDER:MODEL, an empty name, or an invalid number.
 
     Example:
-        >>> ModelSpec("openai:gpt-5-mini", settings={"temperature": 0}).label
+        >>> ModelSpec("openai:gpt-5-mini", temperature=0).label
         'openai:gpt-5-mini, temperature=0'
     """
 
-    given: Any
-    name: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    retries: int | None = None
-    window: int | None = None
-    api_key_env: str | None = None
+    retries: Natural | None = None
+    window: Count | None = None
 
-    def __post_init__(self) -> None:
-        check_text("api_key_env", self.api_key_env, optional=True)
-        check_count("retries", self.retries, least=0)
-        check_count("window", self.window)
-        check_text("name", self.name, optional=True)
-        if self.name is not None and not self.name.strip():
-            raise ExperimentError("the name of a model must not be empty", self.name)
-        if self.settings and not isinstance(self.given, str):
+    _key_providers = CHAT_PROVIDERS
+
+    def __init__(self, /, use: Any, name: str | None = None, **others: Any) -> None:
+        super().__init__(use=use, name=name, **others)
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # as in `StrictModel`
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Refuse settings of an object."""
+        super().model_post_init(context)
+        if self.settings and not isinstance(self.use, str):
             raise ExperimentError(
                 f"settings go with a model that is given by its name, got {', '.join(self.settings)}; set them on the "
-                f"{type(self.given).__name__} itself",
-                self.given,
+                f"{type(self.use).__name__} itself",
+                self.use,
             )
-        if self.api_key_env is not None and provider_of(self.given) not in CHAT_PROVIDERS:
-            raise ExperimentError("api_key_env goes with PROVIDER:MODEL", self.api_key_env)
 
     @property
     def label(self) -> str:
         """What the model is called in tables."""
         if self.name is not None:
             return self.name
-        if not isinstance(self.given, str):
-            part = naming_part(self.given)
-            return type(self.given).__name__ if part is None else f"{type(part).__name__}, {model_name_of(part)}"
+        if not isinstance(self.use, str):
+            part = naming_part(self.use)
+            return type(self.use).__name__ if part is None else f"{type(part).__name__}, {model_name_of(part)}"
         shown = [f"{name}={self.settings[name]}" for name in _SHOWN if self.settings.get(name) is not None]
         relevant = as_json(self.settings, lambda value: type(value).__name__)
         others = {name: value for name, value in relevant.items() if name not in _SHOWN and value is not None}
-        return ", ".join([self.given, *shown, *([f"#{digest_of(others)[:_SHORT]}"] if others else [])])
+        return ", ".join([self.use, *shown, *([f"#{digest_of(others)[:_SHORT]}"] if others else [])])
 
-    @property
-    def told(self) -> str:
-        """A hash of what is said about a model by its name; empty for the packaged one, and for an object."""
-        if not isinstance(self.given, str) or self.given == LOCAL:
-            return ""
+    def _hash(self) -> str:
         # Two names of one function are two models, as replies are kept under the name.
         own = None if self.gives_likelihoods or self._function is None else self.name
-        return f"model {digest_of([self.given, plain_settings(self.settings, self.label), own])}"
+        return f"model {digest_of([self.use, plain_settings(self.settings, self.label), own])}"
 
     @property
     def gives_likelihoods(self) -> bool:
         """Whether it says how likely answers are, and writes none."""
-        if isinstance(self.given, str):
-            kind, _, path = self.given.partition(":")
+        if isinstance(self.use, str):
+            kind, _, path = self.use.partition(":")
             return kind in _LIKELIHOODS and bool(path.strip())
-        return isinstance(self.given, LikelihoodModel) and not isinstance(self.given, type)
+        return isinstance(self.use, LikelihoodModel) and not isinstance(self.use, type)
 
     @property
     def _function(self) -> Any:
         """The function that a name means."""
-        return function_named(self.given, CHAT_PROVIDERS)
-
-    @property
-    def addresses(self) -> list[str]:
-        """The addresses in its settings, other than the provider's own."""
-        return addresses_of(self.settings, provider_of(self.given, self.settings))
+        return function_named(self.use, CHAT_PROVIDERS)
 
     @property
     def may_cost(self) -> bool:
         """Whether asking it may cost money: PROVIDER:MODEL that is not known to run on this machine."""
-        if not isinstance(self.given, str) or self.given == LOCAL or self.gives_likelihoods:
+        if not isinstance(self.use, str) or self.use == LOCAL or self.gives_likelihoods:
             return False
         if self._function is not None:
             return False
         if self.addresses:
             return not all(map(is_here, self.addresses))
-        provider, _, model = self.given.partition(":")
+        provider, _, model = self.use.partition(":")
         # Ollama runs its models here, but for those in its cloud.
         return provider != "ollama" or model.endswith("cloud")
 
@@ -180,23 +168,31 @@ class ModelSpec:
             MissingExtraError: What it needs is not installed.
         """
         if self.gives_likelihoods:
-            model = self._loaded_likelihood() if isinstance(self.given, str) else self.given
+            model = self._loaded_likelihood() if isinstance(self.use, str) else self.use
             return LikelihoodAnswers(self.label, model.name, self.window, model)
-        if self.given == LOCAL:
+        if self.use == LOCAL:
             return self._opened_local(stop)
-        model = self._loaded() if isinstance(self.given, str) else self.given
+        model = self._loaded() if isinstance(self.use, str) else self.use
         tries = 0 if _retries_itself(model) else RETRIES
         return self._opened(_asking(model), self._identity(model), _window_of(model), tries, stop)
+
+    def unopened(self, identity: str) -> Model:
+        """The model as far as it is known before it is opened: it cannot be called.
+
+        Args:
+            identity: Its identity, as far as that is known.
+        """
+        return _Unopened(self.label, identity)
 
     def _loaded_likelihood(self) -> LikelihoodModel:
         from oprag.compare.providers.gguf_likelihood import GgufLikelihood
         from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
 
-        kind, _, path = self.given.partition(":")
+        kind, _, path = self.use.partition(":")
         try:
             return (GgufLikelihood if kind == "gguf" else TransformersLikelihood)(path, **self.settings)
         except (TypeError, OptionError, ModelError) as error:
-            raise ExperimentError(f"cannot use the model {describe(self.given)}: {error}", self.given) from error
+            raise ExperimentError(f"cannot use the model {describe(self.use)}: {error}", self.use) from error
 
     def _opened_local(self, stop: Event | None) -> Model:
         from importlib.metadata import version
@@ -224,12 +220,12 @@ class ModelSpec:
 
         function = self._function
         if function is not None:
-            return made_by(self.given, function, self.settings)
-        settings = with_key(self.given, self.settings, self.api_key_env)
+            return made_by(self.use, function, self.settings)
+        settings = with_key(self.use, self.settings, self.api_key_env)
         try:
-            return load_chat_model(self.given, settings, feature=f"The model {self.given!r}", defaults=_CLIENT)
+            return load_chat_model(self.use, settings, feature=f"The model {self.use!r}", defaults=_CLIENT)
         except OptionError as error:
-            raise ExperimentError(f"{error}{no_function(self.given, CHAT_PROVIDERS)}", error.value) from error
+            raise ExperimentError(f"{error}{no_function(self.use, CHAT_PROVIDERS)}", error.value) from error
 
     def _identity(self, model: Any) -> str:
         told = told_by(model)
@@ -237,11 +233,11 @@ class ModelSpec:
             return told
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
         settings = plain_settings(self.settings, self.label)
-        if isinstance(self.given, str) and self._function is None:
-            return f"{kind}({self.given}) {digest_of(settings)}"
+        if isinstance(self.use, str) and self._function is None:
+            return f"{kind}({self.use}) {digest_of(settings)}"
         if self.name is not None:
             # Another function is another model, whatever it is called.
-            called = f"{self.name}, {self.given}" if isinstance(self.given, str) else self.name
+            called = f"{self.name}, {self.use}" if isinstance(self.use, str) else self.name
             return f"{kind}({called})" + (f" {digest_of(settings)}" if settings else "")
         raise ExperimentError(
             f"a {type(model).__name__} does not say which model it is; give it a name of its own, under which its "
@@ -265,26 +261,17 @@ class _Opened:
         return self._retrying.call(lambda: self._ask(prompt))
 
 
-def as_model(given: Any, name: str | None = None, *, stop: Event | None = None, **settings: Any) -> Model:
-    """A model that can be called.
+@dataclass(frozen=True)
+class _Unopened:
+    """A model that is only planned for."""
 
-    Args:
-        given: What `ModelSpec` takes, one of those, or a `Model`, which stays as it is.
-        name: What it is called in tables.
-        stop: Ends the waiting for another try, and all further tries, when it is set.
-        settings: `retries`, `window`, `api_key_env`, and the settings of a model that is given by its name.
+    name: str
+    identity: str
+    window: int | None = None
 
-    Raises:
-        ExperimentError: There is no such model, it knows no such setting, or needs a name.
-        MissingExtraError: What it needs is not installed.
-        OptionError: A number is none.
-    """
-    if isinstance(given, Model | ModelSpec) and not isinstance(given, type):
-        if name is not None or settings:
-            raise ExperimentError(f"this model has its name and its settings already: {describe(given)}", given)
-        return given.open(stop) if isinstance(given, ModelSpec) else given
-    own = {option: settings.pop(option) for option in ("retries", "window", "api_key_env") if option in settings}
-    return ModelSpec(given, name, settings, **own).open(stop)
+    def complete(self, prompt: Prompt) -> Completion:
+        """No reply."""
+        return Completion(error=ModelError(f"{self.name} was not opened, since it is only planned for", prompt))
 
 
 def _asking(model: Any) -> _Ask:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
 from numbers import Real
 from typing import Annotated, Any, TypeVar
 
@@ -14,13 +13,14 @@ from oprag.masking import describe
 from oprag.options import plain_number
 
 try:
-    from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, model_validator
+    from pydantic import BaseModel, ConfigDict, PlainValidator, Strict, ValidationError, model_validator
     from pydantic_core import ErrorDetails, PydanticCustomError
 except ImportError as error:
     raise MissingExtraError("oprag.compare", "compare") from error
 
 __all__ = [
     "Amount",
+    "Boolean",
     "Count",
     "Name",
     "Natural",
@@ -51,14 +51,15 @@ class StrictModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
 
-    # As pydantic's own, which it does not call for records within others: their errors then have the whole place.
-    @wraps(BaseModel.__init__)  # type: ignore[misc]
     def __init__(self, /, **given: Any) -> None:
         try:
             super().__init__(**given)
         except ValidationError as error:
             # Without the error of pydantic, which shows the values.
             raise explained(error) from None
+
+    # Pydantic does not call it for records within others: their errors then have the whole place.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @model_validator(mode="before")
     @classmethod
@@ -171,6 +172,9 @@ def _amount(value: Any) -> float:
     number: float = plain_number(value)
     return number
 
+
+Boolean = Annotated[bool, Strict()]
+"""True or False alone."""
 
 String = Annotated[str, PlainValidator(_string)]
 """A string that can be written as UTF-8."""

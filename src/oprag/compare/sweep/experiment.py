@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oprag.compare.data.data_set import DataSet
-from oprag.compare.experiment import Experiment, as_spec
+from oprag.compare.experiment import Experiment
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of
@@ -98,7 +98,7 @@ def sweep_experiment(
         raise OptionError("a sweep must have budgets and orders", (budgets, orders))
     check_count("seeds", seeds, optional=False)
     fixed = check_fixed({} if grid is None else grid)
-    likelihood = model is not None and as_spec(ModelSpec, None, model).gives_likelihoods
+    likelihood = model is not None and ModelSpec.of(model, place="model").gives_likelihoods
     kind = {"with_model": model is not None, "likelihood": likelihood}
     method = method_of(method, **kind)
     if metric is None:

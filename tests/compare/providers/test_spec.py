@@ -1,0 +1,67 @@
+import pickle
+
+import pytest
+
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.model import ModelSpec
+from oprag.errors import ExperimentError
+
+SETTINGS = {"temperature": 0, "base_url": "http://me:secret@host/v1", "model_kwargs": {"device": "cpu"}}
+
+
+def test_hashes_of_earlier_versions_hold():
+    """Results files keep identities under them: with another one a plan would count answers as missing."""
+    assert ModelSpec("openai:gpt-x", temperature=0, max_tokens=9).spec_hash == "model f143a89e2c7b0672"
+    assert ModelSpec("tests.compare.answering:counted", "mine", **SETTINGS).spec_hash == "model 93fa3cfc77f5b300"
+    assert (
+        EmbedderSpec("openai:emb", "mine", question_prefix="Q: ", **SETTINGS).spec_hash == "embedder 0b648287080992c9"
+    )
+    assert (
+        ModelSpec("openai:gpt-x", max_tokens=9, temperature=0, retries=3, window=9).spec_hash
+        == "model f143a89e2c7b0672"
+    )
+    assert ModelSpec("local").spec_hash == EmbedderSpec().spec_hash == ModelSpec(len, "mine").spec_hash == ""
+
+
+@pytest.mark.parametrize("kind", [ModelSpec, EmbedderSpec])
+def test_a_table_and_arguments_say_the_same(kind):
+    table = {"use": "openai:a", **SETTINGS}
+    spec = kind.of(table, "mine", place="models.mine")
+    assert spec == kind("openai:a", "mine", **SETTINGS) == kind.model_validate({"name": "mine", **table})
+    assert spec.settings == SETTINGS
+    assert spec.addresses == [SETTINGS["base_url"]]
+    assert kind.of(spec, "other", place="models.other") is spec
+    assert kind.of("openai:a", "mine", place="models.mine") == kind("openai:a", "mine")
+    assert pickle.loads(pickle.dumps(spec)) == spec
+
+
+@pytest.mark.parametrize("kind", [ModelSpec, EmbedderSpec])
+def test_settings_are_not_shown(kind):
+    spec = kind("openai:a", "mine", **SETTINGS, api_key="hunter22")
+    assert "secret" not in f"{spec!r} {spec}"
+    assert "hunter22" not in f"{spec!r} {spec}"
+    with pytest.raises(ExperimentError) as caught:
+        kind("openai:a", 3, api_key="hunter22")
+    assert "hunter22" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [ModelSpec, EmbedderSpec])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"temperature": 0}, 'models.m must say what to use, such as use = "local"'),
+        ({"use": 3}, "models.m must say what to use"),
+        ({"use": "local", "name": " "}, "models.m.name must not be empty, got ' '"),
+        ({"use": "local", "api_key_env": "KEY"}, "models.m: api_key_env goes with PROVIDER:MODEL"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(kind, given, message):
+    with pytest.raises(ExperimentError) as caught:
+        kind.of(given, "m", place="models.m")
+    assert str(caught.value).startswith(message)
+
+
+def test_an_object_stays_the_same():
+    model = ["anything"]
+    assert ModelSpec(model).use is model
+    assert ModelSpec.of(model, place="models.m").use is model
