@@ -16,10 +16,10 @@ from benchmarks.machine import machine
 from benchmarks.progress import told
 from benchmarks.result import Result, Table, markdown, p_value
 from oprag.compare.data import read_data
-from oprag.compare.experiment import Experiment
 from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.plan import make_plan
 from oprag.compare.running import run as run_experiment
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.summary import Summary
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots
 from oprag.compare.table import CellSummary, cell_table

@@ -15,11 +15,11 @@ from oprag.compare.calling import ModelCaller
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.records import Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.experiment import Experiment
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
 from oprag.compare.plan import make_plan
 from oprag.compare.running import run as run_experiment
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits
 from oprag.compare.workshop import make_engine, make_library
 

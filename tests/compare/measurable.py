@@ -12,10 +12,10 @@ from typing import Any
 
 import psutil
 
-from oprag.compare.experiment import Experiment
 from oprag.compare.measure.measure import measure_cells
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
+from oprag.compare.spec.experiment import Experiment
 from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import Words, experiment, keepers, reply_to
 from tests.compare.measure.working import burn, fill

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.compare.db.schema import RESULTS
-from oprag.compare.experiment import Experiment
 from oprag.compare.experiment_file import read_experiment
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stores.named import STORE_NAMES
 from tests.compare.folders import write_data
 

@@ -29,10 +29,10 @@ from oprag.errors import OptionError
 from oprag.files.writing import check_target
 
 if TYPE_CHECKING:
-    from oprag.compare.experiment import Experiment
     from oprag.compare.frame import Comparison
     from oprag.compare.plan import Plan
     from oprag.compare.report import Report
+    from oprag.compare.spec.experiment import Experiment
 
 __all__ = ["compare"]
 

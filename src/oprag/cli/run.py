@@ -16,11 +16,11 @@ from oprag.cli.progress import LateProgress, RunProgress
 from oprag.errors import ExperimentError, OptionError
 
 if TYPE_CHECKING:
-    from oprag.compare.experiment import Experiment
     from oprag.compare.opened import Opened
     from oprag.compare.plan import Plan
     from oprag.compare.report import Report
-    from oprag.compare.trust import AskTrust, TrustNeed
+    from oprag.compare.spec.experiment import Experiment
+    from oprag.compare.spec.trust import AskTrust, TrustNeed
 
 __all__ = [
     "RetryFailed",
@@ -60,7 +60,7 @@ def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the op
 
 
 def _ask_trust(needs: Sequence[TrustNeed]) -> bool:
-    from oprag.compare.trust import describe_needs
+    from oprag.compare.spec.trust import describe_needs
 
     tell(f"The experiment file is not trusted, and these parts need trust:\n{describe_needs(needs)}", "yellow")
     _confirm("Do you trust its author?")

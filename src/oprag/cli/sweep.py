@@ -20,8 +20,8 @@ from oprag.profile import FILE_NAME, PROFILE, write_profile
 
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet
-    from oprag.compare.experiment import Experiment
     from oprag.compare.report import Report
+    from oprag.compare.spec.experiment import Experiment
     from oprag.compare.sweep.choice import Sweep
 
 __all__ = ["sweep"]

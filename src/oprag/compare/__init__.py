@@ -47,7 +47,7 @@ _PLACES = {
     "DataSet": "oprag.compare.data",
     "EmbedderSpec": "oprag.compare.providers.embedder",
     "Evidence": "oprag.compare.data",
-    "Experiment": "oprag.compare.experiment",
+    "Experiment": "oprag.compare.spec.experiment",
     "GgufLikelihood": "oprag.compare.providers.gguf_likelihood",
     "LikelihoodModel": "oprag.compare.providers.likelihood",
     "Limits": "oprag.compare.spec.money",
@@ -78,7 +78,6 @@ _PLACES = {
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet, Evidence, Question, read_data
     from oprag.compare.db.results_file import ResultsFile
-    from oprag.compare.experiment import Experiment
     from oprag.compare.experiment_file import read_experiment
     from oprag.compare.frame import Comparison, compare
     from oprag.compare.measure.measure import measure_cells
@@ -93,6 +92,7 @@ if TYPE_CHECKING:
     from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
     from oprag.compare.report import Report
     from oprag.compare.running import run
+    from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.money import Limits, Price
     from oprag.compare.sweep.choice import Sweep, read_sweep
     from oprag.compare.sweep.experiment import sweep_experiment

@@ -12,12 +12,12 @@ from typing import Any
 
 from oprag.compare.data import DataSet, read_data
 from oprag.compare.data.read import format_options
-from oprag.compare.experiment import Experiment
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
+from oprag.compare.spec.trust import AskTrust, check_trust
 from oprag.compare.spec.validation import validated
-from oprag.compare.trust import AskTrust, check_trust
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.files.reading import read_toml
 from oprag.masking import describe

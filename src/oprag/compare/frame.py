@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oprag.compare.best import Best, best_of
-from oprag.compare.experiment import Experiment
 from oprag.compare.family import family_of
 from oprag.compare.frame_checks import better_metric, check_one_data_set, pivoted, scored_rows
 from oprag.compare.frame_table import File, SettingTable
@@ -19,6 +18,7 @@ from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
 from oprag.compare.report import Report
 from oprag.compare.setting import settings_of
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots
 from oprag.compare.table import cell_table

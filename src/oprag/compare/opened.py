@@ -11,11 +11,11 @@ from typing import Any
 from oprag.compare.data.data_set import Question, fields_text
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
-from oprag.compare.experiment import Experiment
 from oprag.compare.metrics.registry import COSINE, METRICS, Scorable, scorable
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, required_function
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
 from oprag.compare.stores.named import STORE_NAMES
 from oprag.compare.work import Unit

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 
 from oprag.compare.calling import ModelCaller
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.experiment import Experiment
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Watch
 from oprag.compare.report import Report
 from oprag.compare.signals import stopped_by_signals
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.started import started
 from oprag.compare.tally import Tally
 from oprag.compare.work import Outcome

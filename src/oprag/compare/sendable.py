@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from oprag.compare.experiment import Experiment
+from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError
 
 __all__ = ["as_pickle", "check_sendable"]

@@ -9,10 +9,10 @@ from oprag.compare.calls import Allowance, Caller
 from oprag.compare.context_library import Library
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.engine import Engine
-from oprag.compare.experiment import Experiment
 from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.opened import Opened
 from oprag.compare.recording import Recorder
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stores.named import open_store
 from oprag.compare.vector_source import VectorSource
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from oprag.compare.data.data_set import DataSet, files_of
-from oprag.compare.experiment import Experiment
 from oprag.compare.html.comparisons import comparisons_of
 from oprag.compare.html.material import Material, metric_of
 from oprag.compare.html.page import check_installed, page
@@ -32,6 +31,7 @@ from oprag.compare.html.sections import (
 from oprag.compare.html.texts import texts_of
 from oprag.compare.providers.model import Model
 from oprag.compare.reading import read_results
+from oprag.compare.spec.experiment import Experiment
 from oprag.errors import OptionError
 from oprag.files.writing import FileKind, begins_with, check_target, replacing
 

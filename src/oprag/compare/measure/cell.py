@@ -20,10 +20,10 @@ from oprag.compare.db.keys import prompt_key
 from oprag.compare.db.records import FailedMeasurement, Measurement, Phase, Reply, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message, named_error
-from oprag.compare.experiment import Experiment
 from oprag.compare.measure.usage import Usage, measure_usage
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
 from oprag.compare.work import Unit, Work
 from oprag.compare.workshop import longest_replies, make_library

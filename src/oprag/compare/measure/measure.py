@@ -14,7 +14,6 @@ from oprag.compare.calls import Call, Made
 from oprag.compare.db.records import FailedMeasurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message
-from oprag.compare.experiment import Experiment
 from oprag.compare.measure.cell import LONGEST, CellPart, Ended, measure_cell
 from oprag.compare.measure.process import in_fresh_process
 from oprag.compare.money import Meter
@@ -22,6 +21,7 @@ from oprag.compare.opened import Opened, as_opened
 from oprag.compare.progress import Progress, Watch
 from oprag.compare.report import Report
 from oprag.compare.sendable import check_sendable
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
 from oprag.compare.started import started

@@ -13,7 +13,6 @@ from uuid import uuid4
 
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import named_error
-from oprag.compare.experiment import Experiment
 from oprag.compare.on_ray.asking import ask_desk, cause_of
 from oprag.compare.on_ray.connecting import connected, load_ray
 from oprag.compare.on_ray.desk import Desk, News
@@ -23,6 +22,7 @@ from oprag.compare.progress import Watch
 from oprag.compare.report import Report
 from oprag.compare.sendable import check_sendable
 from oprag.compare.signals import stopped_by_signals
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.started import started
 from oprag.compare.tally import Tally
 from oprag.compare.work import Unit

@@ -24,7 +24,7 @@ from oprag.options import ContextOptions, check_choice, check_count, check_names
 from oprag.tokens import TokenCounter
 
 if TYPE_CHECKING:
-    from oprag.compare.experiment import Experiment
+    from oprag.compare.spec.experiment import Experiment
 
 __all__ = ["Cell", "Cells", "Grid", "as_grids", "cells_of"]
 

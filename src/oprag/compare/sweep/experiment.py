@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oprag.compare.data.data_set import DataSet
-from oprag.compare.experiment import Experiment
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.sweep.checks import as_budget, budgets_of, check_fixed, check_metric, method_of, orders_of
 from oprag.compare.sweep.depth import candidates
 from oprag.errors import ExperimentError, OptionError

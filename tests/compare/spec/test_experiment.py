@@ -35,7 +35,7 @@ def test_wrong_experiments_are_refused(options, error, message):
 
 @pytest.mark.parametrize("wrong", [None, {}, [], {"set": "a path"}])
 def test_data_must_be_data_sets(wrong):
-    from oprag.compare.experiment import Experiment
+    from oprag.compare.spec.experiment import Experiment
 
     with pytest.raises(ExperimentError, match="data must map names to data sets"):
         Experiment(name="a", data=wrong, grid={"k": 1})
