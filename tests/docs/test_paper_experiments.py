@@ -3,7 +3,6 @@
 import re
 import shutil
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,8 +40,7 @@ def offline(experiment, *, few=False):
         experiment: The experiment.
         few: Keep the first two numbers of each axis that has numbers, and one question of each set.
     """
-    return replace(
-        experiment,
+    return experiment.changed(
         models={name: ModelSpec(reply_to, f"stand-in for {name}", retries=0) for name in experiment.models},
         embedders={name: EmbedderSpec(Words(name), name) for name in experiment.embedders},
         score_embedder=EmbedderSpec(Words("score"), "score"),
@@ -183,6 +181,6 @@ def test_what_is_routed_on_asks_what_long_context_asks(experiment):
     }
     # In Table 1 two models have one grid.
     grids["long_context"] = grids["long_context"] or [{**small.grid[1], "model": ["gpt_4o"]}]
-    routed = make_plan(replace(small, grid=grids["self_route"]))
+    routed = make_plan(small.changed(grid=grids["self_route"]))
     assert routed.calls_unshared > routed.units
-    assert make_plan(replace(small, grid=[*grids["self_route"], *grids["long_context"]])).calls == routed.calls
+    assert make_plan(small.changed(grid=[*grids["self_route"], *grids["long_context"]])).calls == routed.calls

@@ -41,13 +41,13 @@ def named(part):
 def test_its_models_open(name, table):
     if table["use"].startswith("google_genai:"):
         pytest.importorskip("langchain_google_genai")
-    model = ModelSpec.of(table, name, place="models").open()
+    model = ModelSpec(**{"name": name, **table}).open()
     assert table["use"].partition(":")[2] in model.identity
 
 
 @pytest.mark.parametrize(("name", "table"), named("embedders"))
 def test_its_embedders_open_without_being_loaded(name, table):
-    embedder = EmbedderSpec.of({**table, "tokenizer": "local"}, name, place="embedders").open()
+    embedder = EmbedderSpec(**{"name": name, **table, "tokenizer": "local"}).open()
     assert embedder.spends == table["use"].startswith("openai:")
     assert embedder.name
 

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from oprag.compare.data import DataSet, read_data
 from oprag.compare.data.read import format_options
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.spec import with_name
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.spec.trust import AskTrust, check_trust
@@ -25,7 +25,7 @@ from oprag.options import check_names
 
 __all__ = ["read_experiment"]
 
-_KEYS = tuple(field.name for field in fields(Experiment))
+_KEYS = tuple(Experiment.model_fields)
 _OF_DATA = ("path", "format", "questions", "seed")
 _PATHS = ("path", "documents")
 _TABLES = ("data", "models", "embedders", "stores", "prompts", "prices", "limits")
@@ -146,7 +146,7 @@ def _spec(kind: Any, place: str, name: str | None, given: Any) -> Any:
         if "use" not in given:
             raise ExperimentError(f'{place} must say what to use, such as use = "local"', given)
         _check_kind(given["use"], str, f"{place}.use")
-    return kind.of(given, name, place=place)
+    return validated(kind, given if name is None else with_name(given, name), place=place)
 
 
 def _store(place: str, given: Any) -> str:

@@ -1,7 +1,6 @@
 """What documents, questions, models and errors say is shown as text, whatever it is."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -58,15 +57,14 @@ def page(tmp_path_factory):
         for number in range(3)
     )
     data = DataSet(name=f"set {TEXT}", documents={name: document}, questions=questions)
-    wanted = replace(
-        experiment(
-            grid=[
-                {"order": ["source", "rank"], "k": [1, 2], "chunk_size": 40, "separator": ["\n", TEXT]},
-                {"method": ["self_route", "long_context"], "k": 2, "chunk_size": 40, "overflow": "truncate_end"},
-            ],
-            data=data,
-            name=f"small {TEXT}",
-        ),
+    wanted = experiment(
+        grid=[
+            {"order": ["source", "rank"], "k": [1, 2], "chunk_size": 40, "separator": ["\n", TEXT]},
+            {"method": ["self_route", "long_context"], "k": 2, "chunk_size": 40, "overflow": "truncate_end"},
+        ],
+        data=data,
+        name=f"small {TEXT}",
+    ).changed(
         models={f"m {TEXT}": ModelSpec(fails, TEXT, retries=0)},
         data={f"set {TEXT}": data},
     )

@@ -4,6 +4,8 @@ import pytest
 
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.spec import with_name
+from oprag.compare.spec.validation import validated
 from oprag.errors import ExperimentError
 
 SETTINGS = {"temperature": 0, "base_url": "http://me:secret@host/v1", "model_kwargs": {"device": "cpu"}}
@@ -26,12 +28,12 @@ def test_hashes_of_earlier_versions_hold():
 @pytest.mark.parametrize("kind", [ModelSpec, EmbedderSpec])
 def test_a_table_and_arguments_say_the_same(kind):
     table = {"use": "openai:a", **SETTINGS}
-    spec = kind.of(table, "mine", place="models.mine")
+    spec = validated(kind, with_name(table, "mine"), place="models.mine")
     assert spec == kind("openai:a", "mine", **SETTINGS) == kind.model_validate({"name": "mine", **table})
     assert spec.settings == SETTINGS
     assert spec.addresses == [SETTINGS["base_url"]]
-    assert kind.of(spec, "other", place="models.other") is spec
-    assert kind.of("openai:a", "mine", place="models.mine") == kind("openai:a", "mine")
+    assert validated(kind, with_name(spec, "other"), place="models.other") is spec
+    assert validated(kind, with_name("openai:a", "mine"), place="models.mine") == kind("openai:a", "mine")
     assert pickle.loads(pickle.dumps(spec)) == spec
 
 
@@ -50,18 +52,17 @@ def test_settings_are_not_shown(kind):
     ("given", "message"),
     [
         ({"temperature": 0}, 'models.m must say what to use, such as use = "local"'),
-        ({"use": 3}, "models.m must say what to use"),
         ({"use": "local", "name": " "}, "models.m.name must not be empty, got ' '"),
         ({"use": "local", "api_key_env": "KEY"}, "models.m: api_key_env goes with PROVIDER:MODEL"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(kind, given, message):
     with pytest.raises(ExperimentError) as caught:
-        kind.of(given, "m", place="models.m")
+        validated(kind, with_name(given, "m"), place="models.m")
     assert str(caught.value).startswith(message)
 
 
 def test_an_object_stays_the_same():
     model = ["anything"]
     assert ModelSpec(model).use is model
-    assert ModelSpec.of(model, place="models.m").use is model
+    assert validated(ModelSpec, model, place="models.m").use is model

@@ -1,26 +1,26 @@
 import pickle
-from dataclasses import replace
 
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running import run
-from oprag.errors import ExperimentError, OptionError
+from oprag.errors import ExperimentError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
+from tests.helpers import run_python
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"name": " "}, ExperimentError, "must have a name"),
-        ({"name": "half \ud83d"}, ExperimentError, "must have a name"),
-        ({"name": None}, ExperimentError, "must have a name"),
+        ({"name": " "}, ExperimentError, "name must not be empty"),
+        ({"name": "half \ud83d"}, ExperimentError, "name has a half of a surrogate pair"),
+        ({"name": None}, ExperimentError, "name must be a string"),
         ({"embedders": {}}, ExperimentError, "must have an embedder"),
-        ({"max_concurrency": 0}, OptionError, "max_concurrency"),
-        ({"give_up_after": 0}, OptionError, "give_up_after"),
-        ({"metrics": ["f1"]}, OptionError, "there is no metric 'f1'"),
-        ({"prompts": {"answr": "x"}}, OptionError, "there is no prompt .answr."),
+        ({"max_concurrency": 0}, ExperimentError, "max_concurrency must be"),
+        ({"give_up_after": 0}, ExperimentError, "give_up_after must be"),
+        ({"metrics": ["f1"]}, ExperimentError, "there is no metric 'f1'"),
+        ({"prompts": {"answr": "x"}}, ExperimentError, "there is no prompt .answr."),
         ({"stores": {"index": "a:b"}}, ExperimentError, "there is a store 'index' already"),
         ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
         ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m must say what to use"),
@@ -79,10 +79,19 @@ def test_several_data_sets_and_models_are_combined(tmp_path):
     small = experiment(
         None, data=first, models=models, grid={"k": 2, "chunk_size": 32, "data": "keepers", "model": ["m", "n"]}
     )
-    both = replace(small, data={"keepers": first, "others": second}, grid=[{"k": 2, "model": ["m", "n"]}])
+    both = small.changed(data={"keepers": first, "others": second}, grid=[{"k": 2, "model": ["m", "n"]}])
     assert run(small, tmp_path / "a.db").total == 4
     report = run(both, tmp_path / "b.db")
     assert report.complete
     assert rows(tmp_path / "b.db", "SELECT data, model, count(*) FROM results GROUP BY 1, 2") == [
         *[("keepers", "m", 2), ("keepers", "n", 2), ("others", "m", 3), ("others", "n", 3)]
     ]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "first", ["oprag.compare import DataSet", "oprag.compare.experiment_file import read_experiment"]
+)
+def test_the_record_is_complete_whatever_is_imported_first(first):
+    code = f"from {first}; from oprag.compare import Experiment; print(Experiment.__pydantic_complete__)"
+    assert run_python(code).strip() == "True"

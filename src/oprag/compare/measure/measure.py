@@ -271,7 +271,7 @@ def _narrowed(experiment: Experiment, cell: Cell) -> Experiment:
         part: {name: one for name, one in getattr(experiment, part).items() if name == wanted}
         for part, wanted in needed.items()
     }
-    return replace(experiment, **parts)
+    return experiment.changed(**parts)
 
 
 def _sendable(cell: Cell) -> Cell:

@@ -98,9 +98,7 @@ class EmbedderSpec(ProviderSpec):
             "tiktoken:ENCODING". By default the embedder's own where it has one: the packaged one and those of
             "huggingface:PATH"; for all others the packaged one's.
         spends: Whether using it may cost money; by default what does not run on this machine may.
-
-    All other arguments are settings of an embedder that is given by a name: whatever it knows, or the arguments of a
-    function.
+        **others: Settings of an embedder that is given by a name: whatever it knows, or the arguments of a function.
 
     Raises:
         ExperimentError: There are settings for an embedder that is no name, an empty name, a prefix that is no string,

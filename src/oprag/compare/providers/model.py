@@ -80,9 +80,8 @@ class ModelSpec(ProviderSpec):
         retries: How often a call is made again whose failure may pass. By default twice, and never where the client of
             a model does so itself: that of a model that is given by a name is told not to.
         window: How many tokens the model can read; by default what it says itself.
-
-    All other arguments are settings of a model that is given by its name: `base_url`, `temperature`, `max_tokens` and
-    whatever else it knows, or the arguments of a function that gives a model.
+        **others: Settings of a model that is given by its name: `base_url`, `temperature`, `max_tokens` and whatever
+            else it knows, or the arguments of a function that gives a model.
 
     Raises:
         ExperimentError: There are settings for a model that is no name, a variable of a key for one that is not

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from oprag.compare.providers.endpoints import addresses_of, provider_of
 from oprag.compare.providers.names import LOCAL
-from oprag.compare.spec.validation import StrictModel, Text, validated
+from oprag.compare.spec.validation import PydanticCustomError, StrictModel, Text, model_validator
 from oprag.errors import ExperimentError
 
-__all__ = ["ProviderSpec"]
+__all__ = ["ProviderSpec", "with_name"]
+
+
+def with_name(given: Any, name: str) -> Any:
+    """What is said about a model or an embedder, with its name in the experiment where it has no other."""
+    if isinstance(given, ProviderSpec):
+        return given
+    return {"name": name, **(given if isinstance(given, Mapping) else {"use": given})}
 
 
 class ProviderSpec(StrictModel, extra="allow"):
@@ -22,20 +29,17 @@ class ProviderSpec(StrictModel, extra="allow"):
 
     _key_providers: ClassVar[frozenset[str]] = frozenset()
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, given: Any, name: str | None = None, *, place: str) -> Self:
-        """What is given in an experiment: a spec, a table with `use` and settings, or what to use.
-
-        Raises:
-            ExperimentError: It does not say what to use, or is invalid; the message begins with the place.
-        """
+    def _as_table(cls, given: Any) -> Any:
+        """What is not a table is what to use."""
         if isinstance(given, cls):
             return given
         if not isinstance(given, Mapping):
-            given = {"use": given}
-        elif not isinstance(given.get("use"), str):
-            raise ExperimentError(f'{place} must say what to use, such as use = "{LOCAL}"', given)
-        return validated(cls, {"name": name, **given}, place=place)
+            return {"use": given}
+        if "use" not in given:
+            raise PydanticCustomError("use", 'must say what to use, such as use = "local"')
+        return dict(given)
 
     @property
     def settings(self) -> Mapping[str, Any]:

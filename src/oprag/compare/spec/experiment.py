@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 from oprag.compare.data.data_set import DataSet
-from oprag.compare.db.text import storable
 from oprag.compare.metrics.registry import METRICS, check_metrics
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, lasting_name
-from oprag.compare.spec.grid import Cells, as_grids, cells_of
+from oprag.compare.providers.spec import with_name
+from oprag.compare.spec.grid import Cells, Grid, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
-from oprag.compare.spec.validation import validated
+from oprag.compare.spec.validation import (
+    BeforeValidator,
+    Count,
+    Field,
+    PlainValidator,
+    PydanticCustomError,
+    StrictModel,
+    Text,
+)
 from oprag.compare.stores.named import STORE_NAMES
 from oprag.errors import ExperimentError
-from oprag.masking import describe
-from oprag.methods.prompts import as_prompts
-from oprag.options import check_count
+from oprag.methods.prompts import OUR_PROMPTS, as_prompts
 from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = ["Experiment"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Experiment:
+def _data_sets(given: Any) -> Any:
+    if not isinstance(given, Mapping) or not given or not all(isinstance(one, DataSet) for one in given.values()):
+        raise PydanticCustomError("data", "must map names to data sets, as read_data() reads them")
+    return given
+
+
+def _counter(given: Any) -> Any:
+    counter_of(given)
+    return given
+
+
+def _named(given: Any) -> Any:
+    """Tables of models or embedders, with the names that they have in the experiment where they have no others."""
+    if not isinstance(given, Mapping):
+        return given
+    return {name: with_name(one, name) for name, one in given.items()}
+
+
+class Experiment(StrictModel):
     """Questions, and all the ways in which they are to be answered.
 
     Attributes:
@@ -50,48 +72,33 @@ class Experiment:
         give_up_after: How many calls in a row may fail before a run ends, since the model is not there.
 
     Raises:
-        ExperimentError: Something is named that there is not, or cannot be.
-        OptionError: An option has a value that it cannot have.
+        ExperimentError: Something is unknown or invalid; the message begins with its place.
         PromptError: A prompt cannot be used.
     """
 
-    name: str
-    data: Mapping[str, DataSet]
-    grid: Any
-    models: Mapping[str, Any] = field(default_factory=dict)
-    embedders: Mapping[str, Any] = field(default_factory=lambda: {LOCAL: LOCAL})
-    stores: Mapping[str, str | Callable[[Any], Any]] = field(default_factory=dict)
-    metrics: Sequence[str] = tuple(METRICS)
-    score_embedder: Any = LOCAL
-    count_tokens: Any = "approximate"
-    prompts: Any = None
-    prices: Mapping[str, Any] = field(default_factory=dict)
-    limits: Any = None
-    max_concurrency: int = 8
-    give_up_after: int = 25
+    name: Text
+    # Any, since pydantic would look into dataclasses, whose public module has not the names of their annotations.
+    data: Annotated[Mapping[str, Any], PlainValidator(_data_sets)]
+    grid: Annotated[tuple[Grid, ...], PlainValidator(as_grids)]
+    models: Annotated[dict[str, ModelSpec], BeforeValidator(_named)] = Field(default_factory=dict)
+    embedders: Annotated[dict[str, EmbedderSpec], BeforeValidator(_named)] = Field(
+        default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)}
+    )
+    stores: dict[str, Any] = Field(default_factory=dict)
+    metrics: Annotated[tuple[str, ...], PlainValidator(check_metrics)] = tuple(METRICS)
+    score_embedder: EmbedderSpec = EmbedderSpec()
+    count_tokens: Annotated[Any, PlainValidator(_counter)] = "approximate"
+    prompts: Annotated[Any, PlainValidator(as_prompts)] = OUR_PROMPTS
+    prices: dict[str, Price] = Field(default_factory=dict)
+    limits: Annotated[Limits, BeforeValidator(lambda given: {} if given is None else given)] = Limits()
+    max_concurrency: Count = 8
+    give_up_after: Count = 25
 
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        _check_data(self.data)
-        check_count("max_concurrency", self.max_concurrency, optional=False)
-        check_count("give_up_after", self.give_up_after, optional=False)
-        counter_of(self.count_tokens)
+    def model_post_init(self, context: Any, /) -> None:
+        """Refuse what does not go together."""
+        super().model_post_init(context)
         if not self.embedders:
             raise ExperimentError("an experiment must have an embedder", self.embedders)
-        made: dict[str, Any] = {
-            "grid": as_grids(self.grid),
-            "models": {name: ModelSpec.of(given, name, place=f"models.{name}") for name, given in self.models.items()},
-            "embedders": {
-                name: EmbedderSpec.of(given, name, place=f"embedders.{name}") for name, given in self.embedders.items()
-            },
-            "metrics": check_metrics(self.metrics),
-            "score_embedder": EmbedderSpec.of(self.score_embedder, place="score_embedder"),
-            "prompts": as_prompts(self.prompts),
-            "prices": {name: validated(Price, price, place=f"prices.{name}") for name, price in self.prices.items()},
-            "limits": validated(Limits, {} if self.limits is None else self.limits, place="limits"),
-        }
-        for name, value in made.items():
-            object.__setattr__(self, name, value)
         self._check_prices()
         for name in self.stores:
             if name in STORE_NAMES:
@@ -126,9 +133,18 @@ class Experiment:
         """
         return cells_of(self)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[Any, Any]:
         """What was given: another process makes the cells again sooner than it reads them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return super().__getstate__() | {"__dict__": given}
+
+    def changed(self, **changes: Any) -> Experiment:
+        """The same experiment with other values, which are checked.
+
+        Args:
+            **changes: The values, by the names of the attributes.
+        """
+        return Experiment(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     def _check_prices(self) -> None:
         for name in self.prices:
@@ -140,15 +156,3 @@ class Experiment:
                 f"there is a limit of money, and no price for the model {without[0]!r}; give it one, which may be 0",
                 without[0],
             )
-
-
-def _check_name(name: Any) -> None:
-    if not isinstance(name, str) or not name.strip() or storable(name) != name:
-        raise ExperimentError(f"an experiment must have a name, got {describe(name)}", name)
-
-
-def _check_data(data: Any) -> None:
-    if not isinstance(data, Mapping) or not data or not all(isinstance(one, DataSet) for one in data.values()):
-        raise ExperimentError(
-            f"data must map names to data sets, as read_data() reads them, got {describe(data)}", data
-        )

@@ -13,21 +13,35 @@ from oprag.masking import describe
 from oprag.options import plain_number
 
 try:
-    from pydantic import BaseModel, ConfigDict, PlainValidator, Strict, ValidationError, model_validator
+    from pydantic import (
+        BaseModel,
+        BeforeValidator,
+        ConfigDict,
+        Field,
+        PlainValidator,
+        Strict,
+        ValidationError,
+        model_validator,
+    )
     from pydantic_core import ErrorDetails, PydanticCustomError
 except ImportError as error:
     raise MissingExtraError("oprag.compare", "compare") from error
 
 __all__ = [
     "Amount",
+    "BeforeValidator",
     "Boolean",
     "Count",
+    "Field",
     "Name",
     "Natural",
+    "PlainValidator",
+    "PydanticCustomError",
     "StrictModel",
     "String",
     "Text",
     "explained",
+    "model_validator",
     "place_of",
     "problem_of",
     "validated",

@@ -10,6 +10,7 @@ from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of
 from oprag.compare.spec.experiment import Experiment
+from oprag.compare.spec.validation import validated
 from oprag.compare.sweep.checks import as_budget, budgets_of, check_fixed, check_metric, method_of, orders_of
 from oprag.compare.sweep.depth import candidates
 from oprag.errors import ExperimentError, OptionError
@@ -98,7 +99,7 @@ def sweep_experiment(
         raise OptionError("a sweep must have budgets and orders", (budgets, orders))
     check_count("seeds", seeds, optional=False)
     fixed = check_fixed({} if grid is None else grid)
-    likelihood = model is not None and ModelSpec.of(model, place="model").gives_likelihoods
+    likelihood = model is not None and validated(ModelSpec, model, place="model").gives_likelihoods
     kind = {"with_model": model is not None, "likelihood": likelihood}
     method = method_of(method, **kind)
     if metric is None:
