@@ -61,5 +61,5 @@ def check_sendable(experiment: Experiment, dumps: Callable[[Any], bytes] = as_pi
             raise ExperimentError(
                 f"{what} cannot be sent to another process: {error}; give it by name, as MODULE:FUNCTION of a module "
                 "that every process can import",
-                getattr(part, "given", part),
+                getattr(part, "use", part),
             ) from error
