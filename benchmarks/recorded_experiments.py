@@ -39,6 +39,8 @@ from oprag.compare import Comparison, Experiment, compare, read_data
 
 MEANT: dict[str, str] = {
     "measured / *.measured*.cores": "The JSON of what was measured says how many cores could be used.",
+    "sweep contexts / *.chosen.cite": "Without a model, citing has no effect, so it is no part of a setting.",
+    "sweep contexts / *.chosen.empty_answer": "Without a model, no answer is empty, so it is no part of a setting.",
 }
 """Differences that were made on purpose: a pattern of facts, as --compare prints them, and why they differ."""
 
