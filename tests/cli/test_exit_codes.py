@@ -58,7 +58,7 @@ READS = {
     "ask": "oprag.cli.ask.read_sources",
     "demo": "oprag.cli.demo.index_sources",
     "compare": "oprag.compare.experiment_file.read_experiment",
-    "report": "oprag.compare.html.report.write_report",
+    "report": "oprag.compare.report.write.write_report",
     "sweep": "oprag.compare.data.read_data",
 }
 ASKS = {

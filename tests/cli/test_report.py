@@ -13,7 +13,7 @@ from oprag.cli.app import app
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.running import run
 from tests.compare.folders import PARTS, model, write_experiment
-from tests.compare.html.parsed import page_of
+from tests.compare.report.parsed import page_of
 
 
 @pytest.fixture
@@ -71,26 +71,6 @@ def test_the_metric_and_the_experiment_are_named(folder):
     assert report(folder / "r.db", "--experiment", folder / "other.toml").exit_code == 0
 
 
-def test_refusals_are_sorted_by_the_model_that_is_named(folder):
-    path = write_experiment(
-        folder, 'method = "self_route"\nk = 1', '[models.quick]\nuse = "tests.cli.test_report:says_no"'
-    )
-    assert run(read_experiment(path, trust=True), folder / "s.db").complete
-    assert report(folder / "s.db", "--classify-refusals", "tests.cli.test_report:says_b").exit_code == 0
-    table = page_of(folder / "s.html").table("self-route", "Refused questions by kind")
-    assert ["general", "4", "100.0 %"] in table
-
-
-def says_no():
-    """A model that refuses at the first step."""
-    return lambda prompt: "unanswerable" if "unanswerable" in prompt else "forty tons"
-
-
-def says_b():
-    """A model that finds every question too general."""
-    return lambda prompt: "B"
-
-
 def test_what_cannot_be_is_refused_in_one_line(folder):
     refused(report(folder / "none.db"), "there is no results file", code=1)
     with closing(sqlite3.connect(folder / "other.db")) as connection, connection:
@@ -118,7 +98,6 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
     refused(report(folder / "r.db", "--metric", "rouge"), "rouge")
     refused(report(folder / "r.db", "--name", "third"), "no experiment 'third'", "harbour")
     refused(report(folder / "r.db", "--experiment", folder / "none.toml"), "none.toml")
-    refused(report(folder / "r.db", "--classify-refusals", "tests.cli.test_report:nobody"), "nobody")
     assert not list(folder.glob("*.html"))
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from oprag.compare import Comparison, differences, sweet_spots
-from oprag.compare.html import write_report
+from oprag.compare.report import write_report
 from oprag.compare.running import run
 from oprag.compare.stats.permutation import max_t_p_values
 from tests.compare.helpers import RecordingModel, experiment, keepers
-from tests.compare.html.grids import reader
-from tests.compare.html.parsed import page_of
+from tests.compare.report.grids import reader
+from tests.compare.report.parsed import page_of
 from tests.compare.test_table import made, results_of
 
 KS = (4, 16, 64)

@@ -31,7 +31,7 @@ from oprag.files.writing import check_target
 if TYPE_CHECKING:
     from oprag.compare.frame import Comparison
     from oprag.compare.plan import Plan
-    from oprag.compare.report import Report
+    from oprag.compare.run_report import Report
     from oprag.compare.spec.experiment import Experiment
 
 __all__ = ["compare"]

@@ -207,7 +207,7 @@ def as_svg(chart: DocumentMap, question: str) -> str:
 
     Light or dark as the reader's system is; nothing is loaded from elsewhere, and text of documents is escaped.
     """
-    from oprag.compare.charts.svg import picture
+    from oprag.compare.report.charts.svg import picture
 
     lanes = _Lanes(chart.states)
     body: list[str] = []

@@ -35,17 +35,9 @@ def report(
             autocompletion=metric_names,
         ),
     ] = None,
-    classify_refusals: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="A model, as in an experiment file (local, PROVIDER:MODEL, MODULE:FUNCTION), that sorts the questions "
-            "which self_route refused; it is asked once for each.",
-        ),
-    ] = None,
 ) -> None:
     """Write what RESULTS holds as one HTML file, which opens offline and loads nothing."""
-    from oprag.compare.html.report import REPORT, write_report
+    from oprag.compare.report.write import REPORT, write_report
 
     path = Path(results)
     target = Path(output) if output is not None else path.with_suffix(".html")
@@ -57,13 +49,5 @@ def report(
         given = read_experiment(experiment, trust=trust_or_ask(trust))
         name = name or given.name
     with LateProgress("writing the report", "steps") as progress:
-        write_report(
-            path,
-            target,
-            experiment=name,
-            metric=metric,
-            documents=given,
-            refusals=classify_refusals,
-            watch=progress.update,
-        )
+        write_report(path, target, experiment=name, metric=metric, documents=given, watch=progress.update)
     tell(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")

@@ -18,7 +18,7 @@ from oprag.errors import ExperimentError, OptionError
 if TYPE_CHECKING:
     from oprag.compare.opened import Opened
     from oprag.compare.plan import Plan
-    from oprag.compare.report import Report
+    from oprag.compare.run_report import Report
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.trust import AskTrust, TrustNeed
 

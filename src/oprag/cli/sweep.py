@@ -20,7 +20,7 @@ from oprag.profile import FILE_NAME, PROFILE, write_profile
 
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet
-    from oprag.compare.report import Report
+    from oprag.compare.run_report import Report
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.sweep.choice import Sweep
 

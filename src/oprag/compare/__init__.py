@@ -56,7 +56,7 @@ _PLACES = {
     "Price": "oprag.compare.spec.money",
     "Progress": "oprag.compare.progress",
     "Question": "oprag.compare.data",
-    "Report": "oprag.compare.report",
+    "Report": "oprag.compare.run_report",
     "ResultsFile": "oprag.compare.db.results_file",
     "Sweep": "oprag.compare.sweep.choice",
     "SweetSpot": "oprag.compare.sweet_spot",
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from oprag.compare.providers.likelihood import LikelihoodModel
     from oprag.compare.providers.model import ModelSpec
     from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
-    from oprag.compare.report import Report
+    from oprag.compare.run_report import Report
     from oprag.compare.running import run
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.money import Limits, Price

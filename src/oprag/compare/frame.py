@@ -16,7 +16,7 @@ from oprag.compare.pareto import pareto_front
 from oprag.compare.pivot_table import Pivot, pivot_of
 from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
-from oprag.compare.report import Report
+from oprag.compare.run_report import Report
 from oprag.compare.setting import settings_of
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.resampling import RESAMPLES

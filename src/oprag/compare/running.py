@@ -11,7 +11,7 @@ from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Watch
-from oprag.compare.report import Report
+from oprag.compare.run_report import Report
 from oprag.compare.signals import stopped_by_signals
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.started import started

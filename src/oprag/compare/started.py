@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import named_error
 from oprag.compare.opened import Opened, as_opened
-from oprag.compare.report import versions
+from oprag.compare.run_report import versions
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ResultsFileError
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from oprag.compare.db.records import AnswerRecord, Done, Spent
 from oprag.compare.opened import Opened
 from oprag.compare.progress import Progress
-from oprag.compare.report import Report
+from oprag.compare.run_report import Report
 from oprag.compare.work import Unit
 
 __all__ = ["Tally"]

@@ -19,7 +19,7 @@ from oprag.compare.measure.process import in_fresh_process
 from oprag.compare.money import Meter
 from oprag.compare.opened import Opened, as_opened
 from oprag.compare.progress import Progress, Watch
-from oprag.compare.report import Report
+from oprag.compare.run_report import Report
 from oprag.compare.sendable import check_sendable
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell

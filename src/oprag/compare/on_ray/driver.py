@@ -19,7 +19,7 @@ from oprag.compare.on_ray.desk import Desk, News
 from oprag.compare.on_ray.worker import Share, work_on
 from oprag.compare.opened import Opened, as_opened
 from oprag.compare.progress import Watch
-from oprag.compare.report import Report
+from oprag.compare.run_report import Report
 from oprag.compare.sendable import check_sendable
 from oprag.compare.signals import stopped_by_signals
 from oprag.compare.spec.experiment import Experiment

@@ -1,0 +1,139 @@
+"""What was run: the experiment, when, on what, what it spent, and what is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.reading import read_failures
+from oprag.compare.report.material import Material
+from oprag.compare.report.parts import Heading, Part, Points, Section, Table, Text
+from oprag.compare.report.words import amount, counted, value_text
+from oprag.compare.table import faults
+
+__all__ = ["section"]
+
+_RUNS = 50
+_NOTES = 20
+
+
+def section(material: Material) -> Section:
+    """What was run."""
+    return Section("run", "What was run", [*_parts(material)])
+
+
+def _parts(material: Material) -> Iterator[Part]:
+    results = material.results
+    described = results.described
+    yield Table(
+        "The experiment",
+        ("What", "Value"),
+        [(name, value) for name, value in _about(material, described) if value],
+        words=(1,),
+    )
+    grids = described.get("grid", ())
+    for number, grid in enumerate(grids, 1):
+        yield Table(
+            "The grid" if len(grids) == 1 else f"Grid {number} of {len(grids)}",
+            ("Axis", "Values"),
+            [(axis, ", ".join(map(value_text, _listed(values)))) for axis, values in grid.items()],
+            words=(1,),
+        )
+    yield from _missing(material)
+    yield from _runs(material)
+
+
+def _about(material: Material, described: Any) -> Iterator[tuple[str, str]]:
+    results, table = material.results, material.table
+    yield "Experiment", results.experiment
+    yield "Results file", material.path.name
+    asked = described.get("data", {})
+    yield "Data", ", ".join(f"{name}: {counted(count, 'question')}" for name, count in asked.items())
+    for name in ("models", "embedders"):
+        yield name.capitalize(), ", ".join(_identified(*one) for one in described.get(name, {}).items())
+    yield "Cells", f"{len(results.cells):,}, in {counted(len(table), 'setting')}"
+    yield "Answers", f"{sum(row.answered for row in table):,} of {sum(row.asked for row in table):,}"
+    yield "Metrics", ", ".join(described.get("metrics", ()))
+    yield "Answers are embedded by", described.get("score_embedder") or ""
+    yield "Tokens of contexts are counted by", described.get("count_tokens") or ""
+    same = {name: value for name, value in material.same.items() if name not in ("data", "embedder", "model")}
+    yield "The same in all settings", ", ".join(f"{name} {value_text(same[name])}" for name in _told(same))
+    spent = ResultsFile(material.path).spent(results.experiment)
+    cost = f", {spent.money:,.2f} in the currency of the prices" if spent.money else ""
+    yield "Spent in all runs", f"{counted(spent.calls, 'call')} of models, {amount(spent.tokens)} tokens{cost}"
+
+
+def _told(same: dict[str, Any]) -> list[str]:
+    """The axes that are worth a word: those that are not as they are by default."""
+    from oprag.compare.spec.axes import axes
+
+    return [name for name, value in same.items() if name == "method" or value != axes()[name].default]
+
+
+def _identified(name: str, identity: str) -> str:
+    return name if name == identity else f"{name} ({identity})"
+
+
+def _listed(values: Any) -> list[Any]:
+    return values if isinstance(values, list) else [values]
+
+
+def _missing(material: Material) -> Iterator[Part]:
+    failed = sum(row.failed for row in material.table)
+    left = sum(row.left for row in material.table)
+    if not failed and not left:
+        faulty = faults(material.table)
+        but = f"; but {faulty}" if faulty else ""
+        yield Text(f"Nothing is missing: every question has an answer in every cell{but}.")
+        yield from _notes(material)
+        return
+    yield Heading("What is missing")
+    told: list[str] = []
+    if failed:
+        told.append(
+            f"{counted(failed, 'answer')} failed. They have no score and no part in any mean: means of settings with "
+            "failures are over other questions than those without. The paired differences are not."
+        )
+    if left:
+        told.append(f"{counted(left, 'answer')} were not tried yet; `oprag compare` goes on with them.")
+    yield Points(told)
+    if failed:
+        rows = [
+            (failure.error, failure.message, f"{failure.count:,}")
+            for failure in read_failures(material.path, material.results.experiment)
+        ]
+        yield Table("Failures, by their cause", ("Error", "What it says", "Answers"), rows, words=(1,))
+    yield from _notes(material)
+
+
+def _notes(material: Material) -> Iterator[Part]:
+    notes: Counter[str] = Counter()
+    for row in material.table:
+        notes.update(row.notes)
+    if notes:
+        rows = [(note, f"{count:,}") for note, count in notes.most_common(_NOTES)]
+        yield Table("Notes on answers", ("Note", "Answers"), rows, more=len(notes) - len(rows))
+
+
+def _runs(material: Material) -> Iterator[Part]:
+    with ResultsReader(material.path, material.results.experiment) as reader:
+        rows = reader.runs()
+    shown: list[tuple[str, ...]] = []
+    for number, run in enumerate(rows[:_RUNS]):
+        same = number and run.versions == rows[number - 1].versions
+        told = "the same" if same else ", ".join(f"{name} {version}" for name, version in run.versions.items())
+        shown.append((_time(run.started), _time(run.ended), run.outcome or "did not end, or goes on", told))
+    yield Table(
+        "Runs, the latest first; times are UTC",
+        ("Began", "Ended", "Outcome", "Versions"),
+        shown,
+        words=(1, 2, 3),
+        more=len(rows) - len(shown),
+    )
+
+
+def _time(text: str | None) -> str:
+    return "–" if text is None else text[:19].replace("T", " ")

@@ -1,0 +1,209 @@
+"""Two contexts of a question side by side, with the texts of their chunks once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.records import AnswerText, ContextRecord, Piece, QuestionRecord
+from oprag.compare.report.chunk_map import Line, chunk_map
+from oprag.compare.report.page import render
+from oprag.compare.report.texts import Texts
+from oprag.text_table import shortened
+
+__all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "chosen", "sides_of"]
+
+LONGEST_NAME = 200
+"""Characters of the name of a document or a question; it stands beside every chunk."""
+# Options that only rearrange what is kept.
+_ORDERS = ("order", "source_ranking")
+
+
+class CellName(NamedTuple):
+    """A cell, and what it is called.
+
+    Attributes:
+        key: Its key.
+        name: Its name.
+        values: The values of its setting.
+    """
+
+    key: str
+    name: str
+    values: Mapping[str, Any]
+
+
+class Limits(NamedTuple):
+    """How much of a question is shown.
+
+    Attributes:
+        chunks: Chunks of each context.
+        text: Characters of a chunk's text.
+        excerpt: Characters of it beside the chunk.
+    """
+
+    chunks: int
+    text: int
+    excerpt: int = 70
+
+
+class Side(NamedTuple):
+    """A context as it is shown."""
+
+    name: str
+    told: str
+    map: str
+    chunks: Sequence[Mapping[str, Any]]
+    more: int
+
+
+def chosen(cells: Sequence[CellName], answers: Mapping[str, AnswerText], scores: Mapping[str, float]) -> list[CellName]:
+    """The two cells whose contexts are shown: where there are, two that differ in the order alone.
+
+    Of all such pairs that whose scores differ most; else the best and the worst of all with other contexts.
+
+    Args:
+        cells: The cells.
+        answers: The answers to the question, by cell.
+        scores: Their scores, by cell.
+    """
+    there = [cell for cell in cells if cell.key in answers and answers[cell.key].context is not None]
+    # One without a score is nowhere between the others.
+    have = scored if len(scored := [cell for cell in there if cell.key in scores]) > 1 else there
+    groups: dict[str, list[CellName]] = {}
+    for cell in have:
+        alike = sorted((name, str(value)) for name, value in cell.values.items() if name not in _ORDERS)
+        groups.setdefault(str(alike), []).append(cell)
+    found = [_farthest(group, answers, scores) for group in groups.values()]
+    pairs = [pair for pair in found if pair is not None]
+    if not pairs and (farthest := _farthest(have, answers, scores)) is not None:
+        pairs = [farthest]
+    if not pairs:
+        return have[:1]
+    apart = [abs(scores.get(one.key, 0) - scores.get(other.key, 0)) for one, other in pairs]
+    return list(pairs[apart.index(max(apart))])
+
+
+def _farthest(
+    cells: Sequence[CellName], answers: Mapping[str, AnswerText], scores: Mapping[str, float]
+) -> tuple[CellName, CellName] | None:
+    """The two with other contexts whose scores are farthest apart, as they come; None where all have the same."""
+    for first in sorted(cells, key=lambda cell: scores.get(cell.key, 0)):
+        others = [cell for cell in cells if answers[cell.key].context != answers[first.key].context]
+        if others:
+            other = max(others, key=lambda cell: scores.get(cell.key, 0) - scores.get(first.key, 0))
+            return (first, other) if cells.index(first) < cells.index(other) else (other, first)
+    return None
+
+
+def sides_of(
+    number: int,
+    question: QuestionRecord,
+    pair: Sequence[tuple[CellName, AnswerText, float | None]],
+    *,
+    reader: ResultsReader,
+    texts: Texts,
+    limits: Limits,
+) -> tuple[list[Side], list[Mapping[str, Any]]]:
+    """The contexts of two cells, and the texts of their chunks in the order of the documents.
+
+    Args:
+        number: The number of the question on the page.
+        question: The question.
+        pair: The cells with their answers and scores.
+        reader: Reads the results file.
+        texts: The texts of the documents.
+        limits: How much is shown.
+    """
+    sides: list[Side] = []
+    shown: dict[tuple[int, int], Piece] = {}
+    indexes: dict[str, int] = {}
+    for cell, answer, score in pair:
+        context = reader.context(answer.context or "")
+        index = indexes.setdefault(context.index_key, len(indexes) + 1)
+        depth = cell.values.get("max_candidates") or cell.values.get("k")
+        search, store = cell.values.get("search", ""), cell.values.get("store", "")
+        hits = reader.retrieved(context.index_key, question.question, search, store, depth)
+        rows = [row for row, _, _ in context.kept]
+        places = reader.pieces(context.index_key, [*rows, *hits])
+        line = _line(question, context, reader, texts)
+        picture = chunk_map(
+            line,
+            [places[row] for row in rows if row in places],
+            [places[row] for row in hits if row in places and row not in rows],
+            question.evidence,
+        )
+        chunks = [
+            {
+                "anchor": f"q{number}-{index}-{row}",
+                "place": _told(places[row], several=len(question.documents) > 1),
+                "figures": f"rank {rank}" + ("" if cosine is None else f", cosine {cosine:.2f}"),
+                "gold": _is_gold(line, places[row], question),
+                "excerpt": _excerpt(_text(question, places[row], texts), limits.excerpt),
+            }
+            for row, rank, cosine in context.kept[: limits.chunks]
+            if row in places
+        ]
+        shown |= {(index, row): places[row] for row in rows[: limits.chunks] if row in places}
+        parts = [f"{len(rows):,} chunks"] + [f"{count:,} dropped by {why}" for why, count in context.dropped.items()]
+        parts += [] if score is None else [f"score {score:.3f}"]
+        more = len(rows) - len(chunks)
+        sides.append(Side(cell.name, ", ".join(parts), render("map.html", map=picture), chunks, more))
+    told: list[Mapping[str, Any]] = [
+        {
+            "anchor": f"q{number}-{index}-{row}",
+            "place": _told(place, several=len(question.documents) > 1),
+            "text": _excerpt(text, limits.text, lines=True),
+        }
+        for (index, row), place in sorted(
+            shown.items(), key=lambda one: (one[1].document, one[1].page or 0, *one[1][2:])
+        )
+        if limits.text and (text := _text(question, place, texts))
+    ]
+    return sides, told
+
+
+def _line(question: QuestionRecord, context: ContextRecord, reader: ResultsReader, texts: Texts) -> Line:
+    """The documents on a line; their lengths are those of the texts, where these are there."""
+    parts: dict[tuple[str, int | None], int] = {}
+    known = reader.document_ends(context.index_key)
+    for name in question.documents:
+        document = texts.document(question.key, question.data, name)
+        if document is None:
+            parts |= {place: length for place, length in known.items() if place[0] == name}
+        elif isinstance(document, str):
+            parts[name, None] = len(document)
+        else:
+            parts |= {(name, page): len(text) for page, text in enumerate(document, 1)}
+    return Line.of(parts, question.documents)
+
+
+def _text(question: QuestionRecord, place: Piece, texts: Texts) -> str:
+    document = texts.document(question.key, question.data, place.document)
+    if document is None:
+        return ""
+    if place.page is not None and not isinstance(document, str):
+        document = document[place.page - 1] if place.page <= len(document) else ""
+    return (document if isinstance(document, str) else "")[place.start : place.end]
+
+
+def _excerpt(text: str, longest: int, *, lines: bool = False) -> str:
+    if not lines:
+        text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[: max(0, longest - 1)]}…"
+
+
+def _told(place: Piece, *, several: bool) -> str:
+    where = f"{shortened(place.document, LONGEST_NAME)}, " if several else ""
+    where += "" if place.page is None else f"page {place.page}, "
+    return f"{where}characters {place.start:,}–{place.end:,}"
+
+
+def _is_gold(line: Line, place: Piece, question: QuestionRecord) -> bool:
+    span = line.span(place)
+    return span is not None and any(
+        span[0] < line.starts[name, None] + end and line.starts[name, None] + start < span[1]
+        for name, start, end in question.evidence
+        if (name, None) in line.starts
+    )

@@ -1,0 +1,519 @@
+"""The report has what the results file says, where there is something to say, and opens offline everywhere."""
+
+import base64
+import hashlib
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from itertools import pairwise
+from statistics import fmean, median
+
+import pytest
+
+pytest.importorskip("jinja2")
+
+from oprag.compare.data import DataSet
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.records import Measurement, Spent
+from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.measure.usage import describe_cores
+from oprag.compare.pairs import differences
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.reading import read_results
+from oprag.compare.report import write_report
+from oprag.compare.running import run
+from oprag.compare.table import cell_table
+from oprag.errors import ExperimentError, OptionError, ResultsFileError
+from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
+from tests.compare.report.grids import full_experiment, ran, reader
+from tests.compare.report.parsed import page_of
+
+ALL = [
+    *("summary", "run", "settings", "differences", "length", "cost", "thresholds", "pivots", "compression", "whole"),
+    *("self-route", "measured", "questions"),
+]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Results with everything in them, some of it measured."""
+    path = ran(full_experiment(), tmp_path_factory.mktemp("full") / "r.db")
+    file = ResultsFile(path, run=1)
+    cells = rows(path, "SELECT key, method FROM cells WHERE method IN ('stuff', 'closed_book')")
+    questions = [key for (key,) in rows(path, "SELECT key FROM questions")]
+    for number, (cell, method) in enumerate(cells):
+        seconds = 0.25 if method == "closed_book" else 1.0 + number
+        taken = [
+            Measurement(cell, question, 1, phase, seconds / 2, 50.0, 2_000_000, 1_000_000)
+            for question in questions
+            for phase in ("retrieval", "generation")
+        ]
+        file.put_measurements(cell, taken, Spent())
+    file.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(results):
+    return page_of(write_report(results, results.with_suffix(".html"), documents=full_experiment()))
+
+
+def test_there_is_a_section_for_everything(page):
+    assert page.sections == ALL
+
+
+def test_a_section_without_anything_to_show_is_left_out(tmp_path):
+    path = ran(experiment(grid={"method": "context_only", "k": 2, "chunk_size": 16}), tmp_path / "r.db")
+    assert page_of(write_report(path, tmp_path / "r.html")).sections == ["summary", "run", "settings", "questions"]
+
+
+def test_an_experiment_without_answers_says_so(tmp_path):
+    from oprag.compare.opened import Opened
+
+    opened = Opened(experiment(grid={"method": "context_only", "k": 2}))
+    ResultsFile(tmp_path / "r.db").begin("small", opened.described(), opened.cell_rows, opened.question_rows, {})
+    page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
+    assert page.sections == ["summary", "run"]
+    assert "6 not tried" in page.section("summary").text
+    assert "Nothing is scored" in page.section("summary").text
+    assert "6 answers were not tried yet" in page.section("run").text
+
+
+def test_the_table_has_the_means_and_intervals_of_the_cell_table(results, page):
+    head, *found = page.table("settings", "Means with 95 %")
+    rows = cell_table(results)
+    assert len(found) == len(rows) == 29
+    column = {name: number for number, name in enumerate(head)}
+    for shown, row in zip(found, rows, strict=True):
+        assert shown[column["method"]] == row.values["method"]
+        assert shown[column["k"]] == ("–" if "k" not in row.values else str(row.values["k"]))
+        for metric in ("token_f1", "evidence_coverage"):
+            summary = row.scores.get(metric)
+            wanted = "–" if summary is None else f"{summary.mean:.3f} [{summary.low:.3f}, {summary.high:.3f}]"
+            assert shown[column[metric]] == wanted
+        assert shown[column["answers"]] == "10 of 10"
+        assert shown[column["calls"]] == f"{row.per_answer['calls']:.1f}".removesuffix(".0")
+
+
+def test_differences_are_those_of_the_harness_with_what_they_show_in_words(results, page):
+    _, *found = page.table("differences", "Mean difference in token_f1 from k 1")
+    pairs = differences(results, axis="k", metrics=["token_f1"])
+    assert len(found) == len(pairs)
+    wanted = {
+        (
+            str(pair.value),
+            f"{pair.difference.mean:+z.3f}",
+            f"[{pair.difference.low:+z.3f}, {pair.difference.high:+z.3f}]",
+            "–" if pair.adjusted_p is None else f"{pair.adjusted_p:.2g}",
+        )
+        for pair in pairs
+    }
+    assert {(row[0], row[2], row[3], row[5]) for row in found} == wanted
+    for row in found:
+        low, high = map(float, row[3].strip("[]").split(", "))
+        if row[5] == "–":
+            assert low == high == 0
+            assert row[6] == "The same score in every question."
+        elif float(row[5]) < 0.05 and (low > 0 or high < 0):
+            assert "token_f1 is" in row[6]
+        else:
+            assert "can be claimed" in row[6]
+            assert "token_f1 is" not in row[6]
+
+
+def test_the_curve_says_its_sweet_spot_or_that_it_is_flat(results, page):
+    from oprag.compare.sweet_spot import sweet_spots
+
+    text = page.section("length").text
+    spots = sweet_spots(results, axis="k", metric="token_f1")
+    assert len(spots) > 4
+    for spot in spots:
+        if spot.values["method"] != "long_context":  # Which reads the same, however long the context is.
+            assert spot.describe() in text
+    assert len(page.section("length").all("svg")) == 5  # four pairs of thresholds, and self_route
+
+
+def test_costs_have_tokens_and_what_was_measured(page):
+    titles = [svg.all("title")[0].text for svg in page.section("cost").all("svg")]
+    assert titles == ["token_f1 against tokens", "token_f1 against time"]
+    _, *front = page.table("cost", "The Pareto front of token_f1 against time")
+    assert front[0][:2] == ["closed_book", "0.250"]
+    scores = [float(row[2].split()[0]) for row in front]
+    assert scores == sorted(scores)
+    _, *phases = page.table("measured", "Time, processor and memory")
+    assert ["closed_book", "retrieval", "0.125 ± 0.000", "50", "2", "1"] in phases
+    told = f"CPU is the share of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
+    assert told in page.section("measured").text
+
+
+def test_heat_maps_pivots_and_compression_pool_the_same_answers(results, page):
+    titles = [svg.all("title")[0].text for svg in page.section("thresholds").all("svg")]
+    assert titles == ["token_f1 by thresholds", "tokens of an answer, in and out by thresholds"]
+    head, *found = page.table("pivots", "tokens of an answer, in and out: method × order")
+    assert head == ["method", "source", "rank"]
+    by_question: dict[str, list[int]] = {}
+    for cell in read_results(results).cells:
+        if (cell.values["method"], cell.values["order"]) == ("stuff", "rank"):
+            for key, answer in cell.answers.items():
+                by_question.setdefault(key, []).append(answer.input_tokens + answer.output_tokens)
+    (stuff,) = (row for row in found if row[0] == "stuff")
+    middle = median(fmean(tokens) for tokens in by_question.values())
+    assert float(stuff[2].split(" ± ")[0]) == pytest.approx(middle, abs=0.06)
+    _, *compressed = page.table("compression", "Means of an answer without and with thresholds")
+    assert len(compressed) == 2 * 3 * 3  # orders, numbers of chunks, pairs of thresholds but for none
+    for row in compressed:
+        assert row[2] == "10"
+        without, with_some, change = (text.replace(",", "").rstrip(" %") for text in row[3:6])
+        assert 100 * (float(with_some) - float(without)) / float(without) == pytest.approx(float(change), abs=0.5)
+
+
+def test_retrieval_is_held_against_whole_documents_question_by_question(results, page):
+    _, *found = page.table("whole", "How many questions")
+    by_method: dict[str, list[dict[str, float]]] = {}
+    for cell in read_results(results).cells:
+        scores = {key: one.scores["token_f1"] for key, one in cell.answers.items()}
+        by_method.setdefault(cell.values["method"], []).append(scores)
+    # However many chunks are retrieved, the whole document is the same.
+    whole, *again = by_method["long_context"]
+    assert again == [whole]
+    assert len(found) == len(by_method["stuff"]) == 24
+    assert found[0][0] == "source, k=1, similarity_threshold=none, redundancy_threshold=none"
+    for row, scores in zip(found, by_method["stuff"], strict=True):
+        both = [scores[key] - value for key, value in whole.items()]
+        assert row[2] == f"{sum(both) / len(both):+z.3f}"
+        assert row[3:] == [str(sum(one > 0 for one in both)), str(both.count(0)), str(sum(one < 0 for one in both))]
+
+
+def test_self_route_says_how_often_the_first_step_was_enough(results, page):
+    _, *found = page.table("self-route", "What Self-Route scored")
+    for row, k in zip(found, (1, 4), strict=True):
+        (counts,) = rows(
+            results,
+            "SELECT sum(route = 'rag'), count(*) FROM answers JOIN cells ON cells.id = cell "
+            "WHERE method = 'self_route' AND k = ?",
+            k,
+        )
+        assert 0 < counts[0] <= counts[1] == 10
+        assert row[0] == f"k={k}"
+        assert row[2:4] == [f"{100 * counts[0] / counts[1]:.1f} %", "10"]
+    shares, parts, tokens = [svg.all("desc")[0].text for svg in page.section("self-route").all("svg")]
+    # To as many digits as amounts have.
+    for told, column, whole in ((shares, 2, 100), (parts, 4, 100), (tokens, 5, 1)):
+        for row, k in zip(found, (1, 4), strict=True):
+            number = float(row[column].replace(",", "").rstrip(" %")) / whole
+            (shown,) = re.findall(rf"([\d.,]+) at k {k}\b", told)
+            assert float(shown.replace(",", "")) == pytest.approx(number, abs=0.06)
+
+
+def test_the_drill_down_has_every_answer_and_two_contexts_that_differ_in_order(page):
+    questions = [one for one in page.section("questions").all("details") if "id" in one.attributes]
+    assert len(questions) == 10
+    for one in questions:
+        (table,) = one.all("table")
+        assert len(table.rows()) == 1 + 29
+        sides = one.by_class("sides")[0]
+        names = [name.text for name in sides.all("h4")]
+        assert len(names) == 2
+        assert [name.replace("source", "X").replace("rank", "X") for name in names] == [
+            names[0].replace("source", "X")
+        ] * 2
+        links = [[link.attributes["href"] for link in side.all("a")] for side in sides.all("ol")]
+        assert sorted(links[0]) == sorted(links[1])
+        assert links[0] != links[1]
+        # The text of a chunk is there once, in the order of the document.
+        texts = one.by_class("texts")[0].all("li")
+        assert sorted(f"#{text.attributes['id']}" for text in texts) == sorted(links[0])
+        starts = [int(re.findall(r"characters ([\d,]+)", text.text)[0].replace(",", "")) for text in texts]
+        assert starts == sorted(starts)
+
+
+def test_without_the_data_places_are_shown_and_why(results, tmp_path):
+    page = page_of(write_report(results, tmp_path / "r.html"))
+    section = page.section("questions")
+    assert section.by_class("texts") == []
+    assert "The results file holds no document text" in section.text
+    assert re.search(r"characters [\d,]+–[\d,]+ rank 0", section.text)
+
+
+def test_a_document_that_has_changed_is_not_taken_for_the_one_that_was_read(results, tmp_path):
+    data = keepers(documents=2, questions=5)
+    changed = {**data.documents, "book 1": f"{data.documents['book 1']} "}
+    page = page_of(
+        write_report(
+            results,
+            tmp_path / "r.html",
+            documents={"keepers": type(data)(name="x", documents=changed, questions=data.questions)},
+        )
+    )
+    assert "Of 5 of 10 questions the texts are shown" in page.section("questions").text
+    assert len(page.section("questions").by_class("texts")) == 5
+
+
+def test_everyone_can_read_it(page):
+    headings = [int(one.tag[1]) for one in page.root.all("h1", "h2", "h3", "h4", "h5", "h6")]
+    assert headings[0] == 1
+    assert headings.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(headings))
+    for table in page.root.all("table"):
+        (caption,) = table.all("caption")
+        assert caption.text
+        assert all(cell.attributes.get("scope") in ("row", "col") for cell in table.all("th"))
+        assert all(row.all("th") for row in table.all("tr"))
+    for box in page.root.by_class("scroll"):
+        assert (box.attributes["role"], box.attributes["tabindex"]) == ("region", "0")
+        assert box.attributes["aria-label"]
+    for svg in page.root.all("svg"):
+        assert svg.attributes["role"] == "img"
+        assert svg.attributes.get("aria-label") or (svg.all("title")[0].text and svg.all("desc")[0].text)
+    (html,) = page.root.all("html")
+    assert html.attributes["lang"] == "en"
+
+
+def test_every_link_leads_to_a_place_on_the_page(page):
+    ids = [one.attributes["id"] for one in page.root.all() if "id" in one.attributes]
+    assert len(ids) == len(set(ids))
+    links = [one.attributes["href"] for one in page.root.all("a")]
+    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
+    assert all(link.startswith("#") for link in links)
+
+
+def test_nothing_comes_from_elsewhere_and_the_browser_is_told_so(page):
+    for node in page.root.all():
+        assert node.tag not in {"link", "iframe", "object", "embed", "img", "base", "form", "audio", "video"}
+        for name, value in node.attributes.items():
+            assert name not in {"src", "srcset", "action", "style", "poster", "xlink:href"}
+            assert name == "xmlns" or "://" not in value
+            assert not name.startswith("on")
+    (style,), (script,) = page.root.all("style"), page.root.all("script")
+    assert not re.search(r"url\(|@import|expression|://", style.raw)
+    assert not re.search(r"fetch|XMLHttpRequest|import|eval|innerHTML|://", script.raw)
+    (policy,) = (
+        one.attributes["content"]
+        for one in page.root.all("meta")
+        if one.attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    directives = dict(one.strip().split(" ", 1) for one in policy.split(";"))
+    assert directives["default-src"] == "'none'"
+    assert "unsafe" not in policy
+    for node, name in ((style, "style-src"), (script, "script-src")):
+        digest = base64.b64encode(hashlib.sha256(node.raw.encode()).digest()).decode()
+        assert directives[name] == f"'sha256-{digest}'"
+
+
+def test_equal_input_gives_an_equal_page(results, tmp_path):
+    pages = [write_report(results, tmp_path / f"{number}.html").read_bytes() for number in range(2)]
+    assert pages[0] == pages[1]
+
+
+def test_failures_are_counted_and_told(tmp_path):
+    model = RecordingModel(reader, fails=lambda text, before: "number 1?" in text)
+    run(experiment(model, grid={"k": [1, 2], "chunk_size": 16}), tmp_path / "r.db")
+    page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
+    assert "6 failed" in page.section("summary").text
+    assert page.table("run", "Failures") == [
+        ["Error", "What it says", "Answers"],
+        [
+            "ConnectionRefusedError",
+            rows(tmp_path / "r.db", "SELECT message FROM answers WHERE message IS NOT NULL")[0][0],
+            "6",
+        ],
+    ]
+    assert page.section("questions").text.count("No answer. ConnectionRefusedError") == 6
+
+
+def test_data_sets_are_not_held_against_each_other(tmp_path):
+    sets = {name: keepers(documents=count, questions=4) for name, count in (("few", 1), ("many", 3))}
+    wanted = experiment(RecordingModel(reader), grid={"k": [1, 4, 16], "chunk_size": 16}, name="two")
+    path = ran(type(wanted)(**{**vars(wanted), "data": sets}), tmp_path / "r.db")
+    page = page_of(write_report(path, tmp_path / "r.html"))
+    titles = [svg.all("title")[0].text for svg in page.section("cost").all("svg")]
+    assert titles == ["token_f1 against tokens, few", "token_f1 against tokens, many"]
+    marked = [row.all("th", "td") for row in page.section("settings").by_class("marked")]
+    head, *table = page.table("settings", "Means with 95 %")
+    column = {name: number for number, name in enumerate(head)}
+    for cells, data in zip(marked, ("few", "many"), strict=True):
+        means = [float(row[column["token_f1"]].split()[0]) for row in table if row[column["data"]] == data]
+        assert cells[column["data"]].text == data
+        assert float(cells[column["token_f1"]].text.split()[0]) == max(means) > min(means)
+    sentences = [one.text for one in page.section("summary").all("li")]
+    assert any(one.startswith("few: ") for one in sentences)
+    assert any(one.startswith("many: ") for one in sentences)
+    assert len(page.section("length").all("svg")) == 2
+
+
+def test_progress_is_told(results, tmp_path):
+    told = []
+    write_report(results, tmp_path / "r.html", watch=lambda *how_far: told.append(how_far))
+    assert told[0] == (0, 4)
+    assert told[-1] == (4, 4)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_a_metric_is_named(results, tmp_path):
+    page = page_of(write_report(results, tmp_path / "r.html", metric="evidence_coverage"))
+    assert "evidence_coverage against tokens" in page.section("cost").text
+
+
+@pytest.mark.parametrize("metric", ["exact", "inverted_pairs", "answer_likelihood"])
+def test_a_metric_that_cannot_be_is_refused(results, tmp_path, metric):
+    with pytest.raises(OptionError, match=metric):
+        write_report(results, tmp_path / "r.html", metric=metric)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_experiment_is_named_where_there_are_several(tmp_path):
+    for name in ("first", "second"):
+        ran(experiment(grid={"method": "context_only", "k": 2}, name=name), tmp_path / "r.db")
+    with pytest.raises(ExperimentError, match="several experiments; there are: first, second"):
+        write_report(tmp_path / "r.db", tmp_path / "r.html")
+    page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html", experiment="second"))
+    assert page.root.all("h1")[0].text == "Results of second"
+
+
+def test_what_is_no_results_file_is_refused_and_nothing_is_written(tmp_path):
+    with pytest.raises(ResultsFileError, match="there is no results file"):
+        write_report(tmp_path / "none.db", tmp_path / "r.html")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
+        connection.execute("CREATE TABLE t (x)")
+    with pytest.raises(ResultsFileError, match="another SQLite database"):
+        write_report(tmp_path / "other.db", tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
+
+
+@pytest.mark.parametrize("output", ["missing/r.html", "."])
+def test_an_output_that_cannot_be_is_refused(results, tmp_path, output):
+    with pytest.raises(OptionError, match="folder"):
+        write_report(results, tmp_path / output)
+
+
+def test_the_results_file_is_not_changed(results, tmp_path):
+    before = results.read_bytes()
+    write_report(results, tmp_path / "r.html")
+    assert results.read_bytes() == before
+
+
+def answers_of(data: DataSet) -> Callable[[str], str]:
+    """Who knows the answers by heart."""
+    known = {question.text: question.answers[0] for question in data.questions}
+    return lambda text: next(answer for question, answer in known.items() if question in text)
+
+
+@pytest.fixture(scope="module")
+def patchy(tmp_path_factory):
+    """Two data sets of easy and hard questions, of which the hard ones failed with a similarity threshold."""
+    sets = {name: keepers(documents=2, questions=3) for name in ("one", "other")}
+    told = answers_of(sets["one"])
+    model = RecordingModel(
+        lambda text: "wrong" if "number 1?" in text else told(text),
+        # Where chunks were dropped.
+        fails=lambda text, before: "number 1?" in text and len(text) < 500,
+    )
+    grid = {
+        "chunk_size": 16,
+        "k": 8,
+        "stitch": False,
+        "similarity_threshold": ["none", 0.78],
+        "redundancy_threshold": ["none", 0.98],
+    }
+    wanted = experiment(model, grid=grid, name="patchy")
+    path = tmp_path_factory.mktemp("patchy") / "r.db"
+    report = run(type(wanted)(**{**vars(wanted), "data": sets}), path)
+    assert sum(report.failed.values()) == 12  # three hard questions of each set, in two settings
+    return path
+
+
+def test_a_mean_over_fewer_questions_is_held_against_the_same_ones(patchy, tmp_path):
+    page = page_of(write_report(patchy, tmp_path / "r.html"))
+    head, *found = page.table("compression", "Means of an answer")
+    for row in found:
+        told = dict(zip(head[:4], row, strict=False))
+        fewer = "similarity" in told["thresholds"]
+        assert told["questions"] == ("3" if fewer else "6")
+        assert row[-1] == "+0.0 %"
+        # Of the easy ones alone, not of all six.
+        assert row[-3] == row[-2]
+
+
+def test_a_field_of_fewer_questions_is_told_and_data_sets_have_maps_of_their_own(patchy, tmp_path):
+    page = page_of(write_report(patchy, tmp_path / "r.html"))
+    section = page.section("thresholds")
+    titles = [svg.all("title")[0].text for svg in section.all("svg")]
+    assert titles == [
+        "token_f1 by thresholds, one",
+        "tokens of an answer, in and out by thresholds, one",
+        "token_f1 by thresholds, other",
+        "tokens of an answer, in and out by thresholds, other",
+    ]
+    said = "In 2 fields the mean is over fewer questions than were asked: the others failed or were not tried"
+    assert section.text.count(said) == 4
+
+
+def test_a_ring_stands_around_a_sweet_spot_and_nowhere_else(tmp_path):
+    # A model that needs three chunks, and loses its way in more.
+    data = keepers(documents=4, questions=6)
+    told = answers_of(data)
+    model = RecordingModel(lambda text: told(text) if text.count("|") == 3 else "unknown")
+    grid = {"chunk_size": 16, "k": [1, 3, 8], "stitch": False, "header": "|", "order": ["source", "rank"]}
+    path = ran(experiment(model, grid=grid, data=data), tmp_path / "r.db")
+    page = page_of(write_report(path, tmp_path / "r.html"))
+    (svg,) = page.section("length").all("svg")
+    assert svg.all("desc")[0].text.count("sweet spot at k=3: token_f1 1.000") == 2
+    (tokens,) = {row.per_answer["context_tokens"] for row in cell_table(path) if row.values["k"] == 3}
+    # The one in the legend says nothing.
+    ringed = [one.text for one in svg.all("circle") if one.attributes["fill"] == "none" and one.text]
+    assert len(ringed) == 2
+    assert all(f"{tokens:.2f}" in text and "token_f1 1" in text for text in ringed)
+
+
+def test_dropped_chunks_are_on_the_map_of_every_number_of_chunks(tmp_path):
+    # The exact index is searched once, for the largest k of the grid.
+    grid = {"method": "context_only", "chunk_size": 16, "k": [4, 16], "order": ["source", "rank"], "token_budget": 40}
+    path = ran(experiment(grid=grid), tmp_path / "r.db")
+    for k in (4, 16):
+        with ResultsReader(path, "small") as reader:
+            index = next(reader.contexts()).context.index_key
+            assert len(reader.retrieved(index, reader.questions[0].question, "dense", "index", k)) == k
+    page = page_of(write_report(path, tmp_path / "r.html", metric="evidence_coverage"))
+    sides = page.section("questions").by_class("sides")
+    told = [side.text for side in sides]
+    assert told
+    assert all("dropped by token_budget" in text for text in told)
+    assert all(one.attributes["d"] for side in sides for one in side.by_class("out"))
+
+
+def test_chunks_of_another_embedder_are_not_on_the_map(tmp_path):
+    grid = {"method": "context_only", "chunk_size": 16, "k": 4, "embedder": ["words", "others"]}
+    both = {"words": EmbedderSpec(Words(), "words"), "others": EmbedderSpec(Words("others"), "others")}
+    path = ran(experiment(grid=grid, embedders=both), tmp_path / "r.db")
+    with ResultsReader(path, "small") as reader:
+        index = next(reader.contexts()).context.index_key
+        # The file does not say for certain which of the two it was.
+        assert reader.retrieved(index, reader.questions[0].question, "dense", "index", 4) == ()
+
+
+def test_no_column_is_lost_on_paper(page):
+    (style,) = page.root.all("style")
+    on_paper = re.search(r"@media print\{(.*)\}\s*@page", style.raw, re.DOTALL)
+    assert on_paper is not None
+    # Tables are as wide as the paper and no wider: cells may break, boxes that scroll on a screen hide nothing.
+    assert ".scroll{display:block;overflow:visible;max-width:none" in on_paper[1]
+    assert "table{width:100%" in on_paper[1]
+    assert re.search(r"th,td,\.n,[^{]*\{[^}]*min-width:0;white-space:normal", on_paper[1])
+    assert "@page{size:landscape" in style.raw
+    many = [table for table in page.root.all("table") if len(table.rows()[0]) > 10]
+    assert many
+    assert all(table.attributes["class"] == "wide" for table in many)
+
+
+def test_long_titles_of_charts_are_whole(tmp_path):
+    axes = {"similarity_threshold": ["none", 0.3], "redundancy_threshold": ["none", 0.98], "min_chunks": [0, 1]}
+    grid = {"chunk_size": [16, 32], "k": [1, 4], "method": ["stuff", "refine"], "token_budget": ["none", 400], **axes}
+    path = ran(experiment(RecordingModel(reader), grid=grid, data=keepers(1, 2)), tmp_path / "r.db")
+    page = page_of(write_report(path, tmp_path / "r.html"))
+    charts = page.section("length").all("svg") + page.section("cost").all("svg")
+    assert len(charts) > 5
+    for chart in charts:
+        shown = " ".join(text.text for text in chart.all("text"))
+        assert "…" not in shown
+        assert "".join(chart.all("title")[0].text.split()) in "".join(shown.split())
