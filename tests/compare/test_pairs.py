@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.analysis.settings import check_axis
 from oprag.compare.pairs import count_pairs, differences
 from oprag.compare.stats.difference import paired_difference
 from oprag.errors import OptionError
@@ -123,12 +122,6 @@ def test_progress_is_told():
         watch=lambda done, total: told.append((done, total)),
     )
     assert told == [(1, 2), (2, 2)]
-
-
-@pytest.mark.parametrize("axis", ["ordr", "seed", "repeat"])
-def test_an_axis_that_cannot_be_compared_is_refused(axis):
-    with pytest.raises(OptionError, match="axis"):
-        check_axis(axis)
 
 
 def test_the_first_value_is_the_first_of_the_grid():

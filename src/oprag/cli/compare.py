@@ -138,7 +138,7 @@ def compare(
 
 
 def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> None:
-    from oprag.compare.analysis.settings import check_axis
+    from oprag.compare.spec.axes import check_axis
 
     check_axis(axis)
     if measure and (ray is not None or retry_failed):

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Any
 
-from oprag.compare.analysis.settings import AVERAGED
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Measurement
 from oprag.compare.reading import CellAnswers, Results
 from oprag.compare.setting import settings_of
+from oprag.compare.spec.axes import AVERAGED
 from oprag.compare.table import metrics_of
 
 __all__ = ["TEXTS", "answer_columns", "answer_rows"]

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from oprag.compare.analysis.settings import check_axis
 from oprag.compare.setting import Setting
+from oprag.compare.spec.axes import check_axis
 from oprag.compare.stats.summary import Summary
 from oprag.compare.table import CellSummary
 from oprag.errors import OptionError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oprag.compare.analysis.settings import check_axis
 from oprag.compare.frame_table import SettingTable
 from oprag.compare.quantities import COSTS, SECONDS, check_cost, usual_cost
+from oprag.compare.spec.axes import check_axis
 from oprag.compare.table import check_metric
 from oprag.errors import OptionError
 from oprag.masking import describe

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from oprag.compare.analysis.settings import check_axis
 from oprag.compare.reading import Results
 from oprag.compare.setting import settings_of
+from oprag.compare.spec.axes import check_axis
 from oprag.compare.table import CellSummary
 from oprag.errors import OptionError
 from oprag.masking import describe

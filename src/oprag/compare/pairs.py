@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oprag.compare.analysis.differences import axis_pairs
-from oprag.compare.analysis.settings import check_axis
 from oprag.compare.family import Family, family_of
 from oprag.compare.reading import Results, as_results
 from oprag.compare.setting import Setting, settings_of
+from oprag.compare.spec.axes import check_axis
 from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.table import check_known_metric, metrics_of

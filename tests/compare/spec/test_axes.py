@@ -1,7 +1,8 @@
 import pytest
 
-from oprag.compare.spec.axes import axes, has_effect
+from oprag.compare.spec.axes import axes, check_axis, has_effect
 from oprag.compare.spec.controls import CONTROLS
+from oprag.errors import OptionError
 from oprag.methods.registry import OUR_METHODS
 
 DEFAULTS = {name: axis.default for name, axis in axes().items()}
@@ -34,3 +35,9 @@ def test_what_needs_another_value(method):
     assert ("seed" in effective(method=method, order="random")) == reads
     assert ("source_ranking" in effective(method=method, order="source")) == reads
     assert ("min_chunks" in effective(method=method, redundancy_threshold=0.9)) == reads
+
+
+@pytest.mark.parametrize("axis", ["ordr", "seed", "repeat"])
+def test_an_axis_that_cannot_be_compared_is_refused(axis):
+    with pytest.raises(OptionError, match="axis"):
+        check_axis(axis)

@@ -6,16 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from oprag.compare.spec.axes import axes, has_effect
-from oprag.errors import OptionError
-from oprag.options import check_names
+from oprag.compare.spec.axes import AVERAGED, axes, has_effect
 
 __all__ = [
-    "AVERAGED",
     "HasValues",
     "Setting",
     "asks_model",
-    "check_axis",
     "effective_values",
     "grid_values",
     "group_cells",
@@ -23,9 +19,6 @@ __all__ = [
     "place_in_grid",
     "varying_axes",
 ]
-
-AVERAGED = ("seed", "repeat")
-"""The axes that make no setting: the scores of a question are averaged over them first."""
 
 
 class HasValues(Protocol):
@@ -85,20 +78,6 @@ def varying_axes(settings: Sequence[HasValues]) -> tuple[list[str], dict[str, An
         elif values:
             same[name] = values[0]
     return differ, same
-
-
-def check_axis(axis: str) -> None:
-    """Refuse an axis whose values cannot be compared.
-
-    Raises:
-        OptionError: The axis does not exist, or scores are averaged over it.
-    """
-    try:
-        check_names({axis: None}, axes())
-    except OptionError as error:
-        raise OptionError(str(error).replace("option", "axis", 1), axis) from error
-    if axis in AVERAGED:
-        raise OptionError(f"scores are averaged over the axis {axis!r}, so its values are not compared", axis)
 
 
 def grid_values(described: Mapping[str, Any]) -> dict[str, list[Any]]:

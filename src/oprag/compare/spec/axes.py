@@ -8,13 +8,17 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from oprag.compare.spec.controls import CONTROLS, kind_of
+from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import OUR_METHODS
-from oprag.options import ContextOptions, plain_number
+from oprag.options import ContextOptions, check_names, plain_number
 
-__all__ = ["Axis", "Part", "axes", "has_effect", "plain_value", "takes_none"]
+__all__ = ["AVERAGED", "Axis", "Part", "axes", "check_axis", "has_effect", "plain_value", "takes_none"]
 
 Part = Literal["parts", "context", "method"]
+
+AVERAGED = ("seed", "repeat")
+"""The axes that make no setting: the scores of a question are averaged over them first."""
 
 # What stays the same in all cells: functions, what belongs to conversations, and how a run treats failures.
 _FIXED = {
@@ -84,6 +88,20 @@ def axes() -> dict[str, Axis]:
                 continue
             found.append(Axis(field.name, part, field.default, field.metadata["help"]))  # type: ignore[arg-type]
     return {axis.name: axis for axis in found}
+
+
+def check_axis(axis: str) -> None:
+    """Refuse an axis whose values cannot be compared.
+
+    Raises:
+        OptionError: The axis does not exist, or scores are averaged over it.
+    """
+    try:
+        check_names({axis: None}, axes())
+    except OptionError as error:
+        raise OptionError(str(error).replace("option", "axis", 1), axis) from error
+    if axis in AVERAGED:
+        raise OptionError(f"scores are averaged over the axis {axis!r}, so its values are not compared", axis)
 
 
 def has_effect(name: str, values: Mapping[str, Any]) -> bool:
