@@ -14,8 +14,8 @@ from typing import Any
 from benchmarks.language_reference import language_reference
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.sharing import METHODS
-from oprag.compare.plan import make_plan
-from oprag.compare.running import run as run_experiment
+from oprag.compare.running.plan import make_plan
+from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 
 ASKED_MS, ASKED_SECONDS = 2.0, 5.0

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.language_reference import language_reference
 from benchmarks.recording_model import calls_in, set_up
 from benchmarks.result import Figure, Result, main
-from oprag.compare.running import run as run_experiment
+from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 
 KILLS = 50

@@ -20,10 +20,10 @@ from benchmarks.progress import told
 from benchmarks.result import Result, Table, markdown, p_value
 from oprag.compare.data import read_data
 from oprag.compare.pairs import CellDifference, differences
-from oprag.compare.plan import make_plan
 from oprag.compare.providers.local_model import LOCAL_NAME
 from oprag.compare.report import write_report
-from oprag.compare.running import run as run_experiment
+from oprag.compare.running.plan import make_plan
+from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.table import CellSummary, cell_table
 from oprag.methods import method_names

@@ -17,8 +17,8 @@ from benchmarks.progress import told
 from benchmarks.result import Result, Table, markdown, p_value
 from oprag.compare.data import read_data
 from oprag.compare.pairs import CellDifference, differences
-from oprag.compare.plan import make_plan
-from oprag.compare.running import run as run_experiment
+from oprag.compare.running.plan import make_plan
+from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.summary import Summary
 from oprag.compare.sweet_spot import SweetSpot, sweet_spots

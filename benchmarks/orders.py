@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.result import Figure, Result, Table, main
 from oprag.compare.data import DataSet, read_data
-from oprag.compare.running import run as run_experiment
+from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.table import CellSummary, cell_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from oprag.compare.progress import Progress, Watch
+from oprag.compare.running.report import Progress, Watch
 
 __all__ = ["told"]
 

@@ -11,17 +11,17 @@ from typing import Any
 from benchmarks.language_reference import language_reference
 from benchmarks.recording_model import calls_in, set_up
 from benchmarks.result import Figure, Result, Table, main
-from oprag.compare.calling import ModelCaller
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.records import Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.money import Meter
-from oprag.compare.opened import Opened
-from oprag.compare.plan import make_plan
-from oprag.compare.running import run as run_experiment
+from oprag.compare.running.ledger import Meter
+from oprag.compare.running.model_caller import ModelCaller
+from oprag.compare.running.plan import make_plan
+from oprag.compare.running.run import run as run_experiment
+from oprag.compare.running.workshop import make_engine, make_library
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits
-from oprag.compare.workshop import make_engine, make_library
+from oprag.compare.spec.resolved import Opened
 
 METHODS = ("stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "self_route")
 STORES = ("chroma", "faiss", "qdrant")

@@ -9,7 +9,7 @@ from rich.console import Console
 from oprag.cli import progress as progress_module
 from oprag.cli.progress import LateProgress, RunProgress
 from oprag.compare.db.records import Spent
-from oprag.compare.progress import Progress
+from oprag.compare.running.report import Progress
 
 
 def now(done, *, failed=0, stopping=None):

@@ -11,7 +11,7 @@ pytest.importorskip("jinja2")
 
 from oprag.cli.app import app
 from oprag.compare.experiment_file import read_experiment
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from tests.compare.folders import PARTS, model, write_experiment
 from tests.compare.report.parsed import page_of
 

@@ -11,7 +11,7 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, reply_to
 
 GRID = {"k": 4, "chunk_size": 32, "method": METHODS, "order": ["source", "rank"], "passage_tokens": 60}

@@ -8,7 +8,7 @@ import pytest
 
 from oprag.compare import Comparison, differences, sweet_spots
 from oprag.compare.report import write_report
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from oprag.compare.stats.permutation import max_t_p_values
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.report.grids import reader

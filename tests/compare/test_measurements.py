@@ -15,7 +15,7 @@ from oprag.compare.measure.usage import describe_cores
 from oprag.compare.measurements import measured_how, measured_table
 from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from tests.compare.folders import model, write_experiment
 from tests.compare.helpers import experiment, keepers
 

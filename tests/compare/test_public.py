@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 import oprag.compare
-import oprag.compare.running
+import oprag.compare.running.run
 from tests.helpers import run_python
 
 SHOWN = {"DataSet", "Evidence", "Question", "read_data"}

@@ -9,7 +9,7 @@ import pytest
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.reading import as_results, read_failures, read_results
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.folders import model, write_data, write_experiment

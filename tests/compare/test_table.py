@@ -8,7 +8,7 @@ import pytest
 
 from oprag.compare.experiment_file import read_experiment
 from oprag.compare.reading import CellAnswers, KeptAnswer, Results, read_results
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from oprag.compare.table import cell_table, metrics_of
 from oprag.errors import OptionError
 from tests.compare.folders import model, write_data, write_experiment

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Question
-from oprag.compare.opened import Opened
 from oprag.compare.providers.gguf_likelihood import GgufLikelihood
 from oprag.compare.providers.likelihood import likelihood_prompt
 from oprag.compare.reading import read_results
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment
+from oprag.compare.spec.resolved import Opened
 from tests.compare.helpers import rows
 
 pytestmark = [pytest.mark.integration, pytest.mark.allow_hosts(["127.0.0.1"])]

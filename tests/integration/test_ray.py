@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from oprag.compare.on_ray import driver, run_on_ray
-from oprag.compare.progress import Progress
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running import run
+from oprag.compare.running.report import Progress
+from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.helpers import RecordingModel, rows, text_of
 from tests.integration.spread import SECONDS, SELECT, asked_though_kept, calls, spread

@@ -12,7 +12,7 @@ import pytest
 
 from oprag import OpragError
 from oprag.compare.experiment_file import read_experiment
-from oprag.compare.plan import make_plan
+from oprag.compare.running.plan import make_plan
 from tests.compare.folders import write_data
 from tests.security.fuzzing import cases, check_message, damaged
 

@@ -20,7 +20,7 @@ from oprag.chunk import Chunk
 from oprag.cli.app import app
 from oprag.compare.answer_rows import answer_rows
 from oprag.compare.reading import read_failures, read_results
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from oprag.errors import OpragError, OpragWarning
 from oprag.masking import without_keys
 from tests.compare.helpers import experiment

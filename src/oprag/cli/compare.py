@@ -30,8 +30,8 @@ from oprag.files.writing import check_target
 
 if TYPE_CHECKING:
     from oprag.compare.frame import Comparison
-    from oprag.compare.plan import Plan
-    from oprag.compare.run_report import Report
+    from oprag.compare.running.plan import Plan
+    from oprag.compare.running.report import Report
     from oprag.compare.spec.experiment import Experiment
 
 __all__ = ["compare"]
@@ -121,7 +121,7 @@ def compare(
     _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
     from oprag.compare.data.data_set import files_of
     from oprag.compare.experiment_file import read_experiment
-    from oprag.compare.opened import Opened
+    from oprag.compare.spec.resolved import Opened
 
     files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
     with chatter_apart():

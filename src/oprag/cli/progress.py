@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from oprag.cli.console import error_console, money
 
 if TYPE_CHECKING:
-    from oprag.compare import progress
+    from oprag.compare.running import report as progress
 
 __all__ = ["LateProgress", "RunProgress"]
 

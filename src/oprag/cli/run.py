@@ -16,10 +16,10 @@ from oprag.cli.progress import LateProgress, RunProgress
 from oprag.errors import ExperimentError, OptionError
 
 if TYPE_CHECKING:
-    from oprag.compare.opened import Opened
-    from oprag.compare.plan import Plan
-    from oprag.compare.run_report import Report
+    from oprag.compare.running.plan import Plan
+    from oprag.compare.running.report import Report
     from oprag.compare.spec.experiment import Experiment
+    from oprag.compare.spec.resolved import Opened
     from oprag.compare.spec.trust import AskTrust, TrustNeed
 
 __all__ = [
@@ -93,7 +93,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
 
 
 def _plan(experiment: Experiment | Opened, path: Path, **how: bool) -> Plan:
-    from oprag.compare.plan import make_plan
+    from oprag.compare.running.plan import make_plan
 
     with LateProgress("planning", "answers") as progress:
         return make_plan(experiment, path, watch=progress.update, **how)
@@ -195,7 +195,7 @@ def _run(opened: Opened, path: Path, *, retry_failed: bool, measure: bool, ray: 
             from oprag.compare.on_ray import run_on_ray
 
             return run_on_ray(opened, path, retry_failed=retry_failed, watch=progress.update, address=ray)
-        from oprag.compare.running import run
+        from oprag.compare.running.run import run
 
         return run(opened, path, retry_failed=retry_failed, watch=progress.update)
 
@@ -215,7 +215,7 @@ def leave(report: Report) -> None:
 def tell_what_next(name: str, path: Path, report: Report, *, measure: bool = False) -> None:
     """Say what failed, what is left, and how to go on."""
     from oprag.compare.db.reader import ResultsReader
-    from oprag.compare.money import LimitReached
+    from oprag.compare.running.ledger import LimitReached
     from oprag.methods.answering import CUT_SHORT, EMPTY
 
     if report.broken:

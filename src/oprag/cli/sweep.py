@@ -20,7 +20,7 @@ from oprag.profile import FILE_NAME, PROFILE, write_profile
 
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet
-    from oprag.compare.run_report import Report
+    from oprag.compare.running.report import Report
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.sweep.choice import Sweep
 
@@ -113,7 +113,7 @@ def sweep(
     Prints the curve of each order with intervals, says where it peaks or that it is flat, and writes the setting that
     is worth deploying to a profile. Ends as oprag compare does; a budget that has no room for a chunk is no failure.
     """
-    from oprag.compare.opened import Opened
+    from oprag.compare.spec.resolved import Opened
     from oprag.compare.sweep.checks import as_budget
     from oprag.compare.sweep.experiment import sweep_experiment
 

@@ -52,11 +52,11 @@ _PLACES = {
     "LikelihoodModel": "oprag.compare.providers.likelihood",
     "Limits": "oprag.compare.spec.money",
     "ModelSpec": "oprag.compare.providers.model",
-    "Plan": "oprag.compare.plan",
+    "Plan": "oprag.compare.running.plan",
     "Price": "oprag.compare.spec.money",
-    "Progress": "oprag.compare.progress",
+    "Progress": "oprag.compare.running.report",
     "Question": "oprag.compare.data",
-    "Report": "oprag.compare.run_report",
+    "Report": "oprag.compare.running.report",
     "ResultsFile": "oprag.compare.db.results_file",
     "Sweep": "oprag.compare.sweep.choice",
     "SweetSpot": "oprag.compare.sweet_spot",
@@ -64,12 +64,12 @@ _PLACES = {
     "cell_table": "oprag.compare.table",
     "compare": "oprag.compare.frame",
     "differences": "oprag.compare.pairs",
-    "make_plan": "oprag.compare.plan",
+    "make_plan": "oprag.compare.running.plan",
     "measure_cells": "oprag.compare.measure.measure",
     "read_data": "oprag.compare.data",
     "read_experiment": "oprag.compare.experiment_file",
     "read_sweep": "oprag.compare.sweep.choice",
-    "run": "oprag.compare.running",
+    "run": "oprag.compare.running.run",
     "run_on_ray": "oprag.compare.on_ray.driver",
     "sweep_experiment": "oprag.compare.sweep.experiment",
     "sweet_spots": "oprag.compare.sweet_spot",
@@ -83,15 +83,14 @@ if TYPE_CHECKING:
     from oprag.compare.measure.measure import measure_cells
     from oprag.compare.on_ray import run_on_ray
     from oprag.compare.pairs import CellDifference, differences
-    from oprag.compare.plan import Plan, make_plan
-    from oprag.compare.progress import Progress
     from oprag.compare.providers.embedder import EmbedderSpec
     from oprag.compare.providers.gguf_likelihood import GgufLikelihood
     from oprag.compare.providers.likelihood import LikelihoodModel
     from oprag.compare.providers.model import ModelSpec
     from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
-    from oprag.compare.run_report import Report
-    from oprag.compare.running import run
+    from oprag.compare.running.plan import Plan, make_plan
+    from oprag.compare.running.report import Progress, Report
+    from oprag.compare.running.run import run
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.money import Limits, Price
     from oprag.compare.sweep.choice import Sweep, read_sweep

@@ -16,7 +16,7 @@ from oprag.compare.pareto import pareto_front
 from oprag.compare.pivot_table import Pivot, pivot_of
 from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
-from oprag.compare.run_report import Report
+from oprag.compare.running.report import Report
 from oprag.compare.setting import settings_of
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.resampling import RESAMPLES
@@ -27,7 +27,7 @@ from oprag.errors import OptionError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from oprag.compare.progress import Watch
+    from oprag.compare.running.report import Watch
 
 __all__ = ["Comparison", "compare"]
 
@@ -60,7 +60,7 @@ def compare(
         MissingExtraError: Something that it needs is not installed.
     """
     from oprag.compare.experiment_file import read_experiment
-    from oprag.compare.running import run
+    from oprag.compare.running.run import run
 
     if not isinstance(experiment, Experiment):
         file, experiment = experiment, read_experiment(experiment, trust=trust)

@@ -18,7 +18,7 @@ from oprag.compare.measurements import MeasuredSetting
 from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.quantities import Seconds, values_by_question
 from oprag.compare.reading import Results
-from oprag.compare.run_report import Report
+from oprag.compare.running.report import Report
 from oprag.compare.setting import settings_of
 from oprag.compare.setting_rows import axis_columns, setting_columns, setting_rows
 from oprag.compare.stats.resampling import RESAMPLES

@@ -14,7 +14,7 @@ from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.quantities import read_seconds, values_by_question
 from oprag.compare.reading import CellAnswers, KeptAnswer, read_results
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from oprag.compare.setting import settings_of
 from oprag.compare.table import metrics_of
 from oprag.errors import ExperimentError, ResultsFileError

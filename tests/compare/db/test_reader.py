@@ -7,7 +7,7 @@ import pytest
 
 import oprag.compare
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.answering import LEAKED
 from tests.compare.helpers import RecordingModel, experiment, rows

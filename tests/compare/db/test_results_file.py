@@ -27,8 +27,8 @@ from oprag.compare.db.records import (
 )
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.schema import CELL_COLUMNS
-from oprag.compare.plan import make_plan
-from oprag.compare.running import run
+from oprag.compare.running.plan import make_plan
+from oprag.compare.running.run import run
 from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Usage
 from tests.compare.answering import LEAKED

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from oprag.compare.db.text import error_message
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from tests.compare.helpers import experiment
 
 KEY = "made-up-value-of-a-key"

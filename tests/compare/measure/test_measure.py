@@ -15,10 +15,10 @@ pytest.importorskip("psutil")
 
 from oprag.compare.measure.measure import measure_cells
 from oprag.compare.measure.usage import usable_cores
-from oprag.compare.progress import Progress
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running import run
+from oprag.compare.running.report import Progress
+from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, MissingExtraError, OptionError
 from tests.compare.helpers import RecordingModel, Words, rows, text_of
 from tests.compare.measurable import MODULE, TWO, measurable, noted
@@ -494,7 +494,7 @@ def test_answers_of_a_cell_whose_process_was_interrupted_are_made_by_the_next_st
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("oprag.compare.recording.Recorder.records", interrupted)
+        patch.setattr("oprag.compare.running.recorder.Recorder.records", interrupted)
         assert measure_cells(small, path, warmup=0, repeats=1).outcome == "interrupted"
     assert (len(noted(log, "call")), rows(path, "SELECT * FROM answers")) == (2, [])
     assert measure_cells(small, path, warmup=0, repeats=1).complete

@@ -5,8 +5,8 @@ import pytest
 from oprag.compare.db.records import AnswerRecord, Reply, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.on_ray.desk import Desk
-from oprag.compare.opened import Opened
 from oprag.compare.spec.money import Limits
+from oprag.compare.spec.resolved import Opened
 from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import RecordingModel, experiment, rows

@@ -12,10 +12,10 @@ import pytest
 
 from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.pairs import differences
-from oprag.compare.plan import make_plan
 from oprag.compare.providers.likelihood import LIKELIHOOD, LikelihoodModel
 from oprag.compare.providers.model import Model, ModelSpec
-from oprag.compare.running import run
+from oprag.compare.running.plan import make_plan
+from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, LikelihoodError, ModelError, OptionError
 from oprag.methods.model_calls import Message, Prompt
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows, text_of

@@ -10,7 +10,7 @@ from oprag.compare.data import DataSet, Evidence, Question
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.report import write_report
 from oprag.compare.report.page import clean, render
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from tests.compare.helpers import experiment
 from tests.compare.report.parsed import page_of
 

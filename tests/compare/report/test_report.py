@@ -22,7 +22,7 @@ from oprag.compare.pairs import differences
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.reading import read_results
 from oprag.compare.report import write_report
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from oprag.compare.table import cell_table
 from oprag.errors import ExperimentError, OptionError, ResultsFileError
 from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
@@ -69,7 +69,7 @@ def test_a_section_without_anything_to_show_is_left_out(tmp_path):
 
 
 def test_an_experiment_without_answers_says_so(tmp_path):
-    from oprag.compare.opened import Opened
+    from oprag.compare.spec.resolved import Opened
 
     opened = Opened(experiment(grid={"method": "context_only", "k": 2}))
     ResultsFile(tmp_path / "r.db").begin("small", opened.described(), opened.cell_rows, opened.question_rows, {})

@@ -10,8 +10,8 @@ pytest.importorskip("jinja2")
 from oprag.compare.data import DataSet, Question
 from oprag.compare.db.records import AnswerRecord
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.opened import Opened
 from oprag.compare.report import write_report
+from oprag.compare.spec.resolved import Opened
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.report.grids import ran
 from tests.compare.report.parsed import page_of

@@ -4,7 +4,7 @@ import pytest
 
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from oprag.errors import ExperimentError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
 from tests.helpers import run_python

@@ -8,10 +8,10 @@ import pytest
 
 from oprag.compare.data import read_data
 from oprag.compare.experiment_file import read_experiment
-from oprag.compare.opened import Opened
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
+from oprag.compare.spec.resolved import Opened
 from oprag.errors import DataError, ExperimentError, InputFileError, PromptError
 from tests.compare.folders import model, write_data, write_experiment
 

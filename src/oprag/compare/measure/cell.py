@@ -11,9 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from oprag.compare.calling import Tariff, ask, reply_of
-from oprag.compare.calls import Call
-from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import NoCache
 from oprag.compare.db.keys import prompt_key
@@ -21,12 +18,14 @@ from oprag.compare.db.records import FailedMeasurement, Measurement, Phase, Repl
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message, named_error
 from oprag.compare.measure.usage import Usage, measure_usage
-from oprag.compare.money import Meter
-from oprag.compare.opened import Opened
+from oprag.compare.running.ledger import Meter
+from oprag.compare.running.library import Library, search_of
+from oprag.compare.running.model_caller import Call, Tariff, ask, reply_of
+from oprag.compare.running.work_item import Unit, Work
+from oprag.compare.running.workshop import longest_replies, make_library
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
-from oprag.compare.work import Unit, Work
-from oprag.compare.workshop import longest_replies, make_library
+from oprag.compare.spec.resolved import Opened
 from oprag.errors import MissingExtraError, ResultsFileError
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt

@@ -10,23 +10,22 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from oprag.compare.calls import Call, Made
 from oprag.compare.db.records import FailedMeasurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message
 from oprag.compare.measure.cell import LONGEST, CellPart, Ended, measure_cell
 from oprag.compare.measure.process import in_fresh_process
-from oprag.compare.money import Meter
-from oprag.compare.opened import Opened, as_opened
-from oprag.compare.progress import Progress, Watch
-from oprag.compare.run_report import Report
-from oprag.compare.sendable import check_sendable
+from oprag.compare.running.ledger import Meter
+from oprag.compare.running.model_caller import Call, Made
+from oprag.compare.running.report import Progress, Report, Watch
+from oprag.compare.running.run import started
+from oprag.compare.running.sendable import check_sendable
+from oprag.compare.running.work_item import Outcome, Unit
+from oprag.compare.running.workshop import make_engine, make_library, make_recorder
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
-from oprag.compare.started import started
-from oprag.compare.work import Outcome, Unit
-from oprag.compare.workshop import make_engine, make_library, make_recorder
+from oprag.compare.spec.resolved import Opened, as_opened
 from oprag.errors import MeasuringError, MissingExtraError, OpragError
 from oprag.options import check_count
 from oprag.tokens import approximate_tokens

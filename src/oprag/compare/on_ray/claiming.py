@@ -6,10 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from oprag.compare.calling import Asked, ModelCaller
-from oprag.compare.calls import Call, Made
 from oprag.compare.on_ray.asking import PATIENCE, ask_desk
 from oprag.compare.on_ray.desk import Turn
+from oprag.compare.running.model_caller import Asked, Call, Made, ModelCaller
 from oprag.methods.model_calls import Completion
 
 __all__ = ["ClaimingCaller"]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from oprag.compare.db.records import AnswerRecord, Reply, Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.money import Meter
+from oprag.compare.running.ledger import Meter
 from oprag.compare.spec.money import Limits
 from oprag.methods.model_calls import Completion
 

@@ -17,15 +17,12 @@ from oprag.compare.on_ray.asking import ask_desk, cause_of
 from oprag.compare.on_ray.connecting import connected, load_ray
 from oprag.compare.on_ray.desk import Desk, News
 from oprag.compare.on_ray.worker import Share, work_on
-from oprag.compare.opened import Opened, as_opened
-from oprag.compare.progress import Watch
-from oprag.compare.run_report import Report
-from oprag.compare.sendable import check_sendable
-from oprag.compare.signals import stopped_by_signals
+from oprag.compare.running.report import Report, Tally, Watch
+from oprag.compare.running.run import started, stopped_by_signals
+from oprag.compare.running.sendable import check_sendable
+from oprag.compare.running.work_item import Unit
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.started import started
-from oprag.compare.tally import Tally
-from oprag.compare.work import Unit
+from oprag.compare.spec.resolved import Opened, as_opened
 
 __all__ = ["run_on_ray"]
 

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-from oprag.compare.engine import Engine
 from oprag.compare.on_ray.asking import AtDesk, AtDeskMeter, ask_desk
 from oprag.compare.on_ray.claiming import ClaimingCaller
 from oprag.compare.on_ray.desk import Begun
-from oprag.compare.opened import Opened
-from oprag.compare.running import batches
-from oprag.compare.work import Unit
-from oprag.compare.workshop import longest_replies, make_engine, make_library, make_recorder
+from oprag.compare.running.engine import Engine
+from oprag.compare.running.run import batches
+from oprag.compare.running.work_item import Unit
+from oprag.compare.running.workshop import longest_replies, make_engine, make_library, make_recorder
+from oprag.compare.spec.resolved import Opened
 from oprag.errors import ExperimentError, OpragError
 
 __all__ = ["Share", "work_on"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from oprag.compare.data.data_set import DataSet
-from oprag.compare.opened import Opened
 from oprag.compare.spec.experiment import Experiment
+from oprag.compare.spec.resolved import Opened
 
 __all__ = ["NOT_GIVEN", "Texts", "texts_of"]
 

@@ -1,4 +1,4 @@
-"""Making calls of models in threads; each reply is kept before anybody hears of it."""
+"""Calling models, and keeping what they reply."""
 
 from __future__ import annotations
 
@@ -6,21 +6,91 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from oprag.compare.calls import Call, Made
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.records import FailedCall, Reply, Spent
 from oprag.compare.db.text import error_message, storable
 from oprag.compare.providers.model import Model
+from oprag.compare.running.threads import Workers
 from oprag.compare.spec.money import Price
-from oprag.compare.workers import Workers
 from oprag.errors import ModelError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["Asked", "ModelCaller", "Tariff", "ask", "reply_of"]
+__all__ = ["Allowance", "Asked", "Call", "Caller", "Made", "ModelCaller", "Tariff", "ask", "reply_of"]
+
+
+class Call(NamedTuple):
+    """A call to be made.
+
+    Attributes:
+        key: The content address of its reply.
+        model: The name of the model in the experiment.
+        prompt: What it reads.
+    """
+
+    key: str
+    model: str
+    prompt: Prompt
+
+
+class Made(NamedTuple):
+    """A call that was made.
+
+    Attributes:
+        call: The call.
+        completion: What came back; kept already, so that it outlives the process.
+        spent: What it took.
+    """
+
+    call: Call
+    completion: Completion
+    spent: Spent
+
+
+class Caller(Protocol):
+    """Makes calls."""
+
+    @property
+    def running(self) -> int:
+        """How many calls are on their way."""
+        ...
+
+    def begin(self, call: Call) -> None:
+        """Make a call, and keep its reply."""
+        ...
+
+    def take(self) -> Sequence[Made]:
+        """Wait for the next call that has ended, and give it with all others that have."""
+        ...
+
+    def at_most(self, call: Call) -> Spent:
+        """What a call may take, as far as can be told before it is made."""
+        ...
+
+
+class Allowance(Protocol):
+    """Says when no more calls may be made; see `oprag.compare.running.ledger.Meter`."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is any limit, so that it matters what a call may take."""
+        ...
+
+    def refusal(self, call: Spent) -> str | None:
+        """Why one more call, which takes so much at most, must not be made; None where it may."""
+        ...
+
+    def reserve(self, call: Spent) -> None:
+        """A call is on its way."""
+        ...
+
+    def settle(self, reserved: Spent, spent: Spent) -> None:
+        """A call is over."""
+        ...
+
 
 _UNKNOWN_REPLY = 1_024
 """The tokens that a reply may have, for a ceiling, where the model was given no limit."""

@@ -12,16 +12,16 @@ from typing import NamedTuple
 from oprag.compare.data.data_set import fields_text
 from oprag.compare.db.records import Done, Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.dry_run import Asked, DryRun, Planned
 from oprag.compare.metrics.registry import Scorable
-from oprag.compare.opened import Opened, Unopened
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.endpoints import lacks_key, shown_address
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.reading import read_notes
+from oprag.compare.running.dry_run import Asked, DryRun, Planned
+from oprag.compare.running.work_item import Unit
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
-from oprag.compare.work import Unit
+from oprag.compare.spec.resolved import Opened, Unopened
 
 __all__ = ["Plan", "make_plan"]
 

@@ -4,11 +4,11 @@ import pytest
 
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.measure.measure import measure_cells
-from oprag.compare.opened import Opened
-from oprag.compare.plan import make_plan
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running import run
+from oprag.compare.running.plan import make_plan
+from oprag.compare.running.run import run
+from oprag.compare.spec.resolved import Opened
 from tests.compare import answering
 from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows
 from tests.compare.measurable import measurable

@@ -4,17 +4,16 @@ import pytest
 from oprag import Chunk, build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.db.cache import MemoryCache
-from oprag.compare.index import Index
 from oprag.compare.metrics.scorer import Scorer
-from oprag.compare.opened import Opened
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.recent import Recent
-from oprag.compare.recording import Recorder
-from oprag.compare.running import run
-from oprag.compare.search import Search, Splitting
-from oprag.compare.vector_source import VectorSource
-from oprag.compare.work import Work
-from oprag.compare.workshop import make_library
+from oprag.compare.running.index import Index, Search, Splitting
+from oprag.compare.running.recent import Recent
+from oprag.compare.running.recorder import Recorder
+from oprag.compare.running.run import run
+from oprag.compare.running.vectors import VectorSource
+from oprag.compare.running.work_item import Work
+from oprag.compare.running.workshop import make_library
+from oprag.compare.spec.resolved import Opened
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
 from oprag.methods.effects import Retrieve
@@ -245,9 +244,9 @@ def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
     """A token budget alone takes all chunks as candidates, for every question."""
     import gc
 
-    from oprag.compare import context_library, index
+    from oprag.compare.running import index, library
 
-    monkeypatch.setattr(context_library, "_CHUNKS", 3_000)
+    monkeypatch.setattr(library, "_CHUNKS", 3_000)
     monkeypatch.setattr(index, "_AT_ONCE", 3_000)
     data = DataSet(
         name="corpus",

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from tests.compare.helpers import METHODS, Likely, RecordingModel, experiment, keepers, rows
 
 TEXT = "The keeper of the moon is Selene. Other words stand here for a while, and then some more of them. " * 3

@@ -3,23 +3,125 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Protocol
 
-from oprag.compare.calling import ModelCaller
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.money import Meter
-from oprag.compare.opened import Opened
-from oprag.compare.progress import Watch
-from oprag.compare.run_report import Report
-from oprag.compare.signals import stopped_by_signals
+from oprag.compare.db.text import named_error
+from oprag.compare.running.ledger import Meter
+from oprag.compare.running.model_caller import ModelCaller
+from oprag.compare.running.report import Report, Tally, Watch, versions
+from oprag.compare.running.work_item import Outcome
+from oprag.compare.running.workshop import longest_replies, make_engine, make_library, make_recorder
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.started import started
-from oprag.compare.tally import Tally
-from oprag.compare.work import Outcome
-from oprag.compare.workshop import longest_replies, make_engine, make_library, make_recorder
+from oprag.compare.spec.resolved import Opened, as_opened
+from oprag.errors import ResultsFileError
 
-__all__ = ["batches", "run"]
+__all__ = ["Started", "Stoppable", "batches", "run", "started", "stopped_by_signals"]
+
+
+class Stoppable(Protocol):
+    """Work that can be told to end.
+
+    Attributes:
+        stopped: Why it ends; None while it goes on.
+    """
+
+    stopped: str | None
+
+    def stop(self, reason: str) -> None:
+        """Begin nothing more; may be called between any two steps."""
+        ...
+
+
+@contextmanager
+def stopped_by_signals(work: Stoppable, stop: threading.Event) -> Iterator[None]:
+    """Ctrl-C and a request to end stop the work cleanly; a second one leaves at once.
+
+    Args:
+        work: What is stopped, with the reason "interrupted".
+        stop: Set as well.
+
+    Raises:
+        KeyboardInterrupt: At the second one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(*_: object) -> None:
+        if work.stopped is not None:
+            raise KeyboardInterrupt
+        work.stop("interrupted")
+        stop.set()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            # A handler that was not set by Python cannot be put back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+class Started:
+    """A run that goes on.
+
+    Args:
+        experiment: What is run; what is opened already is not opened again.
+        path: The results file.
+
+    Attributes:
+        opened: The experiment with its models and embedders.
+        file: The results file.
+        outcome: How the run ends; whoever does the work says so.
+    """
+
+    def __init__(self, experiment: Experiment | Opened, path: str | os.PathLike[str]) -> None:
+        self._since = time.perf_counter()
+        self.opened = as_opened(experiment)
+        self.file = ResultsFile(path)
+        self.outcome = "interrupted"
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been going on."""
+        return time.perf_counter() - self._since
+
+
+@contextmanager
+def started(experiment: Experiment | Opened, path: str | os.PathLike[str]) -> Iterator[Started]:
+    """Begin a run in its file, and write down there how it ended, whatever happens.
+
+    Args:
+        experiment: The experiment.
+        path: The results file; made where it is missing.
+
+    Raises:
+        ExperimentError: The experiment cannot be run as it is described.
+        ResultsFileError: The file is damaged, is another one, or cannot be written.
+        MissingExtraError: Something that it needs is not installed.
+    """
+    run = Started(experiment, path)
+    opened, file = run.opened, run.file
+    opened.check_scorable()
+    file.check()
+    file.begin(opened.experiment.name, opened.described(), opened.cell_rows, opened.question_rows, versions())
+    try:
+        yield run
+    except Exception as error:
+        run.outcome = named_error(error)
+        raise
+    finally:
+        # Where it cannot be written down, such as on a full disk, what met that first has told it.
+        with suppress(ResultsFileError):
+            file.end(run.outcome)
+        file.close()
+
 
 # Answers are made again from the replies that are kept, so that writing them down may wait a little.
 _FLUSH_SECONDS = 0.5

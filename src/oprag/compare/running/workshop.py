@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oprag.compare.calls import Allowance, Caller
-from oprag.compare.context_library import Library
 from oprag.compare.db.cache import WorkCache
-from oprag.compare.engine import Engine
 from oprag.compare.metrics.scorer import Scorer
-from oprag.compare.opened import Opened
-from oprag.compare.recording import Recorder
+from oprag.compare.running.engine import Engine
+from oprag.compare.running.library import Library
+from oprag.compare.running.model_caller import Allowance, Caller
+from oprag.compare.running.recorder import Recorder
+from oprag.compare.running.vectors import VectorSource
 from oprag.compare.spec.experiment import Experiment
+from oprag.compare.spec.resolved import Opened
 from oprag.compare.stores.named import open_store
-from oprag.compare.vector_source import VectorSource
 
 __all__ = ["longest_replies", "make_engine", "make_library", "make_recorder"]
 

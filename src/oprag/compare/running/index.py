@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +14,49 @@ from oprag.chunk import Chunk, changed
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import Hit, IndexRecord, Piece, Retrieval
-from oprag.compare.recent import Recent
-from oprag.compare.search import Search, Splitting, StoreOpener
+from oprag.compare.running.recent import Recent
+from oprag.compare.running.vectors import VectorSource
 from oprag.compare.stores.store import Store
-from oprag.compare.vector_source import VectorSource
 from oprag.context import ContextInputs
 from oprag.embedding.question_vectors import QuestionVectors
-from oprag.index.document_index import DocumentIndex
-from oprag.index.splitting import LONE_SURROGATE, offsets_of, pieces_of
+from oprag.index.document_index import DocumentIndex, SearchKind
+from oprag.index.splitting import LONE_SURROGATE, Split, offsets_of, pieces_of
 from oprag.positions.placing import place as find_places
 
-__all__ = [
-    "Index",
-]
+__all__ = ["Index", "Search", "Splitting", "StoreOpener"]
+
+
+class Search(NamedTuple):
+    """How an index is searched.
+
+    Attributes:
+        kind: How chunks are ranked.
+        store: What finds the nearest vectors.
+        depth: How many chunks are wanted; None for all.
+    """
+
+    kind: SearchKind
+    store: str
+    depth: int | None
+
+
+class Splitting(NamedTuple):
+    """How documents become chunks.
+
+    Attributes:
+        split: How they are split.
+        tokenizer: What `split_tokens` takes; counts the tokens of a chunk, in the embedder's unit.
+        name: The identity of the tokenizer.
+    """
+
+    split: Split
+    tokenizer: Any
+    name: str
+
+
+StoreOpener = Callable[[str], Store]
+"""Opens an empty store by its name in the experiment."""
+
 
 _ANYTHING = "anything"
 _AT_ONCE = 100_000  # hits

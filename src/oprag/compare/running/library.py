@@ -7,12 +7,11 @@ from typing import Any
 
 from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.db.cache import WorkCache
-from oprag.compare.index import Index
 from oprag.compare.providers.embedder import ExperimentEmbedder
-from oprag.compare.recent import Recent
-from oprag.compare.search import Search, Splitting, StoreOpener
+from oprag.compare.running.index import Index, Search, Splitting, StoreOpener
+from oprag.compare.running.recent import Recent
+from oprag.compare.running.vectors import VectorSource
 from oprag.compare.spec.grid import Cell
-from oprag.compare.vector_source import VectorSource
 from oprag.context import Context, ContextInputs, assemble
 from oprag.errors import SourceReadError
 from oprag.index.splitting import Split

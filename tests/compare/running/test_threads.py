@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from oprag.compare.workers import Workers
+from oprag.compare.running.threads import Workers
 from tests.meeting import PATIENCE, Meeting
 
 Value = TypeVar("Value")

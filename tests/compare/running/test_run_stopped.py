@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running import run
+from oprag.compare.running.run import run
 from tests.compare.endless import made, name_of
 from tests.compare.helpers import RecordingModel, experiment, keepers, reply_to, rows
 
@@ -118,7 +118,7 @@ def names_of_keys(known={}):  # noqa: B006 - made once
     """The content address of each prompt of the whole run, by its name."""
     if not known:
         from oprag.compare.db.keys import prompt_key
-        from oprag.compare.opened import Opened
+        from oprag.compare.spec.resolved import Opened
         from tests.compare.alone import answer_alone
         from tests.compare.helpers import Words
 

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from oprag.compare.context_library import Library
 from oprag.compare.data.data_set import DataSet, Question, page_starts
 from oprag.compare.db.keys import key_of
 from oprag.compare.db.records import AnswerRecord, ContextRecord
 from oprag.compare.db.text import error_message
-from oprag.compare.index import Index
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.metrics.scorer import Scorer
-from oprag.compare.recent import Recent
+from oprag.compare.running.index import Index
+from oprag.compare.running.library import Library
+from oprag.compare.running.recent import Recent
+from oprag.compare.running.work_item import Outcome
 from oprag.compare.spec.grid import Cell
-from oprag.compare.work import Outcome
 from oprag.context import Context
 from oprag.methods.answer import Answer
 

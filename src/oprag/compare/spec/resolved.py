@@ -15,10 +15,10 @@ from oprag.compare.metrics.registry import COSINE, METRICS, Scorable, scorable
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, required_function
+from oprag.compare.running.work_item import Unit
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
 from oprag.compare.stores.named import STORE_NAMES
-from oprag.compare.work import Unit
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import STEPS, Prompts

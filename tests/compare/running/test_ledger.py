@@ -1,8 +1,8 @@
 import pytest
 
 from oprag.compare.db.records import Spent
-from oprag.compare.money import Meter
-from oprag.compare.running import run
+from oprag.compare.running.ledger import Meter
+from oprag.compare.running.run import run
 from oprag.compare.spec.money import Limits, Price
 from oprag.errors import ExperimentError
 from oprag.methods.model_calls import Completion, Usage

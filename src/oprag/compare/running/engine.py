@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 
-from oprag.compare.calls import Allowance, Call, Caller, Made
-from oprag.compare.context_library import Library
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import prompt_key
 from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
-from oprag.compare.work import Outcome, Unit, Work
+from oprag.compare.running.library import Library
+from oprag.compare.running.model_caller import Allowance, Call, Caller, Made
+from oprag.compare.running.work_item import Outcome, Unit, Work
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
 from oprag.methods.model_calls import Completion
 
-__all__ = [
-    "Engine",
-]
+__all__ = ["Engine"]
 
 # Units that wait for replies at the same time; each holds a context and little more.
 _MOST_WAITING = 4_000

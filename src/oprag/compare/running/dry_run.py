@@ -9,23 +9,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oprag.compare.calls import Call, Made
-from oprag.compare.context_library import Library, search_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import MemoryCache, Record, WorkCache
 from oprag.compare.db.keys import key_of
 from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
-from oprag.compare.engine import Engine
-from oprag.compare.money import Meter
-from oprag.compare.opened import Opened
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.likelihood import LIKELIHOOD
 from oprag.compare.providers.names import LOCAL
+from oprag.compare.running.engine import Engine
+from oprag.compare.running.ledger import Meter
+from oprag.compare.running.library import Library, search_of
+from oprag.compare.running.model_caller import Call, Made
+from oprag.compare.running.work_item import Unit, Work
+from oprag.compare.running.workshop import longest_replies, make_engine, make_library
 from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
-from oprag.compare.work import Unit, Work
-from oprag.compare.workshop import longest_replies, make_engine, make_library
+from oprag.compare.spec.resolved import Opened
 from oprag.context import Context
 from oprag.methods.model_calls import Completion, Usage
 from oprag.tokens import TokenCounter, count

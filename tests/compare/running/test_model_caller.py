@@ -2,8 +2,8 @@
 
 import pytest
 
-from oprag.compare.calling import ask
 from oprag.compare.providers.model import ModelSpec
+from oprag.compare.running.model_caller import ask
 from oprag.errors import ModelError
 from oprag.methods.model_calls import Completion, Message, Prompt, Usage
 from oprag.tokens import approximate_tokens
