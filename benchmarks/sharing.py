@@ -14,14 +14,14 @@ from benchmarks.result import Figure, Result, Table, main
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.records import Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.running.ledger import Meter
+from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.model_caller import ModelCaller
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.running.workshop import make_engine, make_library
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 
 METHODS = ("stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "self_route")
 STORES = ("chroma", "faiss", "qdrant")
@@ -123,7 +123,7 @@ def _answers(path: Path) -> dict[tuple[str, str], str]:
 
 def _cell_by_cell(experiment: Experiment, path: Path) -> tuple[dict[tuple[str, str], str], int, int]:
     """Answers without sharing, how many calls that takes, and how many of them distinct contexts need."""
-    opened = Opened(experiment)
+    opened = ResolvedExperiment(experiment)
     file = ResultsFile(path)
     library = make_library(opened, MemoryCache(file))
     answers: dict[tuple[str, str], str] = {}
@@ -133,7 +133,7 @@ def _cell_by_cell(experiment: Experiment, path: Path) -> tuple[dict[tuple[str, s
     for row in opened.cell_rows:
         keeper = MemoryCache()
         caller = ModelCaller(opened.models, {}, {}, keeper, threads=1, count_tokens=experiment.token_counter)
-        engine = make_engine(opened, library, caller, keeper, Meter(Limits(), Spent()))
+        engine = make_engine(opened, library, caller, keeper, Ledger(Limits(), Spent()))
         for outcome in engine.run(unit for unit in units if unit.cell_key == row.key):
             assert outcome.answer is not None, outcome.error
             unit = outcome.unit

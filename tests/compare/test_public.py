@@ -21,7 +21,7 @@ def test_every_name_can_be_had_and_is_shown_where_it_is_offered():
     assert callable(oprag.compare.run)
 
 
-@pytest.mark.parametrize("name", ["Report", "Experiment", "DataSet", "ModelSpec"])
+@pytest.mark.parametrize("name", ["RunReport", "Experiment", "DataSet", "ModelSpec"])
 def test_classes_go_to_other_processes(name):
     public = getattr(oprag.compare, name)
     assert pickle.loads(pickle.dumps(public)) is public

@@ -12,7 +12,7 @@ from oprag.compare.providers.likelihood import likelihood_prompt
 from oprag.compare.reading import read_results
 from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from tests.compare.helpers import rows
 
 pytestmark = [pytest.mark.integration, pytest.mark.allow_hosts(["127.0.0.1"])]
@@ -53,7 +53,7 @@ def test_a_context_makes_gold_answers_likelier(tmp_path):
 
     # The figures are those of the model itself, and are kept for the next run.
     likely = GgufLikelihood(model, **settings)
-    (name,) = Opened(experiment).described()["models"].values()
+    (name,) = ResolvedExperiment(experiment).described()["models"].values()
     assert name == likely.name
     (first, *_) = alone.values()
     own = [likely.answer_likelihood(likelihood_prompt("", QUESTIONS[0].text), gold) for gold in QUESTIONS[0].answers]

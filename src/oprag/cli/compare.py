@@ -31,7 +31,7 @@ from oprag.files.writing import check_target
 if TYPE_CHECKING:
     from oprag.compare.frame import Comparison
     from oprag.compare.running.plan import Plan
-    from oprag.compare.running.report import Report
+    from oprag.compare.running.report import RunReport
     from oprag.compare.spec.experiment import Experiment
 
 __all__ = ["compare"]
@@ -121,7 +121,7 @@ def compare(
     _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
     from oprag.compare.data.data_set import files_of
     from oprag.compare.experiment_file import read_experiment
-    from oprag.compare.spec.resolved import Opened
+    from oprag.compare.spec.resolved import ResolvedExperiment
 
     files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
     with chatter_apart():
@@ -131,7 +131,9 @@ def compare(
     if plan:
         show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed, measure=measure)
         return
-    planned, report = carry_out(Opened(experiment), path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray)
+    planned, report = carry_out(
+        ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray
+    )
     _show(experiment, path, planned, report, compare_axis, files, answers=answers, as_json=as_json)
     tell_what_next(experiment.name, path, report, measure=measure)
     leave(report)
@@ -175,7 +177,7 @@ def _show(
     experiment: Experiment,
     path: Path,
     plan: Plan,
-    report: Report,
+    report: RunReport,
     axis: str,
     files: Mapping[str, str],
     *,

@@ -17,9 +17,9 @@ from oprag.errors import ExperimentError, OptionError
 
 if TYPE_CHECKING:
     from oprag.compare.running.plan import Plan
-    from oprag.compare.running.report import Report
+    from oprag.compare.running.report import RunReport
     from oprag.compare.spec.experiment import Experiment
-    from oprag.compare.spec.resolved import Opened
+    from oprag.compare.spec.resolved import ResolvedExperiment
     from oprag.compare.spec.trust import AskTrust, TrustNeed
 
 __all__ = [
@@ -92,7 +92,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
     return asdict(plan) | {"limits": plan.limits.model_dump(), "calls": plan.calls, "money": plan.money}
 
 
-def _plan(experiment: Experiment | Opened, path: Path, **how: bool) -> Plan:
+def _plan(experiment: Experiment | ResolvedExperiment, path: Path, **how: bool) -> Plan:
     from oprag.compare.running.plan import make_plan
 
     with LateProgress("planning", "answers") as progress:
@@ -100,14 +100,14 @@ def _plan(experiment: Experiment | Opened, path: Path, **how: bool) -> Plan:
 
 
 def carry_out(
-    opened: Opened,
+    opened: ResolvedExperiment,
     path: Path,
     *,
     yes: bool,
     retry_failed: bool,
     measure: bool = False,
     ray: str | None = None,
-) -> tuple[Plan, Report]:
+) -> tuple[Plan, RunReport]:
     """Plan an experiment, ask before money is spent or a limit stops it, and run it.
 
     Args:
@@ -185,7 +185,7 @@ def _reasons(plan: Plan) -> Iterator[str]:
             )
 
 
-def _run(opened: Opened, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> Report:
+def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> RunReport:
     with RunProgress(priced=bool(opened.experiment.prices)) as progress:
         if measure:
             from oprag.compare.measure.measure import measure_cells
@@ -200,7 +200,7 @@ def _run(opened: Opened, path: Path, *, retry_failed: bool, measure: bool, ray: 
         return run(opened, path, retry_failed=retry_failed, watch=progress.update)
 
 
-def leave(report: Report) -> None:
+def leave(report: RunReport) -> None:
     """End the command with the exit code that says how the run ended.
 
     Raises:
@@ -212,7 +212,7 @@ def leave(report: Report) -> None:
         raise typer.Exit(UNFINISHED)
 
 
-def tell_what_next(name: str, path: Path, report: Report, *, measure: bool = False) -> None:
+def tell_what_next(name: str, path: Path, report: RunReport, *, measure: bool = False) -> None:
     """Say what failed, what is left, and how to go on."""
     from oprag.compare.db.reader import ResultsReader
     from oprag.compare.running.ledger import LimitReached

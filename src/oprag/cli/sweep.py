@@ -20,7 +20,7 @@ from oprag.profile import FILE_NAME, PROFILE, write_profile
 
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet
-    from oprag.compare.running.report import Report
+    from oprag.compare.running.report import RunReport
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.sweep.choice import Sweep
 
@@ -113,7 +113,7 @@ def sweep(
     Prints the curve of each order with intervals, says where it peaks or that it is flat, and writes the setting that
     is worth deploying to a profile. Ends as oprag compare does; a budget that has no room for a chunk is no failure.
     """
-    from oprag.compare.spec.resolved import Opened
+    from oprag.compare.spec.resolved import ResolvedExperiment
     from oprag.compare.sweep.checks import as_budget
     from oprag.compare.sweep.experiment import sweep_experiment
 
@@ -139,7 +139,7 @@ def sweep(
             max_concurrency=max_concurrency,
         )
     path = Path(results)
-    _, report = carry_out(Opened(experiment), path, yes=yes, retry_failed=retry_failed)
+    _, report = carry_out(ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed)
     report = _settled(report)
     found = _found(path, experiment, report)
     deployed = report.complete and profile != _NONE
@@ -179,7 +179,7 @@ def _grid(indexing: Indexing) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _settled(report: Report) -> Report:
+def _settled(report: RunReport) -> RunReport:
     """The report of a sweep, in which a budget that has no room for a chunk is no failure: no other try would help."""
     from oprag.compare.sweep.points import NO_ROOM
 
@@ -187,7 +187,7 @@ def _settled(report: Report) -> Report:
     return replace(report, failed=others, total=report.total - report.failed.get(NO_ROOM, 0))
 
 
-def _found(path: Path, experiment: Experiment, report: Report) -> Sweep:
+def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
     from oprag.compare.sweep.choice import read_sweep
 
     try:

@@ -20,8 +20,8 @@ __all__ = [
     "Price",
     "Progress",
     "Question",
-    "Report",
     "ResultsFile",
+    "RunReport",
     "Sweep",
     "SweetSpot",
     "TransformersLikelihood",
@@ -56,7 +56,7 @@ _PLACES = {
     "Price": "oprag.compare.spec.money",
     "Progress": "oprag.compare.running.report",
     "Question": "oprag.compare.data",
-    "Report": "oprag.compare.running.report",
+    "RunReport": "oprag.compare.running.report",
     "ResultsFile": "oprag.compare.db.results_file",
     "Sweep": "oprag.compare.sweep.choice",
     "SweetSpot": "oprag.compare.sweet_spot",
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from oprag.compare.providers.model import ModelSpec
     from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
     from oprag.compare.running.plan import Plan, make_plan
-    from oprag.compare.running.report import Progress, Report
+    from oprag.compare.running.report import Progress, RunReport
     from oprag.compare.running.run import run
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.money import Limits, Price

@@ -16,7 +16,7 @@ from oprag.compare.pareto import pareto_front
 from oprag.compare.pivot_table import Pivot, pivot_of
 from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
-from oprag.compare.running.report import Report
+from oprag.compare.running.report import RunReport
 from oprag.compare.setting import settings_of
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.resampling import RESAMPLES
@@ -107,7 +107,7 @@ class Comparison(SettingTable):
         *,
         confidence: float = 0.95,
         resamples: int = RESAMPLES,
-        report: Report | None = None,
+        report: RunReport | None = None,
     ) -> Comparison:
         """Read the results of an experiment from a file.
 

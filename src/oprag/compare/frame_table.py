@@ -18,7 +18,7 @@ from oprag.compare.measurements import MeasuredSetting
 from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.quantities import Seconds, values_by_question
 from oprag.compare.reading import Results
-from oprag.compare.running.report import Report
+from oprag.compare.running.report import RunReport
 from oprag.compare.setting import settings_of
 from oprag.compare.setting_rows import axis_columns, setting_columns, setting_rows
 from oprag.compare.stats.resampling import RESAMPLES
@@ -59,7 +59,7 @@ class SettingTable(Sequence[Mapping[str, Any]]):
         *,
         confidence: float = 0.95,
         resamples: int = RESAMPLES,
-        report: Report | None = None,
+        report: RunReport | None = None,
         axis_names: Sequence[str] = (),
     ) -> None:
         self.results = results

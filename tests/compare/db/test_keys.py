@@ -7,7 +7,7 @@ from oprag.compare.db.keys import document_key, key_of, prompt_key, reply_digest
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.run import run
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.methods.model_calls import Message, Prompt
 from tests.compare.helpers import Words, experiment, keepers, reply_to, rows
 from tests.helpers import run_python
@@ -77,7 +77,7 @@ def model(text):
 
 def opened(**changes):
     given = {"models": {"m": ModelSpec(model, "model")}, "grid": {"k": 4, "chunk_size": 32}, **changes}
-    return Opened(experiment(**given))
+    return ResolvedExperiment(experiment(**given))
 
 
 def other_store(embeddings):

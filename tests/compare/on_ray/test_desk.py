@@ -6,7 +6,7 @@ from oprag.compare.db.records import AnswerRecord, Reply, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.on_ray.desk import Desk
 from oprag.compare.spec.money import Limits
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import RecordingModel, experiment, rows
@@ -17,7 +17,7 @@ CALL = Spent(1, 100)
 @pytest.fixture
 def file(tmp_path):
     """A file with a run that goes on."""
-    opened = Opened(experiment(RecordingModel()))
+    opened = ResolvedExperiment(experiment(RecordingModel()))
     file = ResultsFile(tmp_path / "results.db")
     file.begin("small", {}, opened.cell_rows, opened.question_rows, {})
     file.places = [(unit.cell_key, unit.question_key) for unit in opened.units()]  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from oprag.compare.data import DataSet, Question
 from oprag.compare.db.records import AnswerRecord
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.report import write_report
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.report.grids import ran
 from tests.compare.report.parsed import page_of
@@ -32,7 +32,7 @@ def written(path, words, letters=""):
         data=keepers(documents=20, questions=10, words=60),
         metrics=["token_f1", "rouge_l", "answer_cosine"],
     )
-    opened = Opened(wanted)
+    opened = ResolvedExperiment(wanted)
     file = ResultsFile(path)
     file.begin(wanted.name, opened.described(), opened.cell_rows, opened.question_rows, {"python": "3"})
     generator = random.Random(0)

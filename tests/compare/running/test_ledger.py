@@ -1,7 +1,7 @@
 import pytest
 
 from oprag.compare.db.records import Spent
-from oprag.compare.running.ledger import Meter
+from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.run import run
 from oprag.compare.spec.money import Limits, Price
 from oprag.errors import ExperimentError
@@ -49,7 +49,7 @@ def test_a_limit_of_money_needs_prices():
 
 
 def test_what_is_reserved_comes_back():
-    meter = Meter(Limits(calls=10, tokens=1_000), Spent(1, 100))
+    meter = Ledger(Limits(calls=10, tokens=1_000), Spent(1, 100))
     call = Spent(1, 400)
     assert meter.refusal(call) is None
     meter.reserve(call)

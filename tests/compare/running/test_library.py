@@ -11,9 +11,9 @@ from oprag.compare.running.recent import Recent
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.run import run
 from oprag.compare.running.vectors import VectorSource
-from oprag.compare.running.work_item import Work
+from oprag.compare.running.work_item import WorkInProgress
 from oprag.compare.running.workshop import make_library
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
 from oprag.methods.effects import Retrieve
@@ -154,7 +154,7 @@ def test_nothing_to_search_is_nothing_found():
 
 
 def library_of(small):
-    opened = Opened(small)
+    opened = ResolvedExperiment(small)
     return opened, make_library(opened, MemoryCache())
 
 
@@ -274,7 +274,7 @@ def test_records_of_contexts_say_what_was_kept():
     small = experiment(None, grid=grid)
     opened, library = library_of(small)
     unit = next(opened.units())
-    work = Work.begun(unit)
+    work = WorkInProgress.begun(unit)
     (context,) = library.contexts(unit.cell, unit.question, [unit.question.text])
     request = work.body.send(None)
     with pytest.raises(StopIteration) as stopped:
@@ -299,7 +299,7 @@ def test_an_embedder_that_is_not_asked_is_not_opened():
 
     grid = {"k": 3, "chunk_size": 32, "method": "closed_book"}
     spec = EmbedderSpec(f"{__name__}:{load.__name__}", "never")
-    assert not Opened(experiment(RecordingModel(), grid=grid, embedders={"never": spec})).embedders
+    assert not ResolvedExperiment(experiment(RecordingModel(), grid=grid, embedders={"never": spec})).embedders
 
 
 def test_the_last_few_values_are_kept():

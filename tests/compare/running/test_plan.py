@@ -8,7 +8,7 @@ from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.run import run
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from tests.compare import answering
 from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows
 from tests.compare.measurable import measurable
@@ -149,7 +149,7 @@ def test_what_a_named_model_has_done_is_known_without_opening_it(tmp_path, monke
 def test_a_model_is_opened_once_for_a_plan_and_its_run(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.compare.answering.made", [])
     models = {"m": ModelSpec("tests.compare.answering:counted", "m")}
-    opened = Opened(experiment(None, models=models))
+    opened = ResolvedExperiment(experiment(None, models=models))
     plan = make_plan(opened, tmp_path / "results.db", keep=True)
     report = run(opened, tmp_path / "results.db")
     assert (report.complete, report.spent.calls) == (True, plan.calls)

@@ -13,7 +13,7 @@ from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.report import Progress
 from oprag.compare.running.run import run
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.alone import answer_alone
 from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
@@ -93,7 +93,7 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
             "FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question",
         )
     }
-    opened = Opened(small)
+    opened = ResolvedExperiment(small)
     data = small.data["keepers"]
     tokenizer = EmbedderSpec(Words(), "words").open().tokenizer
     asked = 0

@@ -118,11 +118,11 @@ def names_of_keys(known={}):  # noqa: B006 - made once
     """The content address of each prompt of the whole run, by its name."""
     if not known:
         from oprag.compare.db.keys import prompt_key
-        from oprag.compare.spec.resolved import Opened
+        from oprag.compare.spec.resolved import ResolvedExperiment
         from tests.compare.alone import answer_alone
         from tests.compare.helpers import Words
 
-        opened = Opened(made(RecordingModel()))
+        opened = ResolvedExperiment(made(RecordingModel()))
         identity = opened.models["m"].identity
         data = opened.experiment.data["keepers"]
         tokenizer = opened.embedders["words"].tokenizer

@@ -6,17 +6,17 @@ from typing import TypeVar
 
 import pytest
 
-from oprag.compare.running.threads import Workers
+from oprag.compare.running.threads import ModelThreads
 from tests.meeting import PATIENCE, Meeting
 
 Value = TypeVar("Value")
 
 
-def workers_of(threads: int, finish: Callable[[Sequence[Value]], Sequence[Value]] = list) -> Workers[Value, Value]:
-    return Workers(threads, finish)
+def workers_of(threads: int, finish: Callable[[Sequence[Value]], Sequence[Value]] = list) -> ModelThreads[Value, Value]:
+    return ModelThreads(threads, finish)
 
 
-def taken(workers: Workers[Value, Value], number: int) -> list[Value]:
+def taken(workers: ModelThreads[Value, Value], number: int) -> list[Value]:
     found: list[Value] = []
     while len(found) < number:
         found += workers.take()
@@ -24,7 +24,7 @@ def taken(workers: Workers[Value, Value], number: int) -> list[Value]:
 
 
 def test_results_come_in_the_sequence_in_which_they_end():
-    workers: Workers[int, int] = workers_of(4)
+    workers: ModelThreads[int, int] = workers_of(4)
 
     may_end = [threading.Event() for _ in range(3)]
 
@@ -43,7 +43,7 @@ def test_results_come_in_the_sequence_in_which_they_end():
 
 
 def test_no_more_threads_than_asked_for_and_none_that_are_not_needed():
-    workers: Workers[str, str] = workers_of(3)
+    workers: ModelThreads[str, str] = workers_of(3)
 
     def name():
         meeting.wait()
@@ -74,7 +74,7 @@ def test_what_ends_while_another_one_is_finished_is_finished_together():
             together.wait(PATIENCE)
         return [2 * value for value in values]
 
-    workers: Workers[int, int] = workers_of(4, finish)
+    workers: ModelThreads[int, int] = workers_of(4, finish)
     workers.submit(lambda: 0)
     begun.wait(PATIENCE)
     for number in range(1, 9):
@@ -99,7 +99,7 @@ def test_nothing_is_finished_twice_or_by_two_threads_at_the_same_time():
         at_it.release()
         return values
 
-    workers: Workers[int, int] = workers_of(8, finish)
+    workers: ModelThreads[int, int] = workers_of(8, finish)
     for number in range(3_000):
         workers.submit(partial(int, number))
     assert sorted(taken(workers, 3_000)) == list(range(3_000))
@@ -108,7 +108,7 @@ def test_nothing_is_finished_twice_or_by_two_threads_at_the_same_time():
 
 
 def test_errors_are_raised_where_results_are_taken():
-    workers: Workers[int, int] = workers_of(1)
+    workers: ModelThreads[int, int] = workers_of(1)
 
     def fails():
         raise KeyboardInterrupt("from a thread")
@@ -125,7 +125,7 @@ def test_where_finishing_fails_it_fails_for_each():
     def finish(values):
         raise OSError(f"the disk is full {len(values)}")
 
-    workers: Workers[int, int] = workers_of(2, finish)
+    workers: ModelThreads[int, int] = workers_of(2, finish)
     for _ in range(2):
         workers.submit(lambda: 7)
     for _ in range(2):
@@ -136,7 +136,7 @@ def test_where_finishing_fails_it_fails_for_each():
 
 
 def test_threads_end_when_they_are_closed():
-    workers: Workers[int, int] = workers_of(3)
+    workers: ModelThreads[int, int] = workers_of(3)
     threads: list[threading.Thread] = []
 
     meeting = Meeting(3)

@@ -11,7 +11,7 @@ from oprag.compare.experiment_file import read_experiment
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import DataError, ExperimentError, InputFileError, PromptError
 from tests.compare.folders import model, write_data, write_experiment
 
@@ -146,7 +146,7 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
         ],
     )
     from_file = read_experiment(path, trust=True)
-    first, second = Opened(from_file), Opened(in_python)
+    first, second = ResolvedExperiment(from_file), ResolvedExperiment(in_python)
     assert [cell.values() for cell in first.cells.cells] == [cell.values() for cell in second.cells.cells]
     assert [row.key for row in first.cell_rows] == [row.key for row in second.cell_rows]
     assert [row.key for row in first.question_rows] == [row.key for row in second.question_rows]

@@ -18,14 +18,14 @@ from oprag.compare.db.records import FailedMeasurement, Measurement, Phase, Repl
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message, named_error
 from oprag.compare.measure.usage import Usage, measure_usage
-from oprag.compare.running.ledger import Meter
+from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library, search_of
 from oprag.compare.running.model_caller import Call, Tariff, ask, reply_of
-from oprag.compare.running.work_item import Unit, Work
+from oprag.compare.running.work_item import WorkInProgress, WorkItem
 from oprag.compare.running.workshop import longest_replies, make_library
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import MissingExtraError, ResultsFileError
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
@@ -90,7 +90,7 @@ def measure_cell(part: CellPart) -> Ended:
         # Garbage is collected before each phase; what is loaded by now stays, and need not be searched each time.
         gc.freeze()
         for question, key, attempts in part.questions:
-            cell.measure(Unit(cell.cell, question, part.key, key), attempts)
+            cell.measure(WorkItem(cell.cell, question, part.key, key), attempts)
     except _Stopped as stopped:
         return Ended(stopped.args[0], cell.failures)
     finally:
@@ -112,7 +112,7 @@ class _MeasuredCell:
         self.failures = part.failures
         self._part = part
         self._file = ResultsFile(part.path, part.run)
-        opened = Opened(experiment)
+        opened = ResolvedExperiment(experiment)
         # It is the only one here, and its grid may be large.
         opened.cells = Cells((self.cell,), 1, {}, 0)
         self._library: Library = make_library(opened, NoCache(), together=False)
@@ -120,7 +120,7 @@ class _MeasuredCell:
         name = self.cell.model or ""
         self._model = opened.models.get(name)
         self._tariff = Tariff(experiment.prices.get(name), longest_replies(experiment).get(name), counter)
-        self._meter = Meter(experiment.limits, part.spent)
+        self._meter = Ledger(experiment.limits, part.spent)
         self._limit = Limit(experiment.max_concurrency)
         self._last_error: Exception | None = None
         self._replies: list[Reply] = []
@@ -137,7 +137,7 @@ class _MeasuredCell:
             if self.cell.search != "bm25" or self.cell.context_options.needs_vectors:
                 embedder.embed_documents(["warm-up"])
 
-    def measure(self, unit: Unit, attempts: Sequence[int]) -> None:
+    def measure(self, unit: WorkItem, attempts: Sequence[int]) -> None:
         """Measure a question, and write down what it takes; or why it cannot be answered.
 
         Raises:
@@ -159,7 +159,7 @@ class _MeasuredCell:
         self._file.close()
 
     @contextmanager
-    def _recorded(self, unit: Unit | None) -> Iterator[list[Measurement]]:
+    def _recorded(self, unit: WorkItem | None) -> Iterator[list[Measurement]]:
         """Write down what comes of a question, and what that has spent, however it ends."""
         measurements: list[Measurement] = []
         before = self._meter.spent
@@ -181,7 +181,7 @@ class _MeasuredCell:
             told = named_error(self._last_error, LONGEST)
             raise _Stopped(f"the last {self.failures} calls failed, the last one with {told}")
 
-    def _make_index(self, unit: Unit) -> list[Measurement]:
+    def _make_index(self, unit: WorkItem) -> list[Measurement]:
         """Make the index that the question is searched for in; what that took, unless it was measured before."""
         documents = unit.question.documents
         try:
@@ -193,11 +193,11 @@ class _MeasuredCell:
         self._indexed.add(documents)
         return [] if documents in self._part.indexed else [_row(unit, 1, "indexing", [taken])]
 
-    def _answer(self, unit: Unit) -> dict[Phase, list[Usage[Any]]]:
+    def _answer(self, unit: WorkItem) -> dict[Phase, list[Usage[Any]]]:
         """Answer a question as if it were the first; what the steps of each phase used."""
         self._library.forget()
         phases: dict[Phase, list[Usage[Any]]] = {}
-        work = Work.begun(unit)
+        work = WorkInProgress.begun(unit)
         reply: Any = None
         while True:
             try:
@@ -211,7 +211,7 @@ class _MeasuredCell:
             if isinstance(request, Generate):
                 self._settle(unit, request.prompts, reserved, reply)
 
-    def _step(self, unit: Unit, request: Request) -> Callable[[], Any]:
+    def _step(self, unit: WorkItem, request: Request) -> Callable[[], Any]:
         """What a request asks for, as a function to be measured."""
         library, cell = self._library, unit.cell
         if isinstance(request, Retrieve):
@@ -245,7 +245,7 @@ class _MeasuredCell:
         return at_most
 
     def _settle(
-        self, unit: Unit, prompts: Sequence[Prompt], reserved: Sequence[Spent], replies: Sequence[Completion | None]
+        self, unit: WorkItem, prompts: Sequence[Prompt], reserved: Sequence[Spent], replies: Sequence[Completion | None]
     ) -> None:
         """Count what calls took; those that were not begun, since another one had failed, took nothing."""
         for prompt, at_most, completion in zip(prompts, reserved, replies, strict=True):
@@ -266,7 +266,7 @@ def _failed(completion: Completion) -> bool:
     return completion.error is not None
 
 
-def _row(unit: Unit, attempt: int, phase: Phase, taken: Sequence[Usage[Any]]) -> Measurement:
+def _row(unit: WorkItem, attempt: int, phase: Phase, taken: Sequence[Usage[Any]]) -> Measurement:
     """The row of several steps of one phase: their times add up, their memory does not."""
     wall = sum(one.seconds for one in taken)
     used = sum(one.cpu_seconds for one in taken)

@@ -15,17 +15,17 @@ from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message
 from oprag.compare.measure.cell import LONGEST, CellPart, Ended, measure_cell
 from oprag.compare.measure.process import in_fresh_process
-from oprag.compare.running.ledger import Meter
+from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.model_caller import Call, Made
-from oprag.compare.running.report import Progress, Report, Watch
+from oprag.compare.running.report import Progress, RunReport, Watch
 from oprag.compare.running.run import started
 from oprag.compare.running.sendable import check_sendable
-from oprag.compare.running.work_item import Outcome, Unit
+from oprag.compare.running.work_item import Outcome, WorkItem
 from oprag.compare.running.workshop import make_engine, make_library, make_recorder
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
-from oprag.compare.spec.resolved import Opened, as_opened
+from oprag.compare.spec.resolved import ResolvedExperiment, as_opened
 from oprag.errors import MeasuringError, MissingExtraError, OpragError
 from oprag.options import check_count
 from oprag.tokens import approximate_tokens
@@ -34,13 +34,13 @@ __all__ = ["measure_cells"]
 
 
 def measure_cells(
-    experiment: Experiment | Opened,
+    experiment: Experiment | ResolvedExperiment,
     path: str | os.PathLike[str],
     *,
     warmup: int = 1,
     repeats: int = 3,
     watch: Watch | None = None,
-) -> Report:
+) -> RunReport:
     """Measure wall time, processor and memory of every question in every cell, and write them to the results file.
 
     Nothing is shared: each cell has a process of its own, makes its own indexes, and asks the model again for what was
@@ -99,7 +99,7 @@ def measure_cells(
             measuring.look()
         finally:
             measuring.close()
-    return Report(
+    return RunReport(
         outcome=going.outcome,
         total=measuring.total,
         answered=measuring.answered,
@@ -114,7 +114,7 @@ def measure_cells(
 class _Measuring:
     """Cells, one after the other."""
 
-    def __init__(self, opened: Opened, file: ResultsFile, warmup: int, repeats: int) -> None:
+    def __init__(self, opened: ResolvedExperiment, file: ResultsFile, warmup: int, repeats: int) -> None:
         self._opened = opened
         self._experiment = opened.experiment
         self._library = make_library(opened, file)
@@ -124,7 +124,7 @@ class _Measuring:
         self._file = file
         self._warmup = warmup
         self._repeats = repeats
-        self._units: dict[str, list[Unit]] = {}
+        self._units: dict[str, list[WorkItem]] = {}
         for unit in opened.units():
             self._units.setdefault(unit.cell_key, []).append(unit)
         self._deaths = 0
@@ -159,7 +159,7 @@ class _Measuring:
                 return stopped
         return "complete"
 
-    def _measure(self, key: str, missing: Sequence[Unit], failures: int) -> Ended:
+    def _measure(self, key: str, missing: Sequence[WorkItem], failures: int) -> Ended:
         """Measure a cell; the process writes down what it takes."""
         part = CellPart(
             path=str(self._file.path.absolute()),
@@ -198,7 +198,7 @@ class _Measuring:
                 if unit.question_key not in measured or (key, unit.question_key) in self._answered:
                     continue
                 # It stops at the first call that it would have to make: the model gave several replies to one prompt.
-                meter = Meter(Limits(calls=0), Spent())
+                meter = Ledger(Limits(calls=0), Spent())
                 engine = make_engine(self._opened, self._library, _NoCalls(), replies, meter)
                 outcomes += [outcome for outcome in engine.run([unit]) if outcome.answer is not None]
         self._file.put_answers(self._recorder.records(outcomes))
@@ -221,7 +221,7 @@ class _Measuring:
             return None
         return f"the last {self._deaths} processes died, the last one thus: {message}"
 
-    def _missing(self, key: str) -> list[Unit]:
+    def _missing(self, key: str) -> list[WorkItem]:
         return [unit for unit in self._units[key] if self._attempts(key, unit.question_key)]
 
     def _attempts(self, key: str, question: str) -> list[int]:

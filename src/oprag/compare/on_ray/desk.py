@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from oprag.compare.db.records import AnswerRecord, Reply, Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.running.ledger import Meter
+from oprag.compare.running.ledger import Ledger
 from oprag.compare.spec.money import Limits
 from oprag.methods.model_calls import Completion
 
@@ -82,7 +82,7 @@ class Desk:
 
     def __init__(self, path: str, run: int, limits: Limits, spent: Spent) -> None:
         self._file = ResultsFile(path, run)
-        self._meter = Meter(limits, spent)
+        self._meter = Ledger(limits, spent)
         self._new: list[AnswerRecord] = []
         self._turns: dict[int, Turn] = {}
         self._reserved: dict[int, Counter[Spent]] = {}

@@ -17,12 +17,12 @@ from oprag.compare.on_ray.asking import ask_desk, cause_of
 from oprag.compare.on_ray.connecting import connected, load_ray
 from oprag.compare.on_ray.desk import Desk, News
 from oprag.compare.on_ray.worker import Share, work_on
-from oprag.compare.running.report import Report, Tally, Watch
+from oprag.compare.running.report import RunReport, RunState, Watch
 from oprag.compare.running.run import started, stopped_by_signals
 from oprag.compare.running.sendable import check_sendable
-from oprag.compare.running.work_item import Unit
+from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.resolved import Opened, as_opened
+from oprag.compare.spec.resolved import ResolvedExperiment, as_opened
 
 __all__ = ["run_on_ray"]
 
@@ -32,13 +32,13 @@ _LOOK = 0.5  # seconds between looks at how far it is
 
 
 def run_on_ray(
-    experiment: Experiment | Opened,
+    experiment: Experiment | ResolvedExperiment,
     path: str | os.PathLike[str],
     *,
     address: str | None = None,
     retry_failed: bool = False,
     watch: Watch | None = None,
-) -> Report:
+) -> RunReport:
     """As `oprag.compare.run`, with the questions spread over the workers of a Ray cluster.
 
     One process, on the machine of the caller, reads and writes the results file for all of them, and grants every call:
@@ -71,7 +71,7 @@ def run_on_ray(
     check_sendable(opened.experiment, ray.cloudpickle.dumps)
     name = opened.experiment.name
     with started(opened, path) as going:
-        tally = Tally(opened, going.file.done(name), retry_failed=retry_failed)
+        tally = RunState(opened, going.file.done(name), retry_failed=retry_failed)
         if tally.waiting:
             with connected(ray, address):
                 going.outcome = _Spreading(ray, going.opened, going.file, tally).run(watch)
@@ -84,7 +84,7 @@ def run_on_ray(
 class _Spreading:
     """Shares on their way to workers and back."""
 
-    def __init__(self, ray: Any, opened: Opened, file: ResultsFile, tally: Tally) -> None:
+    def __init__(self, ray: Any, opened: ResolvedExperiment, file: ResultsFile, tally: RunState) -> None:
         self._ray = ray
         self._tally = tally
         self._lost: list[str] = []
@@ -168,7 +168,7 @@ class _Spreading:
             self._ray.kill(self._desk)
 
 
-def _shares(units: Iterable[Unit], number: int) -> list[dict[str, list[str]]]:
+def _shares(units: Iterable[WorkItem], number: int) -> list[dict[str, list[str]]]:
     """Questions with their cells in so many parts: those about the same documents together, as far as possible."""
     places: dict[str, list[str]] = {}
     for unit in units:

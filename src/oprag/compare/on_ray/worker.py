@@ -13,9 +13,9 @@ from oprag.compare.on_ray.claiming import ClaimingCaller
 from oprag.compare.on_ray.desk import Begun
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.run import batches
-from oprag.compare.running.work_item import Unit
+from oprag.compare.running.work_item import WorkItem
 from oprag.compare.running.workshop import longest_replies, make_engine, make_library, make_recorder
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ExperimentError, OpragError
 
 __all__ = ["Share", "work_on"]
@@ -23,7 +23,7 @@ __all__ = ["Share", "work_on"]
 _LISTEN = 1.0  # seconds between two questions whether all is to end
 
 # Models and embedders are loaded once in a process, whatever the number of its shares.
-_opened: dict[str, Opened] = {}
+_opened: dict[str, ResolvedExperiment] = {}
 
 
 class Share(NamedTuple):
@@ -87,16 +87,16 @@ def work_on(experiments: Sequence[Any], share: Share, desk: Any) -> str | None:
     return engine.stopped
 
 
-def _opened_for(run: str, experiments: Sequence[Any]) -> Opened:
+def _opened_for(run: str, experiments: Sequence[Any]) -> ResolvedExperiment:
     if run not in _opened:
         import ray
 
         _opened.clear()
-        _opened[run] = Opened(ray.get(experiments[0]))
+        _opened[run] = ResolvedExperiment(ray.get(experiments[0]))
     return _opened[run]
 
 
-def _units(opened: Opened, share: Share) -> list[Unit]:
+def _units(opened: ResolvedExperiment, share: Share) -> list[WorkItem]:
     """The units of a share.
 
     Raises:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 
 __all__ = ["NOT_GIVEN", "Texts", "texts_of"]
 
@@ -59,7 +59,7 @@ def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Mapping[st
         experiment = given
     else:
         experiment = Experiment(name="texts", data=given, grid={"method": "context_only", "k": 1})
-    known = {row.key for row in Opened(experiment).question_rows}
+    known = {row.key for row in ResolvedExperiment(experiment).question_rows}
     questions = frozenset(known.intersection(asked))
     lacking = ""
     if len(questions) < len(asked):

@@ -18,14 +18,14 @@ from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.likelihood import LIKELIHOOD
 from oprag.compare.providers.names import LOCAL
 from oprag.compare.running.engine import Engine
-from oprag.compare.running.ledger import Meter
+from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library, search_of
 from oprag.compare.running.model_caller import Call, Made
-from oprag.compare.running.work_item import Unit, Work
+from oprag.compare.running.work_item import WorkInProgress, WorkItem
 from oprag.compare.running.workshop import longest_replies, make_engine, make_library
 from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.context import Context
 from oprag.methods.model_calls import Completion, Usage
 from oprag.tokens import TokenCounter, count
@@ -70,7 +70,7 @@ class Planned(NamedTuple):
         failure: Why it cannot be answered; None where it can.
     """
 
-    unit: Unit
+    unit: WorkItem
     asked: Asked
     failure: str | None
 
@@ -88,7 +88,7 @@ class DryRun:
     """
 
     def __init__(
-        self, opened: Opened, cache: WorkCache | None, costly: Sequence[str], *, keep: bool, again: bool
+        self, opened: ResolvedExperiment, cache: WorkCache | None, costly: Sequence[str], *, keep: bool, again: bool
     ) -> None:
         self._opened = opened
         embedders = dict(opened.embedders)
@@ -105,9 +105,9 @@ class DryRun:
         """What would be asked, by model."""
         return self._caller.asked
 
-    def run(self, units: Sequence[Unit], watch: Callable[[int, int], None] | None) -> list[Planned]:
+    def run(self, units: Sequence[WorkItem], watch: Callable[[int, int], None] | None) -> list[Planned]:
         """What each unit would ask by itself, in their sequence."""
-        meter = Meter(Limits(), Spent())
+        meter = Ledger(Limits(), Spent())
         engine = make_engine(self._opened, self._library, self._caller, self._cache, meter, kind=_DryEngine)
         found: dict[tuple[str, str], Planned] = {}
         try:
@@ -148,7 +148,7 @@ class _DryEngine(Engine):
     They find other contexts then, at least for some questions. So no fewer calls are planned than will be made.
     """
 
-    def _taken(self, work: Work) -> tuple[Completion | None, ...]:
+    def _taken(self, work: WorkInProgress) -> tuple[Completion | None, ...]:
         replies = super()._taken(work)
         cell = work.unit.cell
         options = {name: value for name, value in vars(cell.context_options).items() if name != "count_tokens"}

@@ -15,7 +15,7 @@ from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import Allowance, Call, Caller, Made
-from oprag.compare.running.work_item import Outcome, Unit, Work
+from oprag.compare.running.work_item import Outcome, WorkInProgress, WorkItem
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
@@ -65,11 +65,11 @@ class Engine:
         self._give_up_after = give_up_after
         self._failures = 0
         self._unfound = 0
-        self._ready: deque[tuple[Work, object]] = deque()
+        self._ready: deque[tuple[WorkInProgress, object]] = deque()
         self._calls: deque[Call] = deque()
         self._reserved: dict[str, Spent] = {}
         self._replies: OrderedDict[str, Completion] = OrderedDict()
-        self._waiting: dict[str, list[Work]] = {}
+        self._waiting: dict[str, list[WorkInProgress]] = {}
         self._works = 0
         self._characters = 0
         self.stopped: str | None = None
@@ -82,7 +82,7 @@ class Engine:
         if self.stopped is None:
             self.stopped = reason
 
-    def run(self, units: Iterable[Unit]) -> Iterator[Outcome]:
+    def run(self, units: Iterable[WorkItem]) -> Iterator[Outcome]:
         """What comes of each unit, as they are done; after a stop of those alone that need nothing more.
 
         Raises:
@@ -122,17 +122,17 @@ class Engine:
             and self._characters < _MOST_CHARACTERS
         )
 
-    def _begun(self, unit: Unit) -> Outcome | None:
+    def _begun(self, unit: WorkItem) -> Outcome | None:
         """Begin a unit; what came of it where that is impossible."""
         try:
-            work = Work.begun(unit)
+            work = WorkInProgress.begun(unit)
         except OpragError as error:
             return Outcome(unit, None, error, (), ())
         self._works += 1
         self._ready.append((work, None))
         return None
 
-    def _advance(self, work: Work, reply: object) -> Outcome | None:
+    def _advance(self, work: WorkInProgress, reply: object) -> Outcome | None:
         """Give a method what it asked for, and then what it asks for as long as that is there; None if it waits."""
         try:
             while True:
@@ -160,13 +160,13 @@ class Engine:
         if self._unfound >= self._give_up_after:
             self.stop(f"the last {self._unfound} searches failed, the last one with {named_error(error, _LONGEST)}")
 
-    def _fetched(self, work: Work, request: Request) -> object:
+    def _fetched(self, work: WorkInProgress, request: Request) -> object:
         """What the library gives."""
         found = self._looked_up(work, request)
         self._unfound = 0
         return found
 
-    def _looked_up(self, work: Work, request: Request) -> object:
+    def _looked_up(self, work: WorkInProgress, request: Request) -> object:
         unit = work.unit
         if isinstance(request, Retrieve):
             work.embedded += self._library.embeds(unit.cell, request.questions)
@@ -177,7 +177,7 @@ class Engine:
         assert not isinstance(request, Generate)  # noqa: S101 - told apart before
         return tuple(self._library.whole_text(unit.cell, name) for name in request.sources)
 
-    def _asked(self, work: Work, request: Generate) -> bool:
+    def _asked(self, work: WorkInProgress, request: Generate) -> bool:
         """Look for the replies, and put what is missing in the queue; whether all of them are there."""
         cell = work.unit.cell
         model = cell.model or ""
@@ -217,7 +217,7 @@ class Engine:
         while len(self._replies) > _REPLIES:
             self._replies.popitem(last=False)
 
-    def _taken(self, work: Work) -> tuple[Completion | None, ...]:
+    def _taken(self, work: WorkInProgress) -> tuple[Completion | None, ...]:
         """The replies in the sequence of the prompts, on record."""
         self._characters -= work.characters
         work.characters = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from oprag.compare.db.records import Spent
 from oprag.compare.spec.money import Limits
 
-__all__ = ["LimitReached", "Meter"]
+__all__ = ["Ledger", "LimitReached"]
 
 
 class LimitReached(str):
@@ -14,7 +14,7 @@ class LimitReached(str):
     __slots__ = ()
 
 
-class Meter:
+class Ledger:
     """Counts what was spent and what calls on their way may spend.
 
     Args:

@@ -12,7 +12,7 @@ from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.records import FailedCall, Reply, Spent
 from oprag.compare.db.text import error_message, storable
 from oprag.compare.providers.model import Model
-from oprag.compare.running.threads import Workers
+from oprag.compare.running.threads import ModelThreads
 from oprag.compare.spec.money import Price
 from oprag.errors import ModelError
 from oprag.masking import describe
@@ -72,7 +72,7 @@ class Caller(Protocol):
 
 
 class Allowance(Protocol):
-    """Says when no more calls may be made; see `oprag.compare.running.ledger.Meter`."""
+    """Says when no more calls may be made; see `oprag.compare.running.ledger.Ledger`."""
 
     @property
     def limited(self) -> bool:
@@ -208,7 +208,7 @@ class ModelCaller:
         self._cache = cache
         self._count = count_tokens
         self._tell = tell
-        self._workers: Workers[Asked, Made] = Workers(threads, self._kept)
+        self._workers: ModelThreads[Asked, Made] = ModelThreads(threads, self._kept)
 
     @property
     def running(self) -> int:

@@ -18,10 +18,10 @@ from oprag.compare.providers.endpoints import lacks_key, shown_address
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.reading import read_notes
 from oprag.compare.running.dry_run import Asked, DryRun, Planned
-from oprag.compare.running.work_item import Unit
+from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
-from oprag.compare.spec.resolved import Opened, Unopened
+from oprag.compare.spec.resolved import ResolvedExperiment, UnopenedExperiment
 
 __all__ = ["Plan", "make_plan"]
 
@@ -120,7 +120,7 @@ class Plan:
 
 
 def make_plan(
-    experiment: Experiment | Opened,
+    experiment: Experiment | ResolvedExperiment,
     path: str | os.PathLike[str] | None = None,
     *,
     retry_failed: bool = False,
@@ -155,7 +155,11 @@ def make_plan(
     """
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
         identities = {} if file is None else file.identities()
-        opened = experiment if isinstance(experiment, Opened) else Unopened(experiment, identities=identities)
+        opened = (
+            experiment
+            if isinstance(experiment, ResolvedExperiment)
+            else UnopenedExperiment(experiment, identities=identities)
+        )
         costly = tuple(name for name, embedder in opened.embedders.items() if embedder.spends)
         again = _Again(warmup, repeats) if measure else None
         waiting = _waiting(opened, file, again, retry_failed=retry_failed)
@@ -198,7 +202,7 @@ def make_plan(
 class _Waiting(NamedTuple):
     """What is left to do: the units, and how often each is measured."""
 
-    units: Sequence[tuple[Unit, int]]
+    units: Sequence[tuple[WorkItem, int]]
     total: int
     done: int
     failed: int
@@ -215,7 +219,7 @@ class _Again(NamedTuple):
     warmup: int
     repeats: int
 
-    def asked(self, planned: Sequence[Planned], units: Sequence[tuple[Unit, int]]) -> dict[str, Asked]:
+    def asked(self, planned: Sequence[Planned], units: Sequence[tuple[WorkItem, int]]) -> dict[str, Asked]:
         """What models are asked, by their names."""
         attempts = {(unit.cell_key, unit.question_key): number for unit, number in units}
         warm: set[str] = set()
@@ -233,7 +237,9 @@ class _Again(NamedTuple):
         return found
 
 
-def _waiting(opened: Opened, file: ResultsFile | None, again: _Again | None, *, retry_failed: bool) -> _Waiting:
+def _waiting(
+    opened: ResolvedExperiment, file: ResultsFile | None, again: _Again | None, *, retry_failed: bool
+) -> _Waiting:
     name = opened.experiment.name
     units = [*opened.units()]
     if again is not None:

@@ -10,10 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 from oprag.compare.db.records import AnswerRecord, Done, Spent
 from oprag.compare.measure.usage import describe_cores
-from oprag.compare.running.work_item import Unit
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.running.work_item import WorkItem
+from oprag.compare.spec.resolved import ResolvedExperiment
 
-__all__ = ["Progress", "Report", "Tally", "Watch", "versions"]
+__all__ = ["Progress", "RunReport", "RunState", "Watch", "versions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ _PACKAGES = ("oprag", "numpy", "langchain-core", "llama-index-core", "wordllama"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class RunReport:
     """What a run did.
 
     Attributes:
@@ -94,12 +94,12 @@ def versions() -> dict[str, str]:
     return found
 
 
-class Tally:
+class RunState:
     """What is done and what is waiting."""
 
-    def __init__(self, opened: Opened, found: Done, *, retry_failed: bool) -> None:
+    def __init__(self, opened: ResolvedExperiment, found: Done, *, retry_failed: bool) -> None:
         self.failed = {} if retry_failed else dict(found.failed)
-        self.waiting: list[Unit] = []
+        self.waiting: list[WorkItem] = []
         self.left: Counter[str] = Counter()
         self.total = 0
         self.broken = found.broken
@@ -134,9 +134,9 @@ class Tally:
             stopping=stopping,
         )
 
-    def report(self, outcome: str, spent: Spent, seconds: float) -> Report:
+    def report(self, outcome: str, spent: Spent, seconds: float) -> RunReport:
         """What the run did."""
-        return Report(
+        return RunReport(
             outcome=outcome,
             total=self.total,
             answered=self.answered,

@@ -12,13 +12,13 @@ from typing import Protocol
 
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import named_error
-from oprag.compare.running.ledger import Meter
+from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.model_caller import ModelCaller
-from oprag.compare.running.report import Report, Tally, Watch, versions
+from oprag.compare.running.report import RunReport, RunState, Watch, versions
 from oprag.compare.running.work_item import Outcome
 from oprag.compare.running.workshop import longest_replies, make_engine, make_library, make_recorder
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.resolved import Opened, as_opened
+from oprag.compare.spec.resolved import ResolvedExperiment, as_opened
 from oprag.errors import ResultsFileError
 
 __all__ = ["Started", "Stoppable", "batches", "run", "started", "stopped_by_signals"]
@@ -81,7 +81,7 @@ class Started:
         outcome: How the run ends; whoever does the work says so.
     """
 
-    def __init__(self, experiment: Experiment | Opened, path: str | os.PathLike[str]) -> None:
+    def __init__(self, experiment: Experiment | ResolvedExperiment, path: str | os.PathLike[str]) -> None:
         self._since = time.perf_counter()
         self.opened = as_opened(experiment)
         self.file = ResultsFile(path)
@@ -94,7 +94,7 @@ class Started:
 
 
 @contextmanager
-def started(experiment: Experiment | Opened, path: str | os.PathLike[str]) -> Iterator[Started]:
+def started(experiment: Experiment | ResolvedExperiment, path: str | os.PathLike[str]) -> Iterator[Started]:
     """Begin a run in its file, and write down there how it ended, whatever happens.
 
     Args:
@@ -130,12 +130,12 @@ _FLUSH_CHARACTERS = 20_000_000  # of the prompts of answers, which are held unti
 
 
 def run(
-    experiment: Experiment | Opened,
+    experiment: Experiment | ResolvedExperiment,
     path: str | os.PathLike[str],
     *,
     retry_failed: bool = False,
     watch: Watch | None = None,
-) -> Report:
+) -> RunReport:
     """Answer every question in every cell that has no answer in the results file.
 
     Equal calls of a model are made once, whatever the cells and runs that need them. What was paid for is in the file
@@ -157,13 +157,13 @@ def run(
     with started(experiment, path) as going:
         opened, file = going.opened, going.file
         name = opened.experiment.name
-        meter = Meter(opened.experiment.limits, file.spent(name))
-        tally = Tally(opened, file.done(name), retry_failed=retry_failed)
+        meter = Ledger(opened.experiment.limits, file.spent(name))
+        tally = RunState(opened, file.done(name), retry_failed=retry_failed)
         going.outcome = _work(opened, file, meter, tally, watch) if tally.waiting else "complete"
     return tally.report(going.outcome, meter.spent, going.seconds)
 
 
-def _work(opened: Opened, file: ResultsFile, meter: Meter, tally: Tally, watch: Watch | None) -> str:
+def _work(opened: ResolvedExperiment, file: ResultsFile, meter: Ledger, tally: RunState, watch: Watch | None) -> str:
     """Do what is waiting, and say how it ended."""
     experiment = opened.experiment
     told = time.monotonic()

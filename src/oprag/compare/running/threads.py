@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-__all__ = ["Workers"]
+__all__ = ["ModelThreads"]
 
 Raw = TypeVar("Raw")
 Result = TypeVar("Result")
 
 
-class Workers(Generic[Raw, Result]):
+class ModelThreads(Generic[Raw, Result]):
     """Runs functions in threads, and finishes what they give; that is taken in the sequence in which they end.
 
     What several threads give at about the same time is finished together, by one of them, while the others go on: a

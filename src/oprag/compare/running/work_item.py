@@ -14,10 +14,10 @@ from oprag.methods.answering import Answering, answering
 from oprag.methods.model_calls import Completion
 from oprag.methods.task import Task
 
-__all__ = ["Outcome", "Unit", "Work"]
+__all__ = ["Outcome", "WorkInProgress", "WorkItem"]
 
 
-class Unit(NamedTuple):
+class WorkItem(NamedTuple):
     """A question in a cell.
 
     Attributes:
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
         embedded: Texts that were embedded for it.
     """
 
-    unit: Unit
+    unit: WorkItem
     answer: Answer | None
     error: Exception | None
     calls: Sequence[tuple[str, str]]
@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(eq=False)
-class Work:
+class WorkInProgress:
     """A unit at work.
 
     Attributes:
@@ -65,7 +65,7 @@ class Work:
         characters: The length of the prompts that it waits with.
     """
 
-    unit: Unit
+    unit: WorkItem
     body: Answering
     calls: list[tuple[str, str]] = field(default_factory=list)
     embedded: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Work:
     characters: int = 0
 
     @classmethod
-    def begun(cls, unit: Unit) -> Work:
+    def begun(cls, unit: WorkItem) -> WorkInProgress:
         """The unit, ready to say what it wants first."""
         cell, question = unit.cell, unit.question
         inputs: dict[str, Any] = {}

@@ -13,14 +13,14 @@ from oprag.compare.running.model_caller import Allowance, Caller
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.resolved import Opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.compare.stores.named import open_store
 
 __all__ = ["longest_replies", "make_engine", "make_library", "make_recorder"]
 
 
 def make_library(
-    opened: Opened,
+    opened: ResolvedExperiment,
     cache: WorkCache,
     embedders: Mapping[str, Any] | None = None,
     *,
@@ -45,7 +45,7 @@ def make_library(
 
 
 def make_engine(
-    opened: Opened,
+    opened: ResolvedExperiment,
     library: Library,
     caller: Caller,
     cache: WorkCache,
@@ -67,7 +67,7 @@ def make_engine(
     )
 
 
-def make_recorder(opened: Opened, library: Library, cache: WorkCache) -> Recorder:
+def make_recorder(opened: ResolvedExperiment, library: Library, cache: WorkCache) -> Recorder:
     """The recorder of an experiment."""
     experiment = opened.experiment
     embedder = None

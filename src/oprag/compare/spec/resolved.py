@@ -15,7 +15,7 @@ from oprag.compare.metrics.registry import COSINE, METRICS, Scorable, scorable
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, required_function
-from oprag.compare.running.work_item import Unit
+from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
 from oprag.compare.stores.named import STORE_NAMES
@@ -23,11 +23,11 @@ from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import STEPS, Prompts
 
-__all__ = ["Opened", "Unopened", "as_opened"]
+__all__ = ["ResolvedExperiment", "UnopenedExperiment", "as_opened"]
 
 
 @dataclass
-class Opened:
+class ResolvedExperiment:
     """An experiment that can be run.
 
     Attributes:
@@ -148,7 +148,7 @@ class Opened:
             rows += [_question_row(name, question, contents) for question in data_set.questions]
         return rows
 
-    def units(self, only: Collection[str] | None = None) -> Iterator[Unit]:
+    def units(self, only: Collection[str] | None = None) -> Iterator[WorkItem]:
         """Every question in every cell: question by question, so that all cells are equally far at any time.
 
         Args:
@@ -167,7 +167,7 @@ class Opened:
                 for question in questions:
                     question_key = keys[name, question.id]
                     if only is None or question_key in only:
-                        yield from (Unit(cell, question, key, question_key) for cell, key in cells)
+                        yield from (WorkItem(cell, question, key, question_key) for cell, key in cells)
 
     def described(self) -> dict[str, Any]:
         """What the results file says about the experiment."""
@@ -230,7 +230,7 @@ class Opened:
 
 
 @dataclass
-class Unopened(Opened):
+class UnopenedExperiment(ResolvedExperiment):
     """An experiment for a plan: nothing is opened that would be loaded, or may need a key.
 
     Attributes:
@@ -268,9 +268,9 @@ class Unopened(Opened):
         return opened
 
 
-def as_opened(given: Experiment | Opened) -> Opened:
+def as_opened(given: Experiment | ResolvedExperiment) -> ResolvedExperiment:
     """An experiment, opened now unless it is already."""
-    return given if isinstance(given, Opened) else Opened(given)
+    return given if isinstance(given, ResolvedExperiment) else ResolvedExperiment(given)
 
 
 def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) -> Any:
