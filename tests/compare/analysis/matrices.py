@@ -31,8 +31,9 @@ def results_of(
     questions: Iterable[str] = (),
     documents: Mapping[str, str] | None = None,
     described: Mapping[str, Any] | None = None,
+    about: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> ResultMatrix:
-    """The matrix of cells; of questions that have no answer as well, and of documents that questions are about."""
+    """The matrix of cells; of questions without an answer as well, with their documents and what is said about them."""
     keys = list(dict.fromkeys([*questions, *(key for cell in cells for key in cell.scores)]))
     of = {key: number for number, key in enumerate(keys)}
     places = [(number, key, cell) for number, cell in enumerate(cells) for key in cell.scores]
@@ -48,6 +49,8 @@ def results_of(
                 data=_data_of(key, cells),
                 question=f"Question {key}?",
                 documents=[(documents or {}).get(key, "book")],
+                about=(about or {}).get(key, {}),
+                evidence=[],
             )
             for key in keys
         ],

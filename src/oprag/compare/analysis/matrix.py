@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oprag.compare.analysis.fields import question_fields
 from oprag.compare.analysis.settings import (
     Setting,
     effective_values,
@@ -44,6 +45,7 @@ __all__ = [
     "as_numbers",
     "clusters_of",
     "matrix_of",
+    "mean_over",
     "read_matrix",
 ]
 
@@ -76,12 +78,13 @@ class CellInfo(NamedTuple):
 
 
 class QuestionInfo(NamedTuple):
-    """A question: its content address, its name in its data set, the name of that, and its text."""
+    """A question: its content address, its name in its data set, the name of that, its text, and its fields."""
 
     key: str
     id: str
     data: str
     text: str
+    fields: Mapping[str, str | int | float | bool] = {}
 
 
 class PhaseUse(NamedTuple):
@@ -163,7 +166,7 @@ class ResultMatrix:
                 for number, setting in enumerate(self.settings):
                     cells = [cell for cell in setting.cells if name not in SECONDS or cell in self._measured]
                     if cells:
-                        found[number] = _mean_over(self.values[name][cells])
+                        found[number] = mean_over(self.values[name][cells])
             found.flags.writeable = False
             self._of_settings[name] = found
         return self._of_settings[name]
@@ -208,7 +211,7 @@ class ResultMatrix:
         return frozenset(cell for cell, _ in self.phase_use)
 
 
-def _mean_over(rows: FloatArray) -> FloatArray:
+def mean_over(rows: FloatArray) -> FloatArray:
     """The mean of each column, NaN where a row has none."""
     # From the first on, so that equal scores have exactly their own mean, and make no difference of rounding alone.
     first, apart = rows[0], rows[1:] - rows[0]
@@ -255,11 +258,15 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
     answered = {place: answer for place, answer in answers.items() if not answer.failed}
     values = _costs(reader.described, cells, answered, shape) | _scores(reader, row_of, shape)
     seconds, phase_use = _measured(reader, cells, shape)
+    taken = {*COSTS, *METRICS, *values}
     return ResultMatrix(
         experiment=reader.name,
         described=reader.described,
         cells=cells,
-        questions=[QuestionInfo(one.key, one.name, one.data, one.question) for one in reader.questions],
+        questions=[
+            QuestionInfo(one.key, one.name, one.data, one.question, question_fields(one, taken))
+            for one in reader.questions
+        ],
         clusters=as_numbers(clusters_of(reader.questions)),
         status=status,
         values=values | seconds,

@@ -1,0 +1,54 @@
+"""Fields of questions: what the data says about each of them, and where its evidence is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from math import isfinite
+from typing import Any
+
+from oprag.compare.db.records import QuestionRecord
+from oprag.compare.spec.axes import axes
+
+__all__ = ["MOST_FIELDS", "field_names", "question_fields"]
+
+MOST_FIELDS = 50
+"""Further fields of a question are left out."""
+_APART = 2_000
+"""Evidence is spread where two spans of it are more than these characters apart."""
+_LONGEST = 200
+_COLUMNS = ("cell", "question", "answer", "status", "error", "notes", "route", "asked", "answered", "failed")
+
+
+def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> dict[str, str | int | float | bool]:
+    """The fields of a question by their names.
+
+    With evidence it has `evidence_spans`, the number of spans, and `spread`: whether they are in several documents, or
+    two of them more than 2,000 characters apart. A field of the data with that name wins.
+
+    Args:
+        question: The question.
+        taken: Names that are metrics or costs; a field with such a name, or that of an axis, is `question_NAME`.
+    """
+    found: dict[str, Any] = {}
+    if question.evidence:
+        found = {"evidence_spans": len(question.evidence), "spread": _is_spread(question.evidence)}
+    found |= {str(name): value for name, value in question.about.items() if _is_plain(value)}
+    reserved = {*axes(), *_COLUMNS, *taken}
+    named = {f"question_{name}" if name in reserved else name: value for name, value in found.items()}
+    return dict(list(named.items())[:MOST_FIELDS])
+
+
+def field_names(questions: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The names of the fields that some question has, in the sequence in which they are met, at most `MOST_FIELDS`."""
+    return list(dict.fromkeys(name for fields in questions for name in fields))[:MOST_FIELDS]
+
+
+def _is_spread(evidence: Collection[tuple[str, int, int]]) -> bool:
+    several = len({document for document, _, _ in evidence}) > 1
+    return several or max(start for _, start, _ in evidence) - min(end for _, _, end in evidence) > _APART
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return 0 < len(value) <= _LONGEST
+    return isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value))
