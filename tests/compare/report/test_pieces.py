@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("jinja2")
 
+from oprag.compare.analysis.wording import amount, change, named, value_text
 from oprag.compare.db.records import AnswerText, Piece
 from oprag.compare.pairs import CellDifference
 from oprag.compare.report.chunk_map import Line, chunk_map
@@ -16,7 +17,6 @@ from oprag.compare.report.curves import _chart
 from oprag.compare.report.overview import _of_axis
 from oprag.compare.report.partners import nearest, partners
 from oprag.compare.report.sides import CellName, chosen
-from oprag.compare.report.words import amount, change, named, value_text
 from oprag.compare.setting import Setting
 from oprag.compare.stats.difference import paired_difference
 from tests.compare.test_sweet_spot import spots

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from oprag.compare.analysis.wording import named
 from oprag.compare.report.charts import Axis, histogram
 from oprag.compare.report.material import Material
 from oprag.compare.report.partners import nearest
 from oprag.compare.report.parts import Figure, Part, Section, Table, Text
-from oprag.compare.report.words import named
 
 __all__ = ["section"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from oprag.compare.analysis.wording import counted, value_text
 from oprag.compare.pairs import CellDifference, count_pairs, differences
 from oprag.compare.report.material import Material
-from oprag.compare.report.words import counted, value_text
 from oprag.compare.stats.difference import FEW_UNITS
 
 __all__ = ["LEAST_P", "Comparisons", "claim", "claimed", "comparisons_of", "corrected"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from oprag.compare.analysis.wording import amount, interval, unit_of, value_text
 from oprag.compare.pareto import pareto_front
 from oprag.compare.report.charts import Axis, Dot, scatter_chart
 from oprag.compare.report.material import COSTS, Material
 from oprag.compare.report.parts import Figure, Part, Section, Table, Text
-from oprag.compare.report.words import amount, interval, unit_of, value_text
 
 __all__ = ["section"]
 

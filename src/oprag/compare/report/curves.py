@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from oprag.compare.analysis.wording import counted, unit_of, value_text
 from oprag.compare.report.charts import Axis, Line, LinePoint, line_chart
 from oprag.compare.report.material import Material
 from oprag.compare.report.parts import Figure, Part, Section, Text
-from oprag.compare.report.words import counted, unit_of, value_text
 from oprag.compare.sweet_spot import CurvePoint, SweetSpot, sweet_spots
 
 __all__ = ["section", "spots_of"]

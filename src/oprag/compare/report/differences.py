@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from oprag.compare.analysis.wording import named, value_text
 from oprag.compare.pairs import CellDifference
 from oprag.compare.report.comparisons import Comparisons, claim, corrected
 from oprag.compare.report.material import Material
 from oprag.compare.report.parts import Heading, Part, Section, Table, Text
-from oprag.compare.report.words import named, value_text
 
 __all__ = ["section"]
 

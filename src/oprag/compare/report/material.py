@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag.compare.analysis.settings import grid_values, varying_axes
+from oprag.compare.analysis.wording import named, value_text
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.family import Family, family_of
 from oprag.compare.measurements import MeasuredSetting, measured_table
@@ -19,7 +20,6 @@ from oprag.compare.pivot_table import Pivot, pivot_of
 from oprag.compare.quantities import Seconds, read_seconds, usual_cost, values_by_question
 from oprag.compare.reading import Results
 from oprag.compare.report.texts import Texts
-from oprag.compare.report.words import named, value_text
 from oprag.compare.setting import Setting, settings_of
 from oprag.compare.table import CellSummary, cell_table, check_metric, metrics_of
 from oprag.errors import OptionError

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from oprag.compare.analysis.wording import spread
 from oprag.compare.measurements import measured_how
 from oprag.compare.report.material import Material
 from oprag.compare.report.parts import Section, Table, Text
-from oprag.compare.report.words import spread
 
 __all__ = ["section"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from oprag.compare.analysis.wording import counted, value_text
 from oprag.compare.best import best_of
 from oprag.compare.pairs import CellDifference
 from oprag.compare.report.comparisons import Comparisons, claimed, corrected
 from oprag.compare.report.material import Material
 from oprag.compare.report.parts import Points, Section
-from oprag.compare.report.words import counted, value_text
 from oprag.compare.sweet_spot import SweetSpot
 from oprag.compare.table import faults
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+from oprag.compare.analysis.wording import counted, value_text
 from oprag.compare.report.material import COSTS, Material
 from oprag.compare.report.parts import Heading, Part, Section, Table, Text
-from oprag.compare.report.words import counted, value_text
 
 __all__ = ["section"]
 

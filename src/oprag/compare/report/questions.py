@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
+from oprag.compare.analysis.wording import counted, score
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerText, QuestionRecord
 from oprag.compare.metrics.registry import more_is_better
@@ -14,7 +15,6 @@ from oprag.compare.report.material import Material
 from oprag.compare.report.page import render
 from oprag.compare.report.parts import Part, Section, Text
 from oprag.compare.report.sides import LONGEST_NAME, CellName, Limits, chosen, sides_of
-from oprag.compare.report.words import counted, score
 from oprag.text_table import shortened
 
 __all__ = ["section"]

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from oprag.compare.analysis.wording import amount, counted, value_text
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.reading import read_failures
 from oprag.compare.report.material import Material
 from oprag.compare.report.parts import Heading, Part, Points, Section, Table, Text
-from oprag.compare.report.words import amount, counted, value_text
 from oprag.compare.table import faults
 
 __all__ = ["section"]

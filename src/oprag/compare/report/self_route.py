@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from oprag.compare.analysis.settings import varying_axes
+from oprag.compare.analysis.wording import amount, interval, named, share, value_text
 from oprag.compare.report.charts import Axis, Line, LinePoint, line_chart
 from oprag.compare.report.material import Material
 from oprag.compare.report.parts import Figure, Part, Section, Table, Text
-from oprag.compare.report.words import amount, interval, named, share, value_text
 from oprag.compare.setting import Setting
 
 __all__ = ["section"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from oprag.compare.analysis.wording import amount, interval, value_text
 from oprag.compare.report.material import Material
 from oprag.compare.report.parts import Part, Section, Table, Text
-from oprag.compare.report.words import amount, interval, value_text
 from oprag.compare.stats.difference import FEW_UNITS
 from oprag.compare.table import MANY, CellSummary
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
+from oprag.compare.analysis.wording import counted, named, value_text
 from oprag.compare.report.charts import heat_map
 from oprag.compare.report.material import COSTS, Material
 from oprag.compare.report.parts import Figure, Part, Section, Text
-from oprag.compare.report.words import counted, named, value_text
 from oprag.compare.setting import Setting
 
 __all__ = ["section"]
