@@ -57,7 +57,7 @@ READS = {
     **dict.fromkeys(("context", "map"), "oprag.cli.context.read_sources"),
     "ask": "oprag.cli.ask.read_sources",
     "demo": "oprag.cli.demo.index_sources",
-    "compare": "oprag.compare.experiment_file.read_experiment",
+    "compare": "oprag.compare.spec.experiment.Experiment.from_file",
     "report": "oprag.compare.report.write.write_report",
     "sweep": "oprag.compare.data.read_data",
 }

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 pytest.importorskip("jinja2")
 
 from oprag.cli.app import app
-from oprag.compare.experiment_file import read_experiment
 from oprag.compare.running.run import run
+from oprag.compare.spec.experiment import Experiment
 from tests.compare.folders import PARTS, model, write_experiment
 from tests.compare.report.parsed import page_of
 
@@ -20,7 +20,7 @@ from tests.compare.report.parsed import page_of
 def folder(tmp_path):
     """A folder with an experiment that was run."""
     path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = [1, 3]', model())
-    assert run(read_experiment(path, trust=True), tmp_path / "r.db").complete
+    assert run(Experiment.from_file(path, trust=True), tmp_path / "r.db").complete
     return tmp_path
 
 
@@ -62,7 +62,7 @@ def test_texts_come_from_the_experiment_file(folder):
 def test_the_metric_and_the_experiment_are_named(folder):
     text = (folder / "harbour.toml").read_text(encoding="utf-8")
     (folder / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
-    run(read_experiment(folder / "other.toml", trust=True), folder / "r.db")
+    run(Experiment.from_file(folder / "other.toml", trust=True), folder / "r.db")
     refused(report(folder / "r.db"), "several experiments", "harbour, other")
     assert report(folder / "r.db", "--name", "other", "--metric", "rouge_l").exit_code == 0
     page = page_of(folder / "r.html")

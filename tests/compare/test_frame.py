@@ -12,13 +12,13 @@ import pytest
 
 from oprag.compare import Comparison, compare
 from oprag.compare.answer_rows import answer_columns
-from oprag.compare.experiment_file import read_experiment
 from oprag.compare.measure.measure import measure_cells
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.pairs import differences
 from oprag.compare.quantities import COSTS
 from oprag.compare.reading import CellAnswers, KeptAnswer, Results
 from oprag.compare.spec.axes import axes
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.difference import paired_difference
 from oprag.compare.table import cell_table
 from oprag.errors import ExperimentError, OptionError, ResultsFileError
@@ -209,7 +209,7 @@ def test_the_metric_that_is_meant_is_the_first_of_the_experiment(ran):
 
 
 def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
-    described = read_experiment(
+    described = Experiment.from_file(
         write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), limits="{calls = 0}"), trust=True
     )
     run = compare(described, tmp_path / "r.db")
@@ -361,7 +361,7 @@ def test_what_was_measured_has_columns(tmp_path):
     path = write_experiment(
         tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="questions = 2"
     )
-    measure_cells(read_experiment(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
+    measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
     run = Comparison.open(tmp_path / "r.db")
     with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
         taken = connection.execute(
@@ -390,7 +390,7 @@ def test_measured_answers_have_what_they_took(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(seconds=0.02), data="questions = 2")
     compare(path, tmp_path / "r.db", trust=True)
-    measure_cells(read_experiment(path, trust=True), tmp_path / "r.db", warmup=0, repeats=1)
+    measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=1)
     run = Comparison.open(tmp_path / "r.db")
     rows = list(run.answers())
     assert len(rows) == 2

@@ -9,13 +9,13 @@ import pytest
 
 from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.experiment_file import read_experiment
 from oprag.compare.measure.measure import measure_cells
 from oprag.compare.measure.usage import describe_cores
 from oprag.compare.measurements import measured_how, measured_table
 from oprag.compare.quantities import read_seconds
 from oprag.compare.reading import read_results
 from oprag.compare.running.run import run
+from oprag.compare.spec.experiment import Experiment
 from tests.compare.folders import model, write_experiment
 from tests.compare.helpers import experiment, keepers
 
@@ -25,7 +25,7 @@ def table_of(*given, **options) -> Any:
 
 
 def test_a_run_that_was_not_measured_has_no_rows(tmp_path):
-    run(read_experiment(write_experiment(tmp_path, 'method = "context_only"\nk = 2'), trust=True), tmp_path / "r.db")
+    run(Experiment.from_file(write_experiment(tmp_path, 'method = "context_only"\nk = 2')), tmp_path / "r.db")
     assert table_of(read_results(tmp_path / "r.db"), tmp_path / "r.db") == []
 
 
@@ -35,7 +35,7 @@ def test_each_phase_of_each_setting(tmp_path):
     path = write_experiment(
         tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="questions = 2"
     )
-    measure_cells(read_experiment(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
+    measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
     stuff, closed = table_of(read_results(tmp_path / "r.db"), tmp_path / "r.db")
     assert stuff.values["method"] == "stuff"
     assert set(stuff.phases) >= {"retrieval", "generation"}

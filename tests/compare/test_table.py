@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.experiment_file import read_experiment
 from oprag.compare.reading import CellAnswers, KeptAnswer, Results, read_results
 from oprag.compare.running.run import run
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.table import cell_table, metrics_of
 from oprag.errors import OptionError
 from tests.compare.folders import model, write_data, write_experiment
@@ -94,7 +94,7 @@ def test_intervals_are_drawn_from_clusters():
 
 def test_a_real_run_from_its_path(tmp_path):
     grid = 'method = ["stuff", "closed_book"]\norder = ["source", "random"]\nseed = [1, 2, 3]\nk = 2'
-    run(read_experiment(write_experiment(tmp_path, grid, model()), trust=True), tmp_path / "r.db")
+    run(Experiment.from_file(write_experiment(tmp_path, grid, model()), trust=True), tmp_path / "r.db")
     table = table_of(tmp_path / "r.db", "harbour")
     shown = [(row.values["method"], row.values.get("order"), row.cells, row.asked) for row in table]
     assert shown == [("stuff", "source", 1, 4), ("stuff", "random", 3, 12), ("closed_book", None, 1, 4)]
@@ -109,13 +109,13 @@ def test_a_real_run_from_its_path(tmp_path):
 def test_documents_are_drawn_whole_in_a_real_run(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
     write_data(tmp_path / "data", documents=12)
-    run(read_experiment(path, trust=True), tmp_path / "r.db")
+    run(Experiment.from_file(path, trust=True), tmp_path / "r.db")
     (row,) = table_of(tmp_path / "r.db")
     assert (row.scores["evidence_coverage"].n, row.scores["evidence_coverage"].units) == (48, 12)
 
 
 def test_metrics_stand_in_our_sequence(tmp_path):
-    experiment = read_experiment(
+    experiment = Experiment.from_file(
         write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), metrics='["inverted_pairs", "token_f1"]'),
         trust=True,
     )

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.compare.db.schema import RESULTS
-from oprag.compare.experiment_file import read_experiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stores.named import STORE_NAMES
 from tests.compare.folders import write_data
@@ -78,7 +77,7 @@ def test_the_file_with_every_key_is_read(tmp_path):
     write_data(tmp_path / "stories")
     (tmp_path / "all.toml").write_text(EVERYTHING, encoding="utf-8")
     assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields)
-    experiment = read_experiment(tmp_path / "all.toml", trust=True)
+    experiment = Experiment.from_file(tmp_path / "all.toml", trust=True)
     # The control has no order and no context; random has three seeds.
     assert len(experiment.grid_cells.cells) == 2 * (3 * 2 * (2 + 3) + 1)
     line = next(line for line in EVERYTHING.splitlines() if line.startswith("[stores"))
@@ -88,7 +87,7 @@ def test_the_file_with_every_key_is_read(tmp_path):
 def test_the_experiment_with_a_model_is_read(tmp_path):
     write_data(tmp_path)
     (tmp_path / "answers.toml").write_text(ANSWERS, encoding="utf-8")
-    assert len(read_experiment(tmp_path / "answers.toml").grid_cells.cells) == 5
+    assert len(Experiment.from_file(tmp_path / "answers.toml").grid_cells.cells) == 5
 
 
 def test_every_table_of_a_results_file_is_named():
@@ -118,7 +117,7 @@ def test_the_example_is_planned_and_run_without_a_model(tmp_path):
 
 
 def test_the_evidence_of_the_example_is_where_it_says():
-    data = read_experiment(EXAMPLE).data["stories"]
+    data = Experiment.from_file(EXAMPLE).data["stories"]
     assert len(data.questions) == 16
     for question in data.questions:
         for part in question.evidence:

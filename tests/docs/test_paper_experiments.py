@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oprag.compare import EmbedderSpec, ModelSpec, make_plan, read_experiment, run
+from oprag.compare import EmbedderSpec, Experiment, ModelSpec, make_plan, run
 from tests.compare.helpers import Words, reply_to, rows
 from tests.official_data import write_official
 from tests.paper_grids import CELLS, COMMON, FIGURES
@@ -26,7 +26,7 @@ def experiment(name, tmp_path):
     """A file as it is, with data where it says; tokenizers must be fetched, so contexts are counted by another one."""
     place = shutil.copy(FILES[name], tmp_path)
     write_official(tmp_path, tables(name)["data"])
-    return read_experiment(place, changes={"count_tokens": "words"}, trust=True)
+    return Experiment.from_file(place, changes={"count_tokens": "words"}, trust=True)
 
 
 def tables(name):

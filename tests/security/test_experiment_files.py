@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from oprag.compare import compare, read_experiment
+from oprag.compare import Experiment, compare
 from oprag.compare.data.files import lies_in
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
@@ -52,7 +52,7 @@ def groq(monkeypatch):
 def needs_of(path):
     """The parts that need trust; the file is refused."""
     with pytest.raises(UntrustedExperimentError) as caught:
-        read_experiment(path)
+        Experiment.from_file(path)
     for need in caught.value.needs:
         assert f"{need.place} = " in str(caught.value)
     assert caught.value.needs
@@ -131,13 +131,15 @@ def test_what_is_not_known_to_be_harmless_needs_trust(tmp_path, lines):
     ],
 )
 def test_names_of_ours_and_of_providers_come_first_and_need_no_trust(tmp_path, lines):
-    read_experiment(write_experiment(tmp_path, 'method = "context_only"\nk = 2\nstore = ["index", "chroma"]', lines))
+    Experiment.from_file(
+        write_experiment(tmp_path, 'method = "context_only"\nk = 2\nstore = ["index", "chroma"]', lines)
+    )
     assert not {"evil", "mistralai", "local"} & {*sys.modules}
 
 
 def test_a_store_of_the_grid_is_no_function(tmp_path):
     with pytest.raises(ExperimentError, match="there is no store 'os:system'"):
-        read_experiment(write_experiment(tmp_path, f'{GRID}\nstore = "os:system"', model()), trust=True)
+        Experiment.from_file(write_experiment(tmp_path, f'{GRID}\nstore = "os:system"', model()), trust=True)
 
 
 def test_the_message_names_everything_once_and_cannot_be_forged(tmp_path):
@@ -148,7 +150,7 @@ def test_the_message_names_everything_once_and_cannot_be_forged(tmp_path):
     login = table("embedders", 'use = "openai:e"\nbase_url = "https://me:hunter22@evil.example/v1?key=hunter22"')
     path = write_experiment(tmp_path, GRID, f"[models]\n{many}", secret.replace(".x]", "]"), forged, login)
     with pytest.raises(UntrustedExperimentError) as caught:
-        read_experiment(path)
+        Experiment.from_file(path)
     message = str(caught.value)
     assert "models.m0 = 'evil:f0': runs Python code, or is a provider that oprag does not know" in message
     assert "and 24 more" in message
@@ -158,6 +160,12 @@ def test_the_message_names_everything_once_and_cannot_be_forged(tmp_path):
     assert "--trust" in message
     for wrong in ("\n  nothing else", "\x1b", "\u202e", "hunter22", "abcdefghij"):
         assert wrong not in whole
+
+
+def test_a_file_that_is_invalid_is_refused_before_anyone_is_asked(tmp_path):
+    path = write_experiment(tmp_path, GRID, model())
+    with pytest.raises(ExperimentError, match="max_concurrency must be a whole number from 1"):
+        Experiment.from_file(path, trust=lambda _: pytest.fail("asked"), changes={"max_concurrency": 0})
 
 
 # The command line
@@ -175,8 +183,8 @@ def planted(tmp_path):
 def test_a_list_in_place_of_a_table_is_not_shown(tmp_path):
     lines = 'password = "hunter22"\n' + "\n".join(f"k{number} = {number}" for number in range(1_000))
     with pytest.raises(ExperimentError) as caught:
-        read_experiment(write_experiment(tmp_path, GRID, f"[[models.x]]\n{lines}"))
-    assert str(caught.value) == "harbour.toml: models.x must be a table, got list"
+        Experiment.from_file(write_experiment(tmp_path, GRID, f"[[models.x]]\n{lines}"))
+    assert str(caught.value) == 'harbour.toml: models.x must say what to use, such as use = "local", got list'
 
 
 @pytest.mark.parametrize("options", [["--plan"], ["--yes"], ["--measure"], ["--plan", "--json"]])
@@ -221,16 +229,18 @@ def test_on_a_terminal_the_reader_is_asked(tmp_path):
 def test_in_python_a_function_may_decide(tmp_path):
     path = write_experiment(tmp_path, GRID, model())
     with pytest.raises(UntrustedExperimentError):
-        read_experiment(path, trust=lambda _: False)
-    assert read_experiment(path, trust=lambda needs: [need.place for need in needs] == ["models.quick.use"]).models
+        Experiment.from_file(path, trust=lambda _: False)
+    assert Experiment.from_file(path, trust=lambda needs: [need.place for need in needs] == ["models.quick.use"]).models
     # Only a plain yes counts: an async function gives something that is true.
     no: Any = "no"
     with pytest.raises(UntrustedExperimentError):
-        read_experiment(path, trust=lambda _: no)
+        Experiment.from_file(path, trust=lambda _: no)
     with pytest.raises(OptionError, match="trust must be True, False or a function, got 'no'"):
-        read_experiment(path, trust=no)
+        Experiment.from_file(path, trust=no)
     # It is not asked where nothing needs trust.
-    assert read_experiment(write_experiment(tmp_path, 'method = "context_only"\nk = 2'), trust=lambda _: False).name
+    assert Experiment.from_file(
+        write_experiment(tmp_path, 'method = "context_only"\nk = 2'), trust=lambda _: False
+    ).name
 
 
 # Files
@@ -263,7 +273,7 @@ def test_links_are_followed_before_it_is_decided(tmp_path):
     # A link that stays in the folder leads nowhere else.
     file = reading(tmp_path, "here")
     file.with_name("here").symlink_to("data")
-    assert read_experiment(file).data["d"].questions
+    assert Experiment.from_file(file).data["d"].questions
 
 
 @pytest.mark.parametrize("name", ["out.md", ".env", ".hidden/x.md"])
@@ -276,13 +286,13 @@ def test_records_cannot_name_what_the_file_cannot(tmp_path, name):
     (data / ".hidden" / "x.md").write_text("hunter22")
     (data / "questions.jsonl").write_text(json.dumps({"question": "What?", "path": name}))
     with pytest.raises((ExperimentError, InputFileError, ValueError)) as caught:
-        read_experiment(file)
+        Experiment.from_file(file)
     assert "hunter22" not in str(caught.value)
     linked = reading(tmp_path, "moved")
     (linked.parent / "moved").mkdir()
     (linked.parent / "moved" / "questions.jsonl").symlink_to(tmp_path / "secret.md")
     with pytest.raises(InputFileError, match="leads out of the folder"):
-        read_experiment(linked)
+        Experiment.from_file(linked)
 
 
 @pytest.mark.parametrize("path", [r"\\evil\share\q.jsonl", "//evil/share/q.jsonl", r"\\?\UNC\evil\share", "D:q.jsonl"])
@@ -295,7 +305,7 @@ def test_the_host_of_a_share_of_windows_is_not_asked(path):
 def test_a_path_that_the_system_refuses_is_an_error_of_ours(tmp_path, option):
     places = {"path": "data", "documents": None, option: "x" * 5_000}
     with pytest.raises(InputFileError, match="cannot read"):
-        read_experiment(reading(tmp_path, **places))
+        Experiment.from_file(reading(tmp_path, **places))
 
 
 def test_an_experiment_of_the_same_folder_may_be_read_from_anywhere(tmp_path, monkeypatch):
@@ -304,7 +314,7 @@ def test_an_experiment_of_the_same_folder_may_be_read_from_anywhere(tmp_path, mo
     link.symlink_to(file.parent)
     monkeypatch.chdir(tmp_path)
     for path in (Path("sent/x.toml"), link / "x.toml", file):
-        assert read_experiment(path).data["d"].questions
+        assert Experiment.from_file(path).data["d"].questions
 
 
 # Keys and money, of trusted files too

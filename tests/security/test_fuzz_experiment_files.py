@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from oprag import OpragError
-from oprag.compare.experiment_file import read_experiment
 from oprag.compare.running.plan import make_plan
+from oprag.compare.spec.experiment import Experiment
 from tests.compare.folders import write_data
 from tests.security.fuzzing import cases, check_message, damaged
 
@@ -194,7 +194,7 @@ def test_mutated_experiment_files_are_planned_or_refused(folder):
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             watch.on = True
             try:
-                experiment = read_experiment(path)
+                experiment = Experiment.from_file(path)
                 read += 1
                 make_plan(experiment)
                 planned += 1

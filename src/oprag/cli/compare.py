@@ -120,12 +120,12 @@ def compare(
         changes["max_concurrency"] = max_concurrency
     _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
     from oprag.compare.data.data_set import files_of
-    from oprag.compare.experiment_file import read_experiment
+    from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.resolved import ResolvedExperiment
 
     files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
     with chatter_apart():
-        experiment = read_experiment(file, trust=trust_or_ask(trust), changes=changes)
+        experiment = Experiment.from_file(file, trust=trust_or_ask(trust), changes=changes)
         path = Path(results) if results is not None else Path(file).with_suffix(".db")
         _check_files(files, file, path, *files_of(experiment.data), answers=answers, plan=plan)
     if plan:

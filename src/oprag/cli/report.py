@@ -44,9 +44,9 @@ def report(
     check_target(target, path, *([] if experiment is None else [experiment]), kind=REPORT)
     given: Any = None
     if experiment is not None:
-        from oprag.compare.experiment_file import read_experiment
+        from oprag.compare.spec.experiment import Experiment
 
-        given = read_experiment(experiment, trust=trust_or_ask(trust))
+        given = Experiment.from_file(experiment, trust=trust_or_ask(trust))
         name = name or given.name
     with LateProgress("writing the report", "steps") as progress:
         write_report(path, target, experiment=name, metric=metric, documents=given, watch=progress.update)

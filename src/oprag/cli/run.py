@@ -55,7 +55,7 @@ def metric_names() -> list[str]:
 
 
 def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the option --trust
-    """What `read_experiment` takes as `trust`: asks on a terminal where --trust was not given."""
+    """What `Experiment.from_file` takes as `trust`: asks on a terminal where --trust was not given."""
     return trust or (_ask_trust if sys.stdin.isatty() and sys.stderr.isatty() else False)
 
 

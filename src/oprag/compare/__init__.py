@@ -31,7 +31,6 @@ __all__ = [
     "make_plan",
     "measure_cells",
     "read_data",
-    "read_experiment",
     "read_sweep",
     "run",
     "run_on_ray",
@@ -67,7 +66,6 @@ _PLACES = {
     "make_plan": "oprag.compare.running.plan",
     "measure_cells": "oprag.compare.measure.measure",
     "read_data": "oprag.compare.data",
-    "read_experiment": "oprag.compare.experiment_file",
     "read_sweep": "oprag.compare.sweep.choice",
     "run": "oprag.compare.running.run",
     "run_on_ray": "oprag.compare.on_ray.driver",
@@ -78,7 +76,6 @@ _PLACES = {
 if TYPE_CHECKING:
     from oprag.compare.data import DataSet, Evidence, Question, read_data
     from oprag.compare.db.results_file import ResultsFile
-    from oprag.compare.experiment_file import read_experiment
     from oprag.compare.frame import Comparison, compare
     from oprag.compare.measure.measure import measure_cells
     from oprag.compare.on_ray import run_on_ray

@@ -47,7 +47,7 @@ def compare(
         path: The results file; made where it is missing. By default the TOML file with the ending .db.
         retry_failed: Whether questions that failed before are tried again.
         watch: Told how far it is.
-        trust: Whether the TOML file may run code and reach other hosts and folders, see `read_experiment`.
+        trust: Whether the TOML file may run code and reach other hosts and folders, see `Experiment.from_file`.
 
     Returns:
         The results. Its `report` says how the run ended: not all that was asked need be there.
@@ -59,11 +59,10 @@ def compare(
         ResultsFileError: The file is damaged, is another one, or cannot be written; what was written stays.
         MissingExtraError: Something that it needs is not installed.
     """
-    from oprag.compare.experiment_file import read_experiment
     from oprag.compare.running.run import run
 
     if not isinstance(experiment, Experiment):
-        file, experiment = experiment, read_experiment(experiment, trust=trust)
+        file, experiment = experiment, Experiment.from_file(experiment, trust=trust)
         path = Path(file).with_suffix(".db") if path is None else path
     if path is None:
         raise OptionError("path must name the results file, since the experiment is in no file itself", path)

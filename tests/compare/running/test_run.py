@@ -117,7 +117,7 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
 @pytest.mark.parametrize("given", ["reference.toml", None, {"name": "x"}])
 def test_what_is_no_experiment_is_refused_and_no_file_is_made(given, tmp_path):
     for carry_out in (run, make_plan):
-        with pytest.raises(OptionError, match=r"must be an Experiment, as read_experiment\(\) reads it, got"):
+        with pytest.raises(OptionError, match=r"must be an Experiment, as Experiment\.from_file\(\) reads it, got"):
             carry_out(given, tmp_path / "r.db")
     assert list(tmp_path.iterdir()) == []
 

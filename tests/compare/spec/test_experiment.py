@@ -20,9 +20,14 @@ from tests.helpers import run_python
         ({"max_concurrency": 0}, ExperimentError, "max_concurrency must be"),
         ({"give_up_after": 0}, ExperimentError, "give_up_after must be"),
         ({"metrics": ["f1"]}, ExperimentError, "there is no metric 'f1'"),
+        ({"metrics": "token_f1"}, ExperimentError, "metrics must be a list of names, got 'token_f1'"),
+        ({"metrics": []}, ExperimentError, "metrics must be a list of names"),
+        ({"metrics": [["token_f1"]]}, ExperimentError, "metrics must be a list of names"),
+        ({"count_tokens": "abacus"}, ExperimentError, "a token counter must be one of"),
         ({"prompts": {"answr": "x"}}, ExperimentError, "there is no prompt .answr."),
         ({"stores": {"index": "a:b"}}, ExperimentError, "there is a store 'index' already"),
         ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
+        ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine must be use"),
         ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m must say what to use"),
         ({"models": {"m": {"use": "local", "retries": -1}}}, ExperimentError, r"models\.m\.retries must be"),
         ({"grid": {"kk": 1}}, ExperimentError, "unknown axis 'kk'"),
@@ -89,9 +94,7 @@ def test_several_data_sets_and_models_are_combined(tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    "first", ["oprag.compare import DataSet", "oprag.compare.experiment_file import read_experiment"]
-)
+@pytest.mark.parametrize("first", ["oprag.compare import DataSet", "oprag.compare.spec.experiment import Experiment"])
 def test_the_record_is_complete_whatever_is_imported_first(first):
     code = f"from {first}; from oprag.compare import Experiment; print(Experiment.__pydantic_complete__)"
     assert run_python(code).strip() == "True"

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from oprag.compare.data import read_data
-from oprag.compare.experiment_file import read_experiment
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
@@ -101,7 +100,7 @@ def written(tmp_path, text):
 
 def refusal(path, kind=ExperimentError, **changes):
     with pytest.raises(kind) as caught:
-        read_experiment(path, trust=True, **changes)
+        Experiment.from_file(path, trust=True, **changes)
     return str(caught.value)
 
 
@@ -145,7 +144,7 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
             {"method": "context_only", "k": 2, "stitch": False},
         ],
     )
-    from_file = read_experiment(path, trust=True)
+    from_file = Experiment.from_file(path, trust=True)
     first, second = ResolvedExperiment(from_file), ResolvedExperiment(in_python)
     assert [cell.values() for cell in first.cells.cells] == [cell.values() for cell in second.cells.cells]
     assert [row.key for row in first.cell_rows] == [row.key for row in second.cell_rows]
@@ -164,7 +163,7 @@ def test_the_file_above_has_every_key_there_is():
 def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     path = write_experiment(tmp_path / "deep", 'method = "context_only"\nk = 2')
     monkeypatch.chdir(tmp_path)
-    assert len(read_experiment(path.relative_to(tmp_path)).data["book"].questions) == 4
+    assert len(Experiment.from_file(path.relative_to(tmp_path)).data["book"].questions) == 4
 
 
 def test_documents_lie_in_a_folder_that_is_relative_to_the_file_as_well(tmp_path):
@@ -175,26 +174,26 @@ def test_documents_lie_in_a_folder_that_is_relative_to_the_file_as_well(tmp_path
     path = tmp_path / "x.toml"
     text = 'name = "x"\n[data.a]\npath = "q.jsonl"\ndocuments = "texts"\n[grid]\nmethod = "context_only"\nk = 1'
     path.write_text(text, encoding="utf-8")
-    assert list(read_experiment(path).data["a"].documents) == ["a.md"]
+    assert list(Experiment.from_file(path).data["a"].documents) == ["a.md"]
 
 
 def test_changes_stand_in_place_of_the_file_key_by_key(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = 2', "[limits]\ncalls = 5\ntokens = 6")
-    changed = read_experiment(path, changes={"limits": {"calls": 9}, "max_concurrency": 2})
+    changed = Experiment.from_file(path, changes={"limits": {"calls": 9}, "max_concurrency": 2})
     assert changed.limits == Limits(calls=9, tokens=6)
     assert changed.max_concurrency == 2
-    assert read_experiment(path).limits == Limits(calls=5, tokens=6)
+    assert Experiment.from_file(path).limits == Limits(calls=5, tokens=6)
 
 
 BAD = {
     "metrics": ('metrics = ["token_f2"]', "there is no metric 'token_f2'"),
-    "metrics-text": ('metrics = "token_f1"', "metrics must be a list of texts, got 'token_f1'"),
+    "metrics-text": ('metrics = "token_f1"', "metrics must be a list of names, got 'token_f1'"),
     "concurrency": ("max_concurrency = 0", "max_concurrency must be a whole number from 1, got 0"),
-    "name": ("count_tokens = 3", "count_tokens must be a text, got 3"),
+    "name": ("count_tokens = 3", "count_tokens: a token counter must be one of approximate"),
     "counter": ('count_tokens = "abacus"', "'abacus'"),
     "unknown": ("max_concurency = 3", "there is no key max_concurency; did you mean 'max_concurrency'?"),
     "models": ("models = 3", "models must be a table, got 3"),
-    "score": ("score_embedder = 3", "score_embedder must be a table, got 3"),
+    "score": ("score_embedder = 3", 'score_embedder must say what to use, such as use = "local", got 3'),
 }
 
 
@@ -209,12 +208,12 @@ def test_wrong_values_of_the_first_level_are_told_with_the_file(tmp_path, case):
 
 TABLES = {
     "[models.small]\ntemperature = 0": 'models.small must say what to use, such as use = "local"',
-    "[models.small]\nuse = 3": "models.small.use must be a text, got 3",
+    "[models.small]\nuse = 3": 'models.small must say what to use, such as use = "local", got 3',
     '[models.small]\nuse = "x:y"\nretries = -1': "models.small.retries must be",
     '[models.small]\nuse = "x:y"\napi_key = "sk-1"': "models.small.api_key would be a secret",
     '[models.small]\nuse = "x:y"\ndefault_headers = { Authorization = "b" }': "models.small.default_headers.Auth",
     '[models.small]\nuse = "x:y"\nopenai-api-key = "b"': "models.small.openai-api-key would be a secret",
-    "[models]\nsmall = 3": "models.small must be a table, got 3",
+    "[models]\nsmall = 3": 'models.small must say what to use, such as use = "local", got 3',
     '[embedders.e]\nuse = "local"\nquestion_prefix = 3': "embedders.e.question_prefix must be a string",
     "[embedders]": "an experiment must have an embedder",
     '[stores.mine]\nuse = "chroma"': "stores.mine must be use = \"MODULE:FUNCTION\", got 'chroma'",
@@ -226,13 +225,13 @@ TABLES = {
     "[prices.small]\ninput = -1\noutput = 1": "prices.small.input must be a number from 0, got -1",
     "[limits]\ncall = 3": "there is no key limits.call; did you mean 'calls'?",
     "[limits]\ncalls = -3": "limits.calls must be a whole number from 0, got -3",
-    '[data.b]\nformat = "oprag"': "data.b has no path",
-    "[data.b]\npath = 3": "data.b.path must be a text, got 3",
+    '[data.b]\nformat = "oprag"': "data.b.path is missing",
+    "[data.b]\npath = 3": "data.b.path must be a string, got 3",
     '[data.b]\npath = "data"\nformat = "opragg"': "data.b: format must be one of oprag, infinitebench",
     '[data.b]\npath = "data"\nqestions = 3': "there is no key data.b.qestions; did you mean 'questions'?",
     '[data.b]\npath = "data"\nquestions = 0': "data.b.questions must be a whole number from 1",
-    '[data.b]\npath = "data"\nquestions = "3"': "data.b.questions must be a whole number, got '3'",
-    '[data.b]\npath = "data"\nseed = 3': "data.b.seed goes with data.b.questions",
+    '[data.b]\npath = "data"\nquestions = "3"': "data.b.questions must be a whole number from 1, got '3'",
+    '[data.b]\npath = "data"\nseed = 3': "data.b: seed goes with questions",
     '[data.b]\npath = "data"\nsplit = "test"': "there is no key data.b.split",
 }
 
@@ -250,7 +249,7 @@ def test_settings_that_only_look_like_secrets_are_allowed(tmp_path):
     path = write_experiment(
         tmp_path, STUFF, '[models.m]\nuse = "openai:gpt-5-mini"\nmax_tokens = 5\nbase_url = "http://localhost:1/v1"'
     )
-    assert read_experiment(path, trust=True).models["m"].settings == {
+    assert Experiment.from_file(path, trust=True).models["m"].settings == {
         "max_tokens": 5,
         "base_url": "http://localhost:1/v1",
     }
@@ -283,7 +282,7 @@ def test_what_is_wrong_in_the_grid_is_told_before_anything_is_run(tmp_path, grid
 def test_what_every_experiment_needs_is_asked_for(tmp_path, missing):
     parts = {"name": 'name = "x"', "data": '[data.b]\npath = "data"', "grid": '[grid]\nmethod = "context_only"\nk = 1'}
     path = written(tmp_path, "\n".join(text for name, text in parts.items() if name != missing))
-    assert refusal(path) == f"orders.toml: there is no '{missing}', which every experiment must have"
+    assert refusal(path) == f"orders.toml: {missing} is missing"
 
 
 def test_a_syntax_error_is_told_with_line_and_column(tmp_path):
@@ -305,7 +304,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
 def test_a_byte_order_mark_is_no_error(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert read_experiment(path).name == "harbour"
+    assert Experiment.from_file(path).name == "harbour"
 
 
 def test_wrong_rows_of_the_data_are_told_with_both_files(tmp_path):
@@ -325,5 +324,5 @@ def test_a_prompt_without_its_field_is_told_as_one(tmp_path):
 def test_no_file_is_left_open_and_nothing_is_written(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
     before = sorted(Path(tmp_path).rglob("*"))
-    read_experiment(path)
+    Experiment.from_file(path)
     assert sorted(Path(tmp_path).rglob("*")) == before

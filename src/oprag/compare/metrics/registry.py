@@ -181,13 +181,11 @@ METRICS: dict[str, Metric] = {
 
 
 def check_metrics(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of metrics, each once; refuses what is no list of them.
+    """The names of metrics, each once.
 
     Raises:
-        OptionError: A name is unknown, or none is given.
+        OptionError: A name is unknown.
     """
-    if isinstance(names, str) or not names:
-        raise OptionError(f"metrics must be a list of names, got {describe(names)}", names)
     unknown = [name for name in names if name not in METRICS]
     if unknown:
         raise OptionError(f"there is no metric {describe(unknown[0])}; there are {', '.join(METRICS)}", unknown[0])

@@ -27,6 +27,7 @@ __all__ = [
     "CHAT_PROVIDERS",
     "EMBEDDING_PROVIDERS",
     "LOCAL",
+    "counter_name",
     "counter_of",
     "descends",
     "function_named",
@@ -145,6 +146,29 @@ def lasting_name(function: Any, what: str) -> str:
     return f"{named.__module__}:{named.__qualname__}"
 
 
+def counter_name(given: Any) -> str:
+    """The name of a token counter, by its form alone: what a name means is neither imported nor loaded.
+
+    Args:
+        given: As for `counter_of`.
+
+    Raises:
+        ExperimentError: It cannot be a token counter, or is a lambda.
+    """
+    if isinstance(given, Counter):
+        return given.name
+    if given is approximate_tokens:
+        return "approximate"
+    if callable(given) and not isinstance(given, type):
+        name = lasting_name(given, "count_tokens")
+        # Methods of two objects have one name, and may count differently.
+        given = name if function_named(name) is given else given
+    if isinstance(given, str) and (given in COUNTERS or given.partition(":")[2]):
+        return given
+    known = ", ".join((*COUNTERS, "MODULE:FUNCTION"))
+    raise ExperimentError(f"a token counter must be one of {known}, got {describe(given)}", given)
+
+
 def counter_of(given: Any) -> Counter:
     """A token counter.
 
@@ -158,20 +182,12 @@ def counter_of(given: Any) -> Counter:
     """
     if isinstance(given, Counter):
         return given
-    if given is approximate_tokens:
-        given = "approximate"
-    if callable(given) and not isinstance(given, type):
-        name = lasting_name(given, "count_tokens")
-        # Methods of two objects have one name, and may count differently.
-        given = name if function_named(name) is given else given
-    kind, _, which = given.partition(":") if isinstance(given, str) else ("", "", "")
-    if given in COUNTERS or (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()):
+    name = counter_name(given)
+    kind, _, which = name.partition(":")
+    if name in COUNTERS or (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()):
         with _as_experiment_errors():
-            return counter_named(given)
-    if not which:
-        known = ", ".join((*COUNTERS, "MODULE:FUNCTION"))
-        raise ExperimentError(f"a token counter must be one of {known}, got {describe(given)}", given)
-    return Counter(given, f"named {given}", required_function(given), counter_of)
+            return counter_named(name)
+    return Counter(name, f"named {name}", required_function(name), counter_of)
 
 
 def tokenizer_of(name: str) -> NamedTokenizer:

@@ -1,34 +1,53 @@
-"""What an experiment is made of."""
+"""What an experiment is made of, in Python and in its TOML file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 from oprag.compare.data.data_set import DataSet
+from oprag.compare.data.read import format_options, read_data
 from oprag.compare.metrics.registry import METRICS, check_metrics
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.providers.names import LOCAL, counter_of, lasting_name
+from oprag.compare.providers.names import LOCAL, counter_name, counter_of, lasting_name
 from oprag.compare.providers.spec import with_name
 from oprag.compare.spec.grid import Cells, Grid, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
+from oprag.compare.spec.trust import AskTrust, check_trust
 from oprag.compare.spec.validation import (
     BeforeValidator,
     Count,
     Field,
+    Integer,
     PlainValidator,
     PydanticCustomError,
     StrictModel,
+    String,
     Text,
+    check_keys,
 )
 from oprag.compare.stores.named import STORE_NAMES
-from oprag.errors import ExperimentError
+from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
+from oprag.files.reading import read_toml
+from oprag.masking import describe
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
 from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = ["Experiment"]
+
+_SECRET = re.compile(
+    r"(.*_)?(api_?key|access_key|secret(_key)?|password|passwd|credentials?|(access|api|auth|bearer|hf|session)_token)"
+    r"|token|authorization",
+    re.IGNORECASE,
+)
+
+# What is said is checked by its form: nothing that a file names may be imported, opened or read before it is trusted.
 
 
 def _data_sets(given: Any) -> Any:
@@ -38,7 +57,7 @@ def _data_sets(given: Any) -> Any:
 
 
 def _counter(given: Any) -> Any:
-    counter_of(given)
+    counter_name(given)
     return given
 
 
@@ -47,6 +66,26 @@ def _named(given: Any) -> Any:
     if not isinstance(given, Mapping):
         return given
     return {name: with_name(one, name) for name, one in given.items()}
+
+
+def _metrics(given: Any) -> Any:
+    if not isinstance(given, list | tuple) or not given or not all(isinstance(name, str) for name in given):
+        raise PydanticCustomError("metrics", "must be a list of names")
+    return check_metrics(given)
+
+
+def _of_table(given: Any) -> Any:
+    """What a table says to use: stores may be said in one, as models are."""
+    if not isinstance(given, Mapping):
+        return given
+    check_keys(given, ("use",))
+    return given.get("use", "")
+
+
+def _store(given: Any) -> Any:
+    if isinstance(given, str) and ":" not in given:
+        raise PydanticCustomError("store", 'must be use = "MODULE:FUNCTION"')
+    return given
 
 
 class Experiment(StrictModel):
@@ -84,8 +123,8 @@ class Experiment(StrictModel):
     embedders: Annotated[dict[str, EmbedderSpec], BeforeValidator(_named)] = Field(
         default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)}
     )
-    stores: dict[str, Any] = Field(default_factory=dict)
-    metrics: Annotated[tuple[str, ...], PlainValidator(check_metrics)] = tuple(METRICS)
+    stores: dict[str, Annotated[Any, PlainValidator(_store), BeforeValidator(_of_table)]] = Field(default_factory=dict)
+    metrics: Annotated[tuple[str, ...], PlainValidator(_metrics)] = tuple(METRICS)
     score_embedder: EmbedderSpec = EmbedderSpec()
     count_tokens: Annotated[Any, PlainValidator(_counter)] = "approximate"
     prompts: Annotated[Any, PlainValidator(as_prompts)] = OUR_PROMPTS
@@ -93,6 +132,47 @@ class Experiment(StrictModel):
     limits: Annotated[Limits, BeforeValidator(lambda given: {} if given is None else given)] = Limits()
     max_concurrency: Count = 8
     give_up_after: Count = 25
+
+    @classmethod
+    def from_file(
+        cls, path: str | os.PathLike[str], *, trust: bool | AskTrust = False, changes: Mapping[str, Any] | None = None
+    ) -> Experiment:
+        """The experiment that a TOML file describes; `docs/comparing.md` has all of its keys.
+
+        A file can name functions to call, addresses to send data to, and files to read. Without trust such a file is
+        refused before any of that happens, and only files in its folder are read. An `Experiment` made in Python is
+        trusted: it is the caller's own code.
+
+        Args:
+            path: The file. Paths of data in it are relative to its folder.
+            trust: Whether the file may run code and reach other hosts and folders; or a function that says so, which is
+                called with the parts that need trust, as in `UntrustedExperimentError.needs`.
+            changes: What stands in place of values of the file: a table is changed key by key.
+
+        Raises:
+            UntrustedExperimentError: Parts of the file need trust and are not trusted; `needs` has them.
+            InputFileError: The file, or one of the files of data, is missing or cannot be read.
+            ExperimentError: The file is no TOML, or says what cannot be; the message names the file and the key.
+            DataError: Something in the data is not as its format says.
+            PromptError: A prompt cannot be used.
+            MissingExtraError: What reads the data is not installed.
+            OptionError: `trust` is neither a truth value nor a function.
+        """
+        if not isinstance(trust, bool) and not callable(trust):
+            raise OptionError(f"trust must be True, False or a function, got {describe(trust)}", trust)
+        file = Path(path)
+        said = _changed(read_toml(file, "experiment", ExperimentError), changes or {})
+        with _at(file.name):
+            # Before any value can be shown.
+            _check_settings(said)
+            checked = _ExperimentFile(**said)
+            trusted = check_trust(said, file.parent, trust=trust)
+            data = {name: one.read(name, file.parent, trusted=trusted) for name, one in checked.data.items()}
+            experiment = checked.changed(data=data)
+            _ = experiment.token_counter
+            with _at("grid"):
+                _ = experiment.grid_cells
+        return experiment
 
     def model_post_init(self, context: Any, /) -> None:
         """Refuse what does not go together."""
@@ -120,7 +200,8 @@ class Experiment(StrictModel):
     @cached_property
     def token_counter(self) -> TokenCounter:
         """What counts the tokens of contexts."""
-        counter = counter_of(self.count_tokens)
+        with _at("count_tokens"):
+            counter = counter_of(self.count_tokens)
         # The function itself, by which a context knows that its tokens are an approximation.
         return approximate_tokens if counter.identity == "approximate" else counter
 
@@ -156,3 +237,81 @@ class Experiment(StrictModel):
                 f"there is a limit of money, and no price for the model {without[0]!r}; give it one, which may be 0",
                 without[0],
             )
+
+
+class _DataTable(StrictModel, extra="allow"):
+    """A data set in an experiment file; other keys are options of its format."""
+
+    path: String
+    format: String = "oprag"
+    documents: String | None = None
+    questions: Count | None = None
+    seed: Integer | None = None
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Refuse options that the format does not have."""
+        super().model_post_init(context)
+        options = self.model_extra or {}
+        check_keys(options, (*_DataTable.model_fields, *format_options(self.format)))
+        if self.seed is not None and self.questions is None:
+            raise ExperimentError("seed goes with questions, which says how many are drawn", self.seed)
+
+    def read(self, name: str, folder: Path, *, trusted: bool) -> DataSet:
+        """The data set; of a file that is not trusted only what lies in its folder."""
+        documents = None if self.documents is None else folder / self.documents
+        within = None if trusted else folder
+        with _at(f"data.{name}"):
+            data_set = read_data(
+                folder / self.path, self.format, name=name, documents=documents, within=within, **self.model_extra or {}
+            )
+            return data_set.sample(self.questions, self.seed or 0)
+
+
+class _ExperimentFile(Experiment):
+    """An experiment whose data are not read."""
+
+    data: dict[str, _DataTable]
+
+
+def _changed(said: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    changed = dict(said)
+    for name, value in changes.items():
+        old = changed.get(name)
+        changed[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return changed
+
+
+def _check_settings(said: Mapping[str, Any]) -> None:
+    """Refuse models and embedders that are not named, and settings of them that would be secrets."""
+    tables = {"score_embedder": said.get("score_embedder", LOCAL)}
+    for part in ("models", "embedders"):
+        named = said.get(part)
+        tables |= {f"{part}.{name}": one for name, one in named.items()} if isinstance(named, Mapping) else {}
+    for place, table in tables.items():
+        use = table.get("use", "") if isinstance(table, Mapping) else table
+        if not isinstance(use, str):
+            raise ExperimentError(f'{place} must say what to use, such as use = "local", got {describe(use)}', use)
+        _check_no_secrets(table, place)
+
+
+def _check_no_secrets(table: Any, place: str) -> None:
+    for name, value in table.items() if isinstance(table, Mapping) else ():
+        if _SECRET.fullmatch(name.replace("-", "_")):
+            raise ExperimentError(
+                f"{place}.{name} would be a secret in a file that is passed on; leave it out, and set the environment "
+                "variable that the provider reads, such as OPENAI_API_KEY, or name another one in api_key_env",
+                name,
+            )
+        _check_no_secrets(value, f"{place}.{name}")
+
+
+@contextmanager
+def _at(place: str) -> Iterator[None]:
+    """Say where it was what is raised within."""
+    try:
+        yield
+    except MissingExtraError:
+        raise
+    except OpragError as error:
+        kind = ExperimentError if isinstance(error, OptionError) else type(error)
+        raise kind(f"{place}: {error}", error.value) from error

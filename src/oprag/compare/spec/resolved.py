@@ -45,7 +45,7 @@ class ResolvedExperiment:
         given: Any = self.experiment
         if not isinstance(given, Experiment):
             raise OptionError(
-                f"experiment must be an Experiment, as read_experiment() reads it, got {describe(given)}", given
+                f"experiment must be an Experiment, as Experiment.from_file() reads it, got {describe(given)}", given
             )
 
     @cached_property

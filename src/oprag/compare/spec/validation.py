@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Annotated, Any, TypeVar
 
@@ -33,6 +33,7 @@ __all__ = [
     "Boolean",
     "Count",
     "Field",
+    "Integer",
     "Name",
     "Natural",
     "PlainValidator",
@@ -40,6 +41,7 @@ __all__ = [
     "StrictModel",
     "String",
     "Text",
+    "check_keys",
     "explained",
     "model_validator",
     "place_of",
@@ -80,12 +82,17 @@ class StrictModel(BaseModel):
     def _check_names(cls, given: Any) -> Any:
         # Pydantic's own check knows no names to suggest.
         if isinstance(given, Mapping) and cls.model_config.get("extra") == "forbid":
-            for name in given:
-                if name not in cls.model_fields:
-                    close = difflib.get_close_matches(str(name), cls.model_fields, n=1)
-                    hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(cls.model_fields)}"
-                    raise PydanticCustomError("unknown_key", "{hint}", {"name": str(name), "hint": hint})
+            check_keys(given, cls.model_fields)
         return given
+
+
+def check_keys(given: Iterable[Any], known: Collection[str]) -> None:
+    """Refuse unknown keys of a table, within a validator."""
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
+            raise PydanticCustomError("unknown_key", "{hint}", {"name": str(name), "hint": hint})
 
 
 def validated(kind: type[Kind], given: Any, *, place: str) -> Kind:
@@ -189,6 +196,9 @@ def _amount(value: Any) -> float:
 
 Boolean = Annotated[bool, Strict()]
 """True or False alone."""
+
+Integer = Annotated[int, Strict()]
+"""A whole number; True is not one."""
 
 String = Annotated[str, PlainValidator(_string)]
 """A string that can be written as UTF-8."""
