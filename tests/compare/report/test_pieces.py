@@ -176,5 +176,5 @@ def test_values_and_numbers_are_short():
 def test_a_length_that_is_not_known_is_not_drawn():
     (spot,) = spots(*(made({"a": 0.1 * number, "b": 0.2}, k=k) for number, k in enumerate((8, None, 64))))
     figure = _chart("k", "", [spot])
-    assert figure.caption == "k: 8, 64, none; without a limit the length is not known, so it is not drawn"
+    assert figure.notes[0] == "k: 8, 64, none; without a limit the length is not known, so it is not drawn."
     assert re.findall(r"([\d,]+) chunks", figure.svg) == ["8", "64"]

@@ -131,11 +131,11 @@ def test_the_curve_says_its_sweet_spot_or_that_it_is_flat(results, page):
     for spot in spots:
         if spot.values["method"] != "long_context":  # Which reads the same, however long the context is.
             assert spot.describe() in text
-    assert len(page.section("length").all("svg")) == 5  # four pairs of thresholds, and self_route
+    assert len(page.section("length").all("figure")) == 5  # four pairs of thresholds, and self_route
 
 
 def test_costs_have_tokens_and_what_was_measured(page):
-    titles = [svg.all("title")[0].text for svg in page.section("cost").all("svg")]
+    titles = [one.text for one in page.section("cost").all("figcaption")]
     assert titles == ["token_f1 against tokens", "token_f1 against time"]
     _, *front = page.table("cost", "The Pareto front of token_f1 against time")
     assert front[0][:2] == ["closed_book", "0.250"]
@@ -148,8 +148,14 @@ def test_costs_have_tokens_and_what_was_measured(page):
 
 
 def test_heat_maps_pivots_and_compression_pool_the_same_answers(results, page):
-    titles = [svg.all("title")[0].text for svg in page.section("thresholds").all("svg")]
-    assert titles == ["token_f1 by thresholds", "tokens of an answer, in and out by thresholds"]
+    titles = [one.all("caption")[0].text for one in page.section("thresholds").all("table")]
+    assert titles == [
+        "token_f1 by thresholds; the higher, the darker",
+        "tokens of an answer, in and out by thresholds; the higher, the darker",
+    ]
+    for table in page.section("thresholds").all("table"):
+        shades = {float(cell.text): cell.attributes["class"].removeprefix("n ") for cell in table.all("td")}
+        assert len(shades) == 1 or [shades[min(shades)], shades[max(shades)]] == ["h0", "h10"]
     head, *found = page.table("pivots", "tokens of an answer, in and out: method × order")
     assert head == ["method", "source", "rank"]
     by_question: dict[str, list[int]] = {}
@@ -182,7 +188,7 @@ def test_retrieval_is_held_against_whole_documents_question_by_question(results,
     for row, scores in zip(found, by_method["stuff"], strict=True):
         both = [scores[key] - value for key, value in whole.items()]
         assert row[2] == f"{sum(both) / len(both):+z.3f}"
-        assert row[3:] == [str(sum(one > 0 for one in both)), str(both.count(0)), str(sum(one < 0 for one in both))]
+        assert row[3:6] == [str(sum(one > 0 for one in both)), str(both.count(0)), str(sum(one < 0 for one in both))]
 
 
 def test_self_route_says_how_often_the_first_step_was_enough(results, page):
@@ -197,13 +203,6 @@ def test_self_route_says_how_often_the_first_step_was_enough(results, page):
         assert 0 < counts[0] <= counts[1] == 10
         assert row[0] == f"k={k}"
         assert row[2:4] == [f"{100 * counts[0] / counts[1]:.1f} %", "10"]
-    shares, parts, tokens = [svg.all("desc")[0].text for svg in page.section("self-route").all("svg")]
-    # To as many digits as amounts have.
-    for told, column, whole in ((shares, 2, 100), (parts, 4, 100), (tokens, 5, 1)):
-        for row, k in zip(found, (1, 4), strict=True):
-            number = float(row[column].replace(",", "").rstrip(" %")) / whole
-            (shown,) = re.findall(rf"([\d.,]+) at k {k}\b", told)
-            assert float(shown.replace(",", "")) == pytest.approx(number, abs=0.06)
 
 
 def test_the_drill_down_has_every_answer_and_two_contexts_that_differ_in_order(page):
@@ -264,6 +263,8 @@ def test_everyone_can_read_it(page):
         assert (box.attributes["role"], box.attributes["tabindex"]) == ("region", "0")
         assert box.attributes["aria-label"]
     for svg in page.root.all("svg"):
+        if svg.attributes.get("aria-hidden") == "true":
+            continue
         assert svg.attributes["role"] == "img"
         assert svg.attributes.get("aria-label") or (svg.all("title")[0].text and svg.all("desc")[0].text)
     (html,) = page.root.all("html")
@@ -327,7 +328,7 @@ def test_data_sets_are_not_held_against_each_other(tmp_path):
     wanted = experiment(RecordingModel(reader), grid={"k": [1, 4, 16], "chunk_size": 16}, name="two")
     path = ran(type(wanted)(**{**vars(wanted), "data": sets}), tmp_path / "r.db")
     page = page_of(write_report(path, tmp_path / "r.html"))
-    titles = [svg.all("title")[0].text for svg in page.section("cost").all("svg")]
+    titles = [one.text for one in page.section("cost").all("figcaption")]
     assert titles == ["token_f1 against tokens, few", "token_f1 against tokens, many"]
     marked = [row.all("th", "td") for row in page.section("settings").by_class("marked")]
     head, *table = page.table("settings", "Means with 95 %")
@@ -339,7 +340,7 @@ def test_data_sets_are_not_held_against_each_other(tmp_path):
     sentences = [one.text for one in page.section("summary").all("li")]
     assert any(one.startswith("few: ") for one in sentences)
     assert any(one.startswith("many: ") for one in sentences)
-    assert len(page.section("length").all("svg")) == 2
+    assert len(page.section("length").all("figure")) == 2
 
 
 def test_progress_is_told(results, tmp_path):
@@ -438,7 +439,7 @@ def test_a_mean_over_fewer_questions_is_held_against_the_same_ones(patchy, tmp_p
 def test_a_field_of_fewer_questions_is_told_and_data_sets_have_maps_of_their_own(patchy, tmp_path):
     page = page_of(write_report(patchy, tmp_path / "r.html"))
     section = page.section("thresholds")
-    titles = [svg.all("title")[0].text for svg in section.all("svg")]
+    titles = [one.all("caption")[0].text.split(";")[0] for one in section.all("table")]
     assert titles == [
         "token_f1 by thresholds, one",
         "tokens of an answer, in and out by thresholds, one",
@@ -457,10 +458,9 @@ def test_a_ring_stands_around_a_sweet_spot_and_nowhere_else(tmp_path):
     grid = {"chunk_size": 16, "k": [1, 3, 8], "stitch": False, "header": "|", "order": ["source", "rank"]}
     path = ran(experiment(model, grid=grid, data=data), tmp_path / "r.db")
     page = page_of(write_report(path, tmp_path / "r.html"))
-    (svg,) = page.section("length").all("svg")
+    (svg,) = page.section("length").by_class("oprag-chart")
     assert svg.all("desc")[0].text.count("sweet spot at k=3: token_f1 1.000") == 2
     (tokens,) = {row.per_answer["context_tokens"] for row in cell_table(path) if row.values["k"] == 3}
-    # The one in the legend says nothing.
     ringed = [one.text for one in svg.all("circle") if one.attributes["fill"] == "none" and one.text]
     assert len(ringed) == 2
     assert all(f"{tokens:.2f}" in text and "token_f1 1" in text for text in ringed)
@@ -504,16 +504,3 @@ def test_no_column_is_lost_on_paper(page):
     many = [table for table in page.root.all("table") if len(table.rows()[0]) > 10]
     assert many
     assert all(table.attributes["class"] == "wide" for table in many)
-
-
-def test_long_titles_of_charts_are_whole(tmp_path):
-    axes = {"similarity_threshold": ["none", 0.3], "redundancy_threshold": ["none", 0.98], "min_chunks": [0, 1]}
-    grid = {"chunk_size": [16, 32], "k": [1, 4], "method": ["stuff", "refine"], "token_budget": ["none", 400], **axes}
-    path = ran(experiment(RecordingModel(reader), grid=grid, data=keepers(1, 2)), tmp_path / "r.db")
-    page = page_of(write_report(path, tmp_path / "r.html"))
-    charts = page.section("length").all("svg") + page.section("cost").all("svg")
-    assert len(charts) > 5
-    for chart in charts:
-        shown = " ".join(text.text for text in chart.all("text"))
-        assert "…" not in shown
-        assert "".join(chart.all("title")[0].text.split()) in "".join(shown.split())

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from oprag.compare.analysis.wording import named
-from oprag.compare.report.charts import Axis, histogram
 from oprag.compare.report.material import Material
+from oprag.compare.report.page import HEIGHTS, Part, Section, Table, Text
 from oprag.compare.report.partners import nearest
-from oprag.compare.report.parts import Figure, Part, Section, Table, Text
 
 __all__ = ["section"]
 
-_MOST_DRAWN, _MOST = 4, 60
+_MOST = 60
 _NEAREST = (
     " Whole documents were read in several settings; each of retrieval is held against the one that shares the most "
     "values with it."
 )
-_BINS = 21  # an odd number, so that one of them stands around 0
+_BINS = 11  # an odd number, so that one of them is around 0
 
 
 def section(material: Material) -> Section | None:
-    """The histogram, where there are settings of `stuff` and of `long_context`."""
+    """The table, where there are settings of `stuff` and of `long_context`."""
     metric = material.metric
     by_method = {
         method: [setting for setting in material.settings if setting.values["method"] == method]
@@ -39,34 +38,30 @@ def section(material: Material) -> Section | None:
                 cut[named(whole.values, ("source_token_budget", "overflow"))] = None
     if not found:
         return None
-    edges = _edges(max(abs(value) for values in found.values() for value in values))
-    drawn = dict(list(found.items())[:_MOST_DRAWN])
-    title = f"{metric} of retrieval minus that of whole documents"
-    rows = [(name, *_counts(values)) for name, values in list(found.items())[:_MOST]]
-    chart = histogram(
-        edges,
-        {name: _histogram(values, edges) for name, values in drawn.items()},
-        title=title,
-        description=". ".join(
-            f"{name}: better {better}, the same {same}, worse {worse}"
-            for name, _, _, better, same, worse in rows[:_MOST_DRAWN]
-        )
-        + ".",
-        x=Axis("difference", "retrieval − whole documents"),
-        y=Axis("questions", least=0),
-    )
+    reach = max(1.0, *(abs(value) for values in found.values() for value in values))
+    shown = list(found.items())[:_MOST]
+    bins = [_bins(values, reach) for _, values in shown]
+    most = max(map(max, bins))
     parts: list[Part] = [
         Text(
             "Each question is answered once from what was retrieved (stuff) and once from its whole documents "
             "(long_context), by the same model. To the right of 0 retrieval is better."
             + (_NEAREST if len(by_method["long_context"]) > 1 else "")
         ),
-        Figure(chart, f"The first {_MOST_DRAWN} settings of {len(found):,}" if len(found) > len(drawn) else ""),
         Table(
             "How many questions retrieval answers better, the same and worse",
-            ("setting", "questions", "mean difference", "better", "the same", "worse"),
-            rows,
-            more=len(found) - len(rows),
+            (
+                "setting",
+                "questions",
+                "mean difference",
+                "better",
+                "the same",
+                "worse",
+                f"questions by difference, from −{reach:g} to +{reach:g}",
+            ),
+            [(name, *_counts(values)) for name, values in shown],
+            more=len(found) - len(shown),
+            bars=[[round(HEIGHTS * count / most) or min(1, count) for count in line] for line in bins],
         ),
     ]
     if cut:
@@ -85,16 +80,8 @@ def _counts(values: list[float]) -> tuple[str, str, str, str, str]:
     return f"{len(values):,}", f"{mean:+z.3f}", f"{better:,}", f"{len(values) - better - worse:,}", f"{worse:,}"
 
 
-def _edges(largest: float) -> list[float]:
-    """The borders of the bins: a tenth of the range each, whatever the metric."""
-    reach = 1.0 if largest <= 1 else largest
-    width = 2 * reach / (_BINS - 1)
-    return [-reach - width / 2 + number * width for number in range(_BINS + 1)]
-
-
-def _histogram(values: list[float], edges: list[float]) -> list[int]:
-    width = edges[1] - edges[0]
-    counts = [0] * (len(edges) - 1)
+def _bins(values: list[float], reach: float) -> list[int]:
+    counts = [0] * _BINS
     for value in values:
-        counts[min(len(counts) - 1, max(0, int((value - edges[0]) / width)))] += 1
+        counts[round((value / reach + 1) / 2 * (_BINS - 1))] += 1
     return counts

@@ -9,8 +9,8 @@ from typing import Any
 from oprag.compare.analysis.wording import amount, change, named, score
 from oprag.compare.quantities import values_by_question
 from oprag.compare.report.material import Material
+from oprag.compare.report.page import Section, Table, Text
 from oprag.compare.report.partners import partners
-from oprag.compare.report.parts import Section, Table, Text
 from oprag.compare.setting import Setting
 
 __all__ = ["section"]

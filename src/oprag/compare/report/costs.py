@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from oprag.compare.analysis.wording import amount, interval, unit_of, value_text
 from oprag.compare.pareto import pareto_front
-from oprag.compare.report.charts import Axis, Dot, scatter_chart
+from oprag.compare.report.charts.axes import Axis
+from oprag.compare.report.charts.scatter import Dot, dot_legend, scatter_chart
 from oprag.compare.report.material import COSTS, Material
-from oprag.compare.report.parts import Figure, Part, Section, Table, Text
+from oprag.compare.report.page import Figure, Part, Section, Table, Text
 
 __all__ = ["section"]
 
@@ -57,12 +58,13 @@ def _parts(material: Material, title: str, axis: Axis, costs: Mapping[int, float
     front = pareto_front([dot.y for dot in dots], [dot.x for dot in dots])
     low, high = min(dot.x for dot in dots), max(dot.x for dot in dots)
     best = [f"{dots[number].name} ({amount(dots[number].x)}, {dots[number].y:.3f})" for number in front[:8]]
+    x, y = replace(axis, logarithmic=low > 0 and high >= 8 * low), Axis(metric, unit_of(metric))
     chart = scatter_chart(
         dots,
         title=title,
         description=f"{len(dots):,} settings, grouped by {group}. On the Pareto front: {'; '.join(best)}.",
-        x=replace(axis, logarithmic=low > 0 and high >= 8 * low),
-        y=Axis(metric, unit_of(metric)),
+        x=x,
+        y=y,
         front=front,
     )
     rows = [
@@ -70,7 +72,7 @@ def _parts(material: Material, title: str, axis: Axis, costs: Mapping[int, float
         for number in front[:_MOST]
     ]
     return [
-        Figure(chart),
+        Figure(chart, title, x.label, y.label, dot_legend(dots)),
         Table(
             f"The Pareto front of {title}, the cheapest first",
             ("setting", axis.title, metric),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oprag.compare.analysis.wording import counted, unit_of, value_text
-from oprag.compare.report.charts import Axis, Line, LinePoint, line_chart
+from oprag.compare.report.charts.axes import Axis
+from oprag.compare.report.charts.lines import Line, LinePoint, line_chart, line_legend
 from oprag.compare.report.material import Material
-from oprag.compare.report.parts import Figure, Part, Section, Text
+from oprag.compare.report.page import Figure, Part, Section, Text
 from oprag.compare.sweet_spot import CurvePoint, SweetSpot, sweet_spots
 
 __all__ = ["section", "spots_of"]
@@ -44,10 +45,10 @@ def section(material: Material, spots: Sequence[SweetSpot]) -> Section | None:
         charts.setdefault(place, []).append(spot)
     parts: list[Part] = [
         Text(
-            "Longer contexts hold more of what answers a question, and more of what does not: scores often rise and "
-            "then fall (an inverted U). Bands are 95 % intervals of each mean. A sweet spot is named only where every "
-            "other point of its curve is shown to be worse; else the curve is flat, which does not show that its "
-            "points are equal."
+            "Longer contexts contain more of what answers a question, and more of what does not: scores often rise and "
+            "then fall (an inverted U). Whiskers are 95 % intervals of each mean, drawn for up to four lines. A sweet "
+            "spot is named only where every other point of its curve is shown to be worse; else the curve is flat, "
+            "which does not show that its points are equal."
         )
     ]
     for (axis, where), curves in list(charts.items())[:_MOST]:
@@ -88,14 +89,17 @@ def _chart(axis: str, where: str, curves: Sequence[SweetSpot]) -> Figure:
     )
     told = [f"{_order(spot)}: {spot.describe()}" if len(curves) > 1 else spot.describe() for spot in curves]
     title = f"{metric} against the length of the context{where and f', {where}'}"
+    y = Axis(metric, unit_of(metric))
     chart = line_chart(
         lines,
         title=title,
         description=". ".join([f"{axis} is varied", *told]) + ".",
         x=x,
-        y=Axis(metric, unit_of(metric)),
+        y=y,
     )
-    return Figure(chart, f"{axis}: {', '.join(map(value_text, values))}{placeless}", [f"{text}." for text in told])
+    lengths = f"{axis}: {', '.join(map(value_text, values))}{placeless}."
+    notes = [lengths, *(f"{text}." for text in told)]
+    return Figure(chart, title, x.label, y.label, line_legend(lines, "sweet spot"), notes)
 
 
 def _order(spot: SweetSpot) -> str:

@@ -8,7 +8,7 @@ from oprag.compare.analysis.wording import named, value_text
 from oprag.compare.pairs import CellDifference
 from oprag.compare.report.comparisons import Comparisons, claim, corrected
 from oprag.compare.report.material import Material
-from oprag.compare.report.parts import Heading, Part, Section, Table, Text
+from oprag.compare.report.page import Heading, Part, Section, Table, Text
 
 __all__ = ["section"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from oprag.compare.analysis.wording import spread
 from oprag.compare.measurements import measured_how
 from oprag.compare.report.material import Material
-from oprag.compare.report.parts import Section, Table, Text
+from oprag.compare.report.page import Section, Table, Text
 
 __all__ = ["section"]
 

@@ -9,7 +9,7 @@ from oprag.compare.best import best_of
 from oprag.compare.pairs import CellDifference
 from oprag.compare.report.comparisons import Comparisons, claimed, corrected
 from oprag.compare.report.material import Material
-from oprag.compare.report.parts import Points, Section
+from oprag.compare.report.page import Points, Section
 from oprag.compare.sweet_spot import SweetSpot
 from oprag.compare.table import faults
 

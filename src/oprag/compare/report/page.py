@@ -1,27 +1,193 @@
-"""The page: templates that escape whatever they are given, its style and script, and what a browser may load for it."""
+"""The page: what sections are made of, templates that escape whatever they are given, and what a browser may load."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from oprag.compare.report.charts import CHART_STYLE
-from oprag.compare.report.parts import Section
+from oprag.compare.report.charts.svg import CHART_STYLE
 from oprag.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["check_installed", "clean", "page", "render"]
+__all__ = [
+    "HEIGHTS",
+    "SHADES",
+    "Figure",
+    "Forest",
+    "ForestRow",
+    "Heading",
+    "Notes",
+    "Part",
+    "Points",
+    "Section",
+    "Table",
+    "Text",
+    "Verdicts",
+    "check_installed",
+    "clean",
+    "page",
+    "render",
+]
 
 # Control characters, halves of surrogate pairs, what turns the direction of writing around, and what is no character.
 _HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 _COMMAND = re.compile("`([^`\n]+)`")
+
+
+SHADES, HEIGHTS = 10, 20
+"""The darkest shade and the highest bar that the style knows."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph.
+
+    Attributes:
+        text: What it says.
+        quiet: Whether it is an explanation of what stands above it.
+    """
+
+    kind: ClassVar[str] = "text"
+    text: str
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading below that of the section."""
+
+    kind: ClassVar[str] = "heading"
+    text: str
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list of sentences."""
+
+    kind: ClassVar[str] = "points"
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        caption: What is in it.
+        head: The title of each column.
+        rows: The cells; each row has one for each column.
+        names: How many columns at the left name the row.
+        words: The numbers of the columns that hold words, but for those that name the row; others are numbers.
+        marked: The numbers of the rows that stand out.
+        more: How many rows are left out.
+        shades: How dark the cells of each row are, but for those that name it, from 0 to `SHADES`; None for not at all.
+        bars: The heights of the bars in a last column of each row, from 0 to `HEIGHTS`.
+    """
+
+    kind: ClassVar[str] = "table"
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]] = field(repr=False)
+    names: int = 1
+    words: Collection[int] = ()
+    marked: Collection[int] = ()
+    more: int = 0
+    shades: Sequence[Sequence[int | None]] = field(default=(), repr=False)
+    bars: Sequence[Sequence[int]] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with all words that belong to it.
+
+    Attributes:
+        svg: The picture.
+        title: What it shows.
+        x: What its axis across shows.
+        y: What its axis upwards shows.
+        legend: Samples of how lines or groups look, and their names.
+        notes: Sentences that belong to it.
+    """
+
+    kind: ClassVar[str] = "figure"
+    svg: str = field(repr=False)
+    title: str
+    x: str
+    y: str
+    legend: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """A row of a forest plot: its name, the picture of its interval, and the same in figures."""
+
+    name: str
+    picture: str = field(repr=False)
+    figures: str
+    pooled: bool = False
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A forest plot: a table with a picture of each interval.
+
+    Attributes:
+        caption: What is in it.
+        rows: The rows.
+        axis: The picture of the axis below them.
+        sides: What is to the left and to the right of 0.
+    """
+
+    kind: ClassVar[str] = "forest"
+    caption: str
+    rows: Sequence[ForestRow]
+    axis: str = field(repr=False)
+    sides: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences that a reader must not miss."""
+
+    kind: ClassVar[str] = "notes"
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Questions, each with its answer in a word or two, and what it rests on."""
+
+    kind: ClassVar[str] = "verdicts"
+    answers: Sequence[tuple[str, str, str]]
+
+
+Part = Text | Heading | Points | Table | Figure | Forest | Notes | Verdicts
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the report.
+
+    Attributes:
+        id: Its name in addresses.
+        title: Its heading.
+        parts: What stands in it.
+        body: HTML that follows, already escaped; the drill-down has a template of its own.
+    """
+
+    id: str
+    title: str
+    parts: Sequence[Part] = ()
+    body: str = field(default="", repr=False)
 
 
 def clean(value: Any) -> Any:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from oprag.compare.analysis.wording import counted, value_text
 from oprag.compare.report.material import COSTS, Material
-from oprag.compare.report.parts import Heading, Part, Section, Table, Text
+from oprag.compare.report.page import Heading, Part, Section, Table, Text
 
 __all__ = ["section"]
 

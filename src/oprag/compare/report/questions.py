@@ -12,8 +12,7 @@ from oprag.compare.db.records import AnswerText, QuestionRecord
 from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.reading import KeptAnswer
 from oprag.compare.report.material import Material
-from oprag.compare.report.page import render
-from oprag.compare.report.parts import Part, Section, Text
+from oprag.compare.report.page import Part, Section, Text, render
 from oprag.compare.report.sides import LONGEST_NAME, CellName, Limits, chosen, sides_of
 from oprag.text_table import shortened
 

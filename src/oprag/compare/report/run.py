@@ -11,7 +11,7 @@ from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.reading import read_failures
 from oprag.compare.report.material import Material
-from oprag.compare.report.parts import Heading, Part, Points, Section, Table, Text
+from oprag.compare.report.page import Heading, Part, Points, Section, Table, Text
 from oprag.compare.table import faults
 
 __all__ = ["section"]

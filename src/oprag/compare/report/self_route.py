@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from oprag.compare.analysis.settings import varying_axes
-from oprag.compare.analysis.wording import amount, interval, named, share, value_text
-from oprag.compare.report.charts import Axis, Line, LinePoint, line_chart
+from oprag.compare.analysis.wording import amount, interval, share
 from oprag.compare.report.material import Material
-from oprag.compare.report.parts import Figure, Part, Section, Table, Text
+from oprag.compare.report.page import Part, Section, Table, Text
 from oprag.compare.setting import Setting
 
 __all__ = ["section"]
@@ -29,7 +27,6 @@ def section(material: Material) -> Section | None:
             "read in both steps, as a share of what reading the whole documents takes."
         ),
         _table(material, settings),
-        *_charts(material, settings),
     ]
     return Section("self-route", "Self-Route", parts)
 
@@ -75,44 +72,3 @@ def _first_step(routes: Counter[str]) -> float | None:
 
 def _long_share(material: Material, setting: Setting) -> float | None:
     return material.mean(setting, "long_context_share") if "long_context_share" in material.metrics else None
-
-
-def _charts(material: Material, settings: Sequence[Setting]) -> list[Part]:
-    """Shares and tokens over k, a line for each setting that is else the same."""
-    if len({setting.values.get("k") for setting in settings} - {None}) < 2:
-        return []
-    others = [axis for axis in varying_axes(settings)[0] if axis not in ("k", "method")]
-    measures = (
-        ("answered at the first step", "share"),
-        ("share of long-context tokens", "share"),
-        ("tokens of an answer", "tokens"),
-    )
-    values: list[dict[str, list[LinePoint]]] = [{}, {}, {}]
-    for setting in settings:
-        if setting.values.get("k") is None:
-            continue
-        name = named(setting.values, others) or "self_route"
-        tokens = material.mean(setting, "tokens")
-        for lines, y in zip(
-            values, (_first_step(_routes(material, setting)), _long_share(material, setting), tokens), strict=True
-        ):
-            if y is not None:
-                lines.setdefault(name, []).append(LinePoint(float(setting.values["k"]), y))
-    charts: list[Part] = []
-    for (what, unit), lines in zip(measures, values, strict=True):
-        if not lines:
-            continue
-        title = f"{what[0].upper()}{what[1:]} over k"
-        told = [
-            f"{name}: {', '.join(f'{amount(point.y)} at k {value_text(int(point.x))}' for point in points)}"
-            for name, points in lines.items()
-        ]
-        chart = line_chart(
-            [Line(name, sorted(points, key=lambda point: point.x)) for name, points in lines.items()],
-            title=title,
-            description=". ".join(told) + ".",
-            x=Axis("k", "chunks", logarithmic=True),
-            y=Axis(what, unit, least=0),
-        )
-        charts.append(Figure(chart))
-    return charts

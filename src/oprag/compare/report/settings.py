@@ -7,7 +7,7 @@ from typing import Any
 
 from oprag.compare.analysis.wording import amount, interval, value_text
 from oprag.compare.report.material import Material
-from oprag.compare.report.parts import Part, Section, Table, Text
+from oprag.compare.report.page import Part, Section, Table, Text
 from oprag.compare.stats.difference import FEW_UNITS
 from oprag.compare.table import MANY, CellSummary
 

@@ -1,4 +1,4 @@
-"""Heat maps of the two thresholds: score and tokens."""
+"""The two thresholds: score and tokens."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from itertools import product
 from typing import Any
 
 from oprag.compare.analysis.wording import counted, named, value_text
-from oprag.compare.report.charts import heat_map
 from oprag.compare.report.material import COSTS, Material
-from oprag.compare.report.parts import Figure, Part, Section, Text
+from oprag.compare.report.page import SHADES, Part, Section, Table, Text
 from oprag.compare.setting import Setting
 
 __all__ = ["section"]
@@ -19,7 +18,7 @@ _MOST = 10  # methods and data sets
 
 
 def section(material: Material) -> Section | None:
-    """The heat maps, where both thresholds vary."""
+    """The tables, where both thresholds vary."""
     if material.metric is None or not {_ROWS, _COLUMNS} <= {*material.differ}:
         return None
     # The questions of another data set are easier or harder.
@@ -64,18 +63,18 @@ def _maps(material: Material, settings: Sequence[Setting], name: str) -> list[Pa
         ]
         if not any(value is not None for line in values for value in line):
             continue
-        title = f"{what} by thresholds{name and f', {name}'}"
-        chart = heat_map(
-            [value_text(value) for value in rows],
-            [value_text(value) for value in columns],
-            values,
-            title=title,
-            description=_described(what, rows, columns, values),
-            row_title=_ROWS,
-            column_title=_COLUMNS,
-            show=show,
+        known = [value for line in values for value in line if value is not None]
+        found.append(
+            Table(
+                f"{what} by thresholds{name and f', {name}'}; the higher, the darker",
+                (f"{_ROWS} \\ {_COLUMNS}", *map(value_text, columns)),
+                [
+                    (value_text(row), *("–" if value is None else show.format(value) for value in line))
+                    for row, line in zip(rows, values, strict=True)
+                ],
+                shades=[[_shade(value, min(known), max(known)) for value in line] for line in values],
+            )
         )
-        found.append(Figure(chart))
         if fewer := sum(cell.lacking > 0 for cell in pivot.cells.values()):
             found.append(
                 Text(f"In {counted(fewer, 'field')} the mean is over fewer settings: others failed or were not tried.")
@@ -90,17 +89,5 @@ def _maps(material: Material, settings: Sequence[Setting], name: str) -> list[Pa
     return found
 
 
-def _described(what: str, rows: list[Any], columns: list[Any], values: list[list[float | None]]) -> str:
-    known = [
-        (value, row, column)
-        for row, line in zip(rows, values, strict=True)
-        for column, value in zip(columns, line, strict=True)
-        if value is not None
-    ]
-    ends = [pick(known, key=lambda one: one[0]) for pick in (min, max)]
-    told = [
-        f"{end} {value:,.3f} at a similarity threshold of {value_text(row)} and a redundancy threshold of "
-        f"{value_text(column)}"
-        for end, (value, row, column) in zip(("the lowest is", "the highest"), ends, strict=True)
-    ]
-    return f"Mean {what}; {'; '.join(told)}."
+def _shade(value: float | None, low: float, high: float) -> int | None:
+    return None if value is None or low == high else round(SHADES * (value - low) / (high - low))

@@ -25,8 +25,7 @@ from oprag.compare.report import (
 )
 from oprag.compare.report.comparisons import comparisons_of
 from oprag.compare.report.material import Material, metric_of
-from oprag.compare.report.page import check_installed, page
-from oprag.compare.report.parts import Section
+from oprag.compare.report.page import Section, check_installed, page
 from oprag.compare.report.texts import texts_of
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import OptionError

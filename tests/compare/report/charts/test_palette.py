@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from oprag.compare.report.charts.palette import COLOURS, MOST_NAMED, look
+from oprag.compare.report.charts.svg import COLOURS, MOST_NAMED, look
 
 # Machado, Oliveira and Fernandes 2009, table 1, severity 1.0: what people see who lack one kind of cones.
 SIGHTS = {
@@ -55,8 +55,8 @@ def test_colours_stand_out_from_the_page(theme):
 
 
 @pytest.mark.parametrize("theme", [0, 1])
-def test_text_on_the_strongest_cell_of_a_heat_map_can_be_read(theme):
-    strongest = mixed(COLOURS["heat"][theme], COLOURS["page"][theme], 0.72)
+def test_text_on_the_darkest_cell_of_a_table_can_be_read(theme):
+    strongest = mixed(COLOURS["1"][theme], COLOURS["page"][theme], 0.4)  # .h10 of the style
     assert contrast(COLOURS["ink"][theme], strongest) >= 4.5
 
 
