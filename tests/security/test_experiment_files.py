@@ -123,6 +123,7 @@ def test_what_is_not_known_to_be_harmless_needs_trust(tmp_path, lines):
     "lines",
     [
         '[models]\nx = "local"\ny = "mistralai:make"\nz = "gpt-5-mini"',
+        '[models]\nx = "gguf:local"',
         table(
             "models", 'use = "openai:gpt"\nbase_url = "https://api.openai.com/v1"\ntemperature = 0\nstop = ["a://b"]'
         ),

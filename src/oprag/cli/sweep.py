@@ -65,8 +65,9 @@ def sweep(
     model: Annotated[
         str | None,
         typer.Option(
-            help="What answers: local, PROVIDER:MODEL, or gguf:FILE or transformers:FOLDER for the likelihood of the "
-            "gold answers. Without it the contexts alone are scored, by the evidence that is in them.",
+            help="What answers: local, PROVIDER:MODEL, or gguf:local, gguf:FILE or transformers:FOLDER for the "
+            "likelihood of the gold answers. Without it the contexts alone are scored, by the evidence that is in "
+            "them.",
             rich_help_panel=MODEL,
         ),
     ] = None,

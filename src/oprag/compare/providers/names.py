@@ -27,6 +27,7 @@ __all__ = [
     "CHAT_PROVIDERS",
     "EMBEDDING_PROVIDERS",
     "LOCAL",
+    "LOCAL_LIKELIHOOD",
     "counter_name",
     "counter_of",
     "descends",
@@ -37,6 +38,9 @@ __all__ = [
     "required_function",
     "tokenizer_of",
 ]
+
+LOCAL_LIKELIHOOD = f"gguf:{LOCAL}"
+"""The packaged model, asked how likely answers are."""
 
 EMBEDDING_PROVIDERS = frozenset(
     (

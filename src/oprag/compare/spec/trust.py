@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from oprag.compare.data.files import lies_in
 from oprag.compare.providers.endpoints import addresses_of, is_own, provider_of, shown_address
-from oprag.compare.providers.names import CHAT_PROVIDERS, EMBEDDING_PROVIDERS, LOCAL
+from oprag.compare.providers.names import CHAT_PROVIDERS, EMBEDDING_PROVIDERS, LOCAL, LOCAL_LIKELIHOOD
 from oprag.errors import UntrustedExperimentError
 from oprag.masking import describe
 from oprag.token_counters import HUGGINGFACE, TIKTOKEN
@@ -187,7 +187,7 @@ def _why_setting(name: str, value: Any) -> str:
 def _why_named(use: str, files: Collection[str], providers: Collection[str]) -> str | None:
     """Why the name of a model or an embedder needs trust; None where it is one of ours, or a provider's."""
     kind, colon, _ = use.partition(":")
-    if use == LOCAL or not colon:
+    if use in {LOCAL, LOCAL_LIKELIHOOD} or not colon:
         # LangChain infers the provider from the name of the model; such a name is never imported.
         return None
     if kind in files:

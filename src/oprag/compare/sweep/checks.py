@@ -132,7 +132,7 @@ def method_of(given: str | None, *, with_model: bool, likelihood: bool) -> str:
         raise OptionError(f"method={given} asks no model: leave the model out, or take another method", given)
     if kind_of(given).writes == "likelihood":
         raise OptionError(
-            f"method={given} needs a model that gives likelihoods, gguf:FILE or transformers:FOLDER", given
+            f"method={given} needs a model that gives likelihoods, gguf:local, gguf:FILE or transformers:FOLDER", given
         )
     return given
 
@@ -158,7 +158,7 @@ def check_metric(metric: Any, data: DataSet, *, with_model: bool, likelihood: bo
     if metric == _OF_LIKELIHOODS:
         if not likelihood:
             raise OptionError(
-                f"{metric} needs a model that gives likelihoods, gguf:FILE or transformers:FOLDER", metric
+                f"{metric} needs a model that gives likelihoods, gguf:local, gguf:FILE or transformers:FOLDER", metric
             )
     elif not with_model:
         raise OptionError(f"{metric} scores answers, and without a model there are none: give a model", metric)
