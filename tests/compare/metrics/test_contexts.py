@@ -4,11 +4,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oprag import OptionError
-from oprag.compare.metrics import evidence_coverage, inverted_pairs
+from oprag.compare.metrics import evidence_coverage, inverted_pairs, mrr, ndcg, recall
+from oprag.compare.metrics.contexts import touching
 
 Spans = list[tuple[str, int, int]]
 spans_of = st.lists(
@@ -153,3 +154,46 @@ def test_many_chunks_take_no_square():
     inverted_pairs([("book", Counting(generator.random())) for _ in range(4_000)])
     # About 12 for each chunk; the square would be 4,000 for each.
     assert 4_000 < compared < 20 * 4_000
+
+
+@given(spans_of, spans_of)
+def test_relevant_spans_have_a_character_of_the_evidence(spans, evidence):
+    gold = characters(evidence)
+    expected = {place for place, span in enumerate(spans) if characters([span]) & gold}
+    assert touching(spans, evidence) == expected
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.integers(0, 40), unique=True, max_size=30),
+    st.sets(st.integers(0, 40), min_size=1, max_size=20),
+    st.integers(1, 40),
+)
+def test_they_are_those_of_trec_eval(ranked, relevant, k):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    # trec_eval sorts by score, and knows nothing of a question for which nothing is retrieved.
+    run = {str(chunk): -float(rank) for rank, chunk in enumerate(ranked)} or {"nothing": 0.0}
+    judged = {"question": {str(chunk): 1 for chunk in relevant}}
+    wanted = {f"recall.{k}", "recip_rank", "ndcg", f"ndcg_cut.{k}"}
+    (found,) = pytrec_eval.RelevanceEvaluator(judged, wanted).evaluate({"question": run}).values()
+    assert recall(ranked[:k], relevant) == pytest.approx(found[f"recall_{k}"], abs=1e-9)
+    assert mrr(ranked, relevant) == pytest.approx(found["recip_rank"], abs=1e-9)
+    assert ndcg(ranked, relevant) == pytest.approx(found["ndcg"], abs=1e-9)
+    assert ndcg(ranked[:k], relevant, k) == pytest.approx(found[f"ndcg_cut_{k}"], abs=1e-9)
+    assert ndcg(ranked, relevant, k) == ndcg(ranked[:k], relevant, k)
+
+
+def test_where_nothing_is_relevant_retrieval_has_no_score():
+    assert [metric([1, 2], set()) for metric in (recall, mrr, ndcg)] == [None, None, None]
+    assert [metric([], {1}) for metric in (recall, mrr, ndcg)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("metric", [recall, mrr, ndcg])
+def test_a_chunk_that_is_retrieved_twice_is_refused(metric):
+    with pytest.raises(OptionError, match="ranked must have each chunk once"):
+        metric([1, 2, 1], {1})
+
+
+def test_a_k_below_one_is_refused():
+    with pytest.raises(OptionError, match="k must be at least 1, got 0"):
+        ndcg([1], {1}, 0)

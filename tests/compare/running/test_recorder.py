@@ -86,6 +86,26 @@ def test_questions_with_the_same_words_have_their_own_evidence(tmp_path):
     assert coverage("both", FULL, other, method="map_reduce") == together
 
 
+def test_retrieval_is_scored_by_rank_whatever_the_order_and_what_is_filled_in(tmp_path):
+    path = tmp_path / "results.db"
+    pages = ["moon keeper moon keeper rain snow hail fog", "moon tide wave sea sun star sky dawn"]
+    start = len(pages[0]) + len("\n\n")
+    question = Question(
+        id="one", text="moon keeper", documents=("text",), evidence=(Evidence("text", start, start + 25),)
+    )
+    data = DataSet(name="set", documents={"text": pages}, questions=[question])
+    metrics = ["recall", "mrr", "ndcg"]
+    grid = {"k": [1, 2], "order": ["source", "reverse_rank"], "neighbors": [0, 1], "method": "context_only"}
+    small = {"splitter": "words", "chunk_size": 4, "chunk_overlap": 0, "search": "bm25"}
+    assert run(experiment(None, data=data, grid=grid | small, metrics=metrics), path).complete
+    found = rows(path, "SELECT k, scores FROM results")
+    assert len(found) == 8
+    # The first of the two chunks of the evidence has rank 2.
+    for k, scores in found:
+        expected = [0.0, 0.0, 0.0] if k == 1 else [0.5, 0.5, pytest.approx(0.387, abs=0.001)]
+        assert [json.loads(scores)[name] for name in metrics] == expected
+
+
 def test_order_shows_in_inverted_pairs(tmp_path):
     path = tmp_path / "results.db"
     grid = {"k": 8, "chunk_size": 16, "method": "context_only", "order": ["source", "reverse_rank", "rank"]}

@@ -1,4 +1,4 @@
-"""Metrics, one a file: functions of plain values, checked against reference implementations."""
+"""Metrics: functions of plain values, checked against reference implementations."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,10 @@ __all__ = [
     "exact_match",
     "inverted_pairs",
     "long_context_share",
+    "mrr",
+    "ndcg",
     "paper_token_usage",
+    "recall",
     "rouge_l",
     "token_f1",
 ]
@@ -24,7 +27,10 @@ _PLACES = {
     "exact_match": "oprag.compare.metrics.answers",
     "inverted_pairs": "oprag.compare.metrics.contexts",
     "long_context_share": "oprag.compare.metrics.answers",
+    "mrr": "oprag.compare.metrics.contexts",
+    "ndcg": "oprag.compare.metrics.contexts",
     "paper_token_usage": "oprag.compare.metrics.answers",
+    "recall": "oprag.compare.metrics.contexts",
     "rouge_l": "oprag.compare.metrics.rouge",
     "token_f1": "oprag.compare.metrics.answers",
 }
@@ -38,7 +44,7 @@ if TYPE_CHECKING:
         token_f1,
     )
     from oprag.compare.metrics.choices import choice_accuracy
-    from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs
+    from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mrr, ndcg, recall
     from oprag.compare.metrics.rouge import rouge_l
 
 __getattr__ = loader(__name__, _PLACES)

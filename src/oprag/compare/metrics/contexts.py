@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import groupby
+from math import log2
 from operator import index
 from typing import Any
 
 from oprag.errors import OptionError
 from oprag.masking import describe
 
-__all__ = ["evidence_coverage", "inverted_pairs"]
+__all__ = ["evidence_coverage", "inverted_pairs", "mrr", "ndcg", "recall", "touching"]
 
 
 def evidence_coverage(spans: Sequence[tuple[str, int, int]], evidence: Sequence[tuple[str, int, int]]) -> float | None:
@@ -79,6 +80,97 @@ def _common(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]])
         else:
             there += 1
     return common
+
+
+def touching(spans: Iterable[tuple[str, int, int]], evidence: Sequence[tuple[str, int, int]]) -> frozenset[int]:
+    """The places, in their sequence, of the spans that have a character of the evidence."""
+    gold = _merged("evidence", evidence)
+    return frozenset(
+        place
+        for place, (document, start, end) in enumerate(spans)
+        if document in gold and _common([(start, end)], gold[document])
+    )
+
+
+def recall(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float | None:
+    """The share of the relevant chunks that were retrieved: recall at k, k being that of the setting.
+
+    Args:
+        ranked: The retrieved chunks, best first, each by what names it, such as its row in the index.
+        relevant: Those of all chunks that are relevant.
+
+    Returns:
+        From 0 to 1; None where no chunk is relevant.
+
+    Raises:
+        OptionError: A chunk is retrieved twice.
+
+    Example:
+        >>> recall([4, 7, 1], {7, 9})
+        0.5
+    """
+    gains = _gains(ranked, relevant)
+    return sum(gains) / len(relevant) if relevant else None
+
+
+def mrr(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float | None:
+    """1 divided by the rank, from 1, of the first relevant chunk; its mean over questions is the MRR.
+
+    Args:
+        ranked: The retrieved chunks, best first, each by what names it, such as its row in the index.
+        relevant: Those of all chunks that are relevant.
+
+    Returns:
+        From 0, where no relevant one was retrieved, to 1; None where no chunk is relevant.
+
+    Raises:
+        OptionError: A chunk is retrieved twice.
+
+    Example:
+        >>> mrr([4, 7, 1], {7, 9})
+        0.5
+    """
+    gains = _gains(ranked, relevant)
+    if not relevant:
+        return None
+    return 1 / (gains.index(True) + 1) if True in gains else 0.0
+
+
+def ndcg(ranked: Sequence[Hashable], relevant: Collection[Hashable], k: int | None = None) -> float | None:
+    """The normalised discounted cumulative gain (Järvelin and Kekäläinen 2002) of chunks that are relevant or not.
+
+    A relevant chunk at rank r, from 1, counts 1 / log2(r + 1); the sum is divided by that of the best ranking of k.
+
+    Args:
+        ranked: The retrieved chunks, best first, each by what names it, such as its row in the index.
+        relevant: Those of all chunks that are relevant.
+        k: How many ranks are counted, of what was retrieved and of the best ranking; all of them by default.
+
+    Returns:
+        From 0 to 1; None where no chunk is relevant.
+
+    Raises:
+        OptionError: A chunk is retrieved twice, or k is less than 1.
+
+    Example:
+        >>> round(ndcg([4, 7, 1], {7, 9}), 3)
+        0.387
+    """
+    if k is not None and k < 1:
+        raise OptionError(f"k must be at least 1, got {describe(k)}", k)
+    gains = _gains(ranked, relevant)[:k]
+    best = [True] * len(relevant)
+    return _discounted(gains) / _discounted(best[:k]) if best else None
+
+
+def _gains(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> list[bool]:
+    if len(set(ranked)) != len(ranked):
+        raise OptionError(f"ranked must have each chunk once, got {describe(ranked)}", ranked)
+    return [chunk in relevant for chunk in ranked]
+
+
+def _discounted(gains: Iterable[bool]) -> float:
+    return sum(1 / log2(rank + 1) for rank, gain in enumerate(gains, 1) if gain)
 
 
 def inverted_pairs(positions: Sequence[tuple[str, Any]]) -> float | None:

@@ -15,7 +15,7 @@ from oprag.compare.metrics.answers import (
     token_f1,
 )
 from oprag.compare.metrics.choices import REVISIONS, choice_accuracy
-from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs
+from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mrr, ndcg, recall
 from oprag.compare.metrics.rouge import rouge_l
 from oprag.compare.spec.controls import kind_of
 from oprag.compare.spec.grid import Cell
@@ -25,6 +25,7 @@ from oprag.masking import describe
 
 __all__ = [
     "COSINE",
+    "DEFAULT_METRICS",
     "METRICS",
     "Metric",
     "Scorable",
@@ -49,6 +50,9 @@ class ScoredAnswer:
         text: The answer; of methods that ask for likelihoods, the number as text.
         context: What was retrieved for the question itself; None where nothing was searched for.
         spans: The places of the kept chunks in whole texts: (document, start, end).
+        ranked: The kept chunks by rank, as rows of the index; without those that were filled in around them.
+        relevant: The rows of all chunks of the index that have a character of the gold evidence.
+        k: The most chunks that were to be kept; None without such a limit.
         tokens_read: The tokens of all prompts, by the counter of the experiment.
         tokens_of_sources: The tokens of the whole documents of the question, by the same.
         vectors: The vectors of the answer and of the gold answers by their texts, where a metric needs them.
@@ -60,6 +64,9 @@ class ScoredAnswer:
     text: str
     context: Context | None = None
     spans: Sequence[tuple[str, int, int]] = ()
+    ranked: Sequence[int] = ()
+    relevant: frozenset[int] = frozenset()
+    k: int | None = None
     tokens_read: int = 0
     tokens_of_sources: int = 0
     vectors: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -129,6 +136,11 @@ def _inversions(given: ScoredAnswer) -> float | None:
 
 
 _GOLD: dict[str, Any] = {"needs": "gold answers", "has": lambda question: bool(question.answers)}
+_EVIDENCE: dict[str, Any] = {
+    "of": "context",
+    "needs": "evidence",
+    "has": lambda question: bool(question.evidence),
+}
 _TOKENS: dict[str, Any] = {"not_better": "it counts tokens"}
 
 METRICS: dict[str, Metric] = {
@@ -159,10 +171,11 @@ METRICS: dict[str, Metric] = {
         Metric(
             name="evidence_coverage",
             score=lambda given: evidence_coverage(given.spans, given.question.evidence),
-            of="context",
-            needs="evidence",
-            has=lambda question: bool(question.evidence),
+            **_EVIDENCE,
         ),
+        Metric(name="recall", score=lambda given: recall(given.ranked, given.relevant), **_EVIDENCE),
+        Metric(name="mrr", score=lambda given: mrr(given.ranked, given.relevant), **_EVIDENCE),
+        Metric(name="ndcg", score=lambda given: ndcg(given.ranked, given.relevant, given.k), **_EVIDENCE),
         Metric(
             name="inverted_pairs",
             score=_inversions,
@@ -178,6 +191,9 @@ METRICS: dict[str, Metric] = {
     )
 }
 """All metrics by their names."""
+
+DEFAULT_METRICS = tuple(name for name in METRICS if name not in ("recall", "mrr", "ndcg"))
+"""The metrics of an experiment that names none; of retrieval `evidence_coverage`, which weighs what each chunk has."""
 
 
 def check_metrics(names: Sequence[str]) -> tuple[str, ...]:

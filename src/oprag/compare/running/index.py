@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oprag.assembly.neighbors import NeighborReader, neighbors_among
 from oprag.chunk import Chunk, changed
+from oprag.compare.data.data_set import page_starts
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import Hit, IndexRecord, Piece, Retrieval
@@ -137,6 +138,24 @@ class Index:
             chunks.append(Chunk(str(document[piece.start : piece.end]), row, metadata=place, id=str(row)))
         # Every chunk is stamped, so what a context would read of a few of them is the same as what is read here once.
         return find_places(chunks, source_key=None, position_key=None).chunks
+
+    @cached_property
+    def spans(self) -> list[tuple[str, int, int]]:
+        """The places of the chunks in the whole texts of their documents, by their rows."""
+        starts = {name: page_starts(text) for name, text in self._documents.items() if not isinstance(text, str)}
+        found: list[tuple[str, int, int]] = []
+        for piece in self.pieces:
+            start = 0 if piece.page is None else starts[piece.document][piece.page - 1]
+            found.append((piece.document, start + piece.start, start + piece.end))
+        return found
+
+    @cached_property
+    def rows_of(self) -> Mapping[str, Sequence[int]]:
+        """The rows of the chunks of each document."""
+        found: dict[str, list[int]] = {name: [] for name in self._documents}
+        for row, piece in enumerate(self.pieces):
+            found[piece.document].append(row)
+        return found
 
     @cached_property
     def vectors(self) -> NDArray[np.float32]:

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from oprag.compare.data.data_set import DataSet, Question, page_starts
+from oprag.chunk import Chunk
+from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.db.keys import key_of
 from oprag.compare.db.records import AnswerRecord, ContextRecord
 from oprag.compare.db.text import error_message
+from oprag.compare.metrics.contexts import touching
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.metrics.scorer import Scorer
-from oprag.compare.running.index import Index
 from oprag.compare.running.library import Library
 from oprag.compare.running.recent import Recent
 from oprag.compare.running.work_item import Outcome
@@ -34,6 +35,7 @@ class _About(NamedTuple):
     tokens: int
     embedder_tokens: int
     spans: Sequence[tuple[str, int, int]]
+    ranked: Sequence[int]
     scores: dict[Hashable, float | bool | None]
 
 
@@ -54,6 +56,7 @@ class Recorder:
             _CHUNKS, lambda about: 1 + len(about.context.kept) + len(about.context.dropped)
         )
         self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._found: dict[Hashable, frozenset[int]] = {}
 
     def records(self, outcomes: Sequence[Outcome]) -> list[AnswerRecord]:
         """The records of these outcomes; those that failed come first."""
@@ -111,6 +114,9 @@ class Recorder:
             text=answer.text,
             context=answer.context,
             spans=() if about is None else about.spans,
+            ranked=() if about is None else about.ranked,
+            relevant=frozenset() if about is None else self._relevant(cell, question),
+            k=cell.context_options.k,
             tokens_read=sum(cell.context_options.count_tokens(call.prompt.text) for call in answer.calls),
             tokens_of_sources=self._length(cell, question),
             context_scores={} if about is None else about.scores,
@@ -127,12 +133,25 @@ class Recorder:
                 ContextRecord(key_of("context", index.key, kept, dropped), index.key, kept, dropped),
                 context.tokens,
                 sum(index.pieces[row].tokens for row in rows),
-                _spans(context, index, self._data[cell.data].documents),
+                [index.spans[row] for row in rows],
+                [int(chunk.id or 0) for chunk in sorted(context.kept, key=_rank) if chunk.neighbor_of is None],
                 {},
             )
 
         # The context is held with it, so no other one can have its id.
         return self._about.get(id(context), make)
+
+    def _relevant(self, cell: Cell, question: Question) -> frozenset[int]:
+        """The rows of the chunks that have a character of the evidence."""
+        if not question.evidence:
+            return frozenset()
+        index = self._library.index(cell, question.documents)
+        key = index.key, question.evidence
+        if key not in self._found:
+            rows = [row for name in {one.document for one in question.evidence} for row in index.rows_of.get(name, ())]
+            touched = touching([index.spans[row] for row in rows], question.evidence)
+            self._found[key] = frozenset(rows[place] for place in touched)
+        return self._found[key]
 
     def _length(self, cell: Cell, question: Question) -> int:
         """The tokens of the whole documents of a question."""
@@ -143,11 +162,5 @@ class Recorder:
         return self._lengths[key]
 
 
-def _spans(context: Context, index: Index, documents: Mapping[str, str | Sequence[str]]) -> list[tuple[str, int, int]]:
-    """The places of the kept chunks in the whole texts of their documents."""
-    spans: list[tuple[str, int, int]] = []
-    for chunk in context.kept:
-        piece = index.pieces[int(chunk.id or 0)]
-        start = 0 if piece.page is None else page_starts(documents[piece.document])[piece.page - 1]
-        spans.append((piece.document, start + piece.start, start + piece.end))
-    return spans
+def _rank(chunk: Chunk) -> int:
+    return chunk.rank

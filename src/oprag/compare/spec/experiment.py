@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.read import format_options, read_data
-from oprag.compare.metrics.registry import METRICS, check_metrics
+from oprag.compare.metrics.registry import DEFAULT_METRICS, check_metrics
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_name, counter_of, lasting_name
@@ -99,7 +99,7 @@ class Experiment(StrictModel):
         embedders: The embedders by their names: `EmbedderSpec`s, or what they take.
         stores: Stores of one's own by their names: MODULE:FUNCTION, or a function of LangChain `Embeddings` that gives
             an empty vector store, or of nothing that gives one of LlamaIndex. The others can be named without.
-        metrics: The names of the metrics; all by default.
+        metrics: The names of the metrics; `DEFAULT_METRICS` by default.
         score_embedder: Embeds answers and gold answers for `answer_cosine`. It is the same in all cells, so that it
             favours none of them.
         count_tokens: What counts the tokens of contexts, in the reader's unit: approximate, words, characters, local,
@@ -124,7 +124,7 @@ class Experiment(StrictModel):
         default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)}
     )
     stores: dict[str, Annotated[Any, PlainValidator(_store), BeforeValidator(_of_table)]] = Field(default_factory=dict)
-    metrics: Annotated[tuple[str, ...], PlainValidator(_metrics)] = tuple(METRICS)
+    metrics: Annotated[tuple[str, ...], PlainValidator(_metrics)] = DEFAULT_METRICS
     score_embedder: EmbedderSpec = EmbedderSpec()
     count_tokens: Annotated[Any, PlainValidator(_counter)] = "approximate"
     prompts: Annotated[Any, PlainValidator(as_prompts)] = OUR_PROMPTS
