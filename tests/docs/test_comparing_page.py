@@ -12,16 +12,18 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
+from oprag.compare import DataSet, Question, compare
 from oprag.compare.db.schema import RESULTS
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stores.named import STORE_NAMES
 from tests.compare.folders import write_data
+from tests.compare.helpers import RecordingModel, experiment, rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "comparing.md").read_text(encoding="utf-8")
 FIRST, ANSWERS, EVERYTHING = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 SHOWN, PRINTED = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
-SCRIPT, RESULTS_SCRIPT = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+SCRIPT, METRICS_SCRIPT, RESULTS_SCRIPT = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 QUERIES = re.findall(r'"(SELECT .*?)"', PAGE)
 EXAMPLE = ROOT / "examples" / "compare_orders.toml"
 
@@ -60,6 +62,18 @@ def test_the_results_in_python_are_those_that_are_shown(first, monkeypatch, caps
     assert len((folder / "settings.csv").read_text(encoding="utf-8").splitlines()) == 10
     for name in ("answers.csv", "settings.parquet", "curve.svg", "pareto.svg"):
         assert (folder / name).stat().st_size > 1_000
+
+
+def test_the_metrics_of_ones_own_score(tmp_path, monkeypatch):
+    (tmp_path / "my_metrics.py").write_text(METRICS_SCRIPT, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    names = tomllib.loads(re.findall(r"`(metrics = \[.*my_metrics.*\])`", PAGE)[0])["metrics"]
+    question = Question(id="one", text="When?", documents=("text",), answers=("in 1969, on the 20th", "never"))
+    data = DataSet(name="moon", documents={"text": "It was on the 20th of July 1969."}, questions=[question])
+    model = RecordingModel(lambda text: "It was in 1969.")
+    compare(experiment(model, data=data, metrics=names), tmp_path / "results.db")
+    ((scores,),) = rows(tmp_path / "results.db", "SELECT scores FROM results")
+    assert json.loads(scores) == {"token_f1": 0.5, "right_numbers": 0.5, "words": 4.0}
 
 
 def test_the_queries_run(first):

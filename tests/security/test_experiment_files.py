@@ -68,6 +68,7 @@ UNTRUSTED = {
     'count_tokens = "os:system"': ["count_tokens"],
     'count_tokens = "package.inner:f"': ["count_tokens"],
     'count_tokens = "huggingface:gpt2"': ["count_tokens"],
+    'metrics = ["token_f1", "os:system", "rouge_l", "evil:make"]': ["metrics[1]", "metrics[3]"],
     'score_embedder = "evil:make"': ["score_embedder"],
     '[score_embedder]\nuse = "local"\ntokenizer = "evil:make"': ["score_embedder.tokenizer"],
     table("models", 'use = "os:system"\ncommand = "touch ran"'): ["models.x.use"],
@@ -110,7 +111,7 @@ UNTRUSTED = {
 
 @pytest.mark.parametrize("lines", UNTRUSTED)
 def test_what_is_not_known_to_be_harmless_needs_trust(tmp_path, lines):
-    top, tables = ([lines], []) if "[" not in lines else ([], [lines])
+    top, tables = ([], [lines]) if lines.startswith("[") else ([lines], [])
     path = write_experiment(tmp_path, GRID, *tables)
     path.write_text("\n".join([*top, path.read_text()]))
     assert needs_of(path) == UNTRUSTED[lines]

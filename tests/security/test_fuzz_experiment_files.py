@@ -112,6 +112,7 @@ VALUES = [
         "[1, 2, 3]",
         "[0.1, 2.0]",
     ),
+    *('["evil:run"]', '["os:system", "token_f1"]'),
     *('["a", 1, {b = 2}]', '{use = "os:system"}', "{a = {trust_remote_code = true}}", str([*range(1, 40)])),
 ]
 DONE = {"os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "socket.connect", "socket.getaddrinfo"}

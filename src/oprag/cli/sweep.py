@@ -193,7 +193,7 @@ def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
 
     try:
         with LateProgress("computing intervals", "settings") as progress:
-            return read_sweep(path, experiment.name, experiment.metrics[0], watch=progress.update)
+            return read_sweep(path, experiment.name, experiment.metric_names[0], watch=progress.update)
     except ExperimentError as error:
         # What failed, or stopped it, is why there is nothing to show.
         tell_what_next(experiment.name, path, report)

@@ -22,6 +22,7 @@ __all__ = [
     "Question",
     "ResultsFile",
     "RunReport",
+    "ScoredAnswer",
     "Sweep",
     "SweetSpot",
     "TransformersLikelihood",
@@ -30,6 +31,7 @@ __all__ = [
     "differences",
     "make_plan",
     "measure_cells",
+    "metric",
     "read_data",
     "read_sweep",
     "run",
@@ -57,6 +59,7 @@ _PLACES = {
     "Question": "oprag.compare.data",
     "RunReport": "oprag.compare.running.report",
     "ResultsFile": "oprag.compare.db.results_file",
+    "ScoredAnswer": "oprag.compare.metrics.registry",
     "Sweep": "oprag.compare.sweep.choice",
     "SweetSpot": "oprag.compare.sweet_spot",
     "TransformersLikelihood": "oprag.compare.providers.transformers_likelihood",
@@ -65,6 +68,7 @@ _PLACES = {
     "differences": "oprag.compare.pairs",
     "make_plan": "oprag.compare.running.plan",
     "measure_cells": "oprag.compare.measure.measure",
+    "metric": "oprag.compare.metrics.custom",
     "read_data": "oprag.compare.data",
     "read_sweep": "oprag.compare.sweep.choice",
     "run": "oprag.compare.running.run",
@@ -78,6 +82,8 @@ if TYPE_CHECKING:
     from oprag.compare.db.results_file import ResultsFile
     from oprag.compare.frame import Comparison, compare
     from oprag.compare.measure.measure import measure_cells
+    from oprag.compare.metrics.custom import metric
+    from oprag.compare.metrics.registry import ScoredAnswer
     from oprag.compare.on_ray import run_on_ray
     from oprag.compare.pairs import CellDifference, differences
     from oprag.compare.providers.embedder import EmbedderSpec

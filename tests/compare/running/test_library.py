@@ -4,6 +4,7 @@ import pytest
 from oprag import Chunk, build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.db.cache import MemoryCache
+from oprag.compare.metrics.registry import METRICS
 from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.running.index import Index, Search, Splitting
@@ -280,7 +281,9 @@ def test_records_of_contexts_say_what_was_kept():
     with pytest.raises(StopIteration) as stopped:
         work.body.send((context,))
     assert request == Retrieve((unit.question.text,))
-    (record,) = Recorder(small.data, library, Scorer(["inverted_pairs"])).records([work.outcome(stopped.value.value)])
+    (record,) = Recorder(small.data, library, Scorer([METRICS["inverted_pairs"]])).records(
+        [work.outcome(stopped.value.value)]
+    )
     assert record.context is not None
     assert [(row, rank) for row, rank, _ in record.context.kept] == [
         (int(chunk.id or 0), chunk.rank) for chunk in context.kept

@@ -141,8 +141,8 @@ def test_a_metric_must_have_something_to_score(data, tmp_path):
     bare = read_data(asked)
     model = ModelSpec(reader(), name="reader")
     for metric, what in (
-        ("token_f1", "a gold answer"),
-        ("rouge_l", "a gold answer"),
+        ("token_f1", "gold answers"),
+        ("rouge_l", "gold answers"),
         ("evidence_coverage", "evidence"),
     ):
         with pytest.raises(OptionError, match=f"{metric} cannot be computed: no question has {what}"):

@@ -21,7 +21,6 @@ from oprag.compare.spec.controls import kind_of
 from oprag.compare.spec.grid import Cell
 from oprag.context import Context
 from oprag.errors import OptionError
-from oprag.masking import describe
 
 __all__ = [
     "COSINE",
@@ -31,7 +30,6 @@ __all__ = [
     "Scorable",
     "ScoredAnswer",
     "check_better",
-    "check_metrics",
     "more_is_better",
     "scorable",
 ]
@@ -96,6 +94,7 @@ class Metric:
         not_better: Why more of it is not better; empty where it is.
         rule: The rule by which it scores, where it has had several: scores by different rules are not mixed.
         requires: The package that it needs, and what the package is for.
+        function: MODULE:FUNCTION of one that is not ours.
     """
 
     name: str
@@ -106,11 +105,12 @@ class Metric:
     not_better: str = ""
     rule: str = ""
     requires: tuple[str, str] | None = None
+    function: str = ""
 
     @property
     def identity(self) -> str:
         """What tells its scores from others in the address of a cell."""
-        return f"{self.name} {self.rule}" if self.rule else self.name
+        return f"{self.function or self.name} {self.rule}".rstrip()
 
     def scores(self, method: str) -> bool:
         """Whether a method gives what it scores."""
@@ -196,18 +196,6 @@ DEFAULT_METRICS = tuple(name for name in METRICS if name not in ("recall", "mrr"
 """The metrics of an experiment that names none; of retrieval `evidence_coverage`, which weighs what each chunk has."""
 
 
-def check_metrics(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of metrics, each once.
-
-    Raises:
-        OptionError: A name is unknown.
-    """
-    unknown = [name for name in names if name not in METRICS]
-    if unknown:
-        raise OptionError(f"there is no metric {describe(unknown[0])}; there are {', '.join(METRICS)}", unknown[0])
-    return tuple(dict.fromkeys(names))
-
-
 def more_is_better(name: str) -> bool:
     """Whether more of a metric is better, as it is of one that is not ours."""
     return name not in METRICS or not METRICS[name].not_better
@@ -236,11 +224,11 @@ class Scorable(NamedTuple):
     why: str
 
 
-def scorable(names: Sequence[str], cells: Iterable[Cell], data: Mapping[str, DataSet]) -> dict[str, Scorable]:
+def scorable(metrics: Iterable[Metric], cells: Iterable[Cell], data: Mapping[str, DataSet]) -> dict[str, Scorable]:
     """How many questions have what each metric needs, in a cell whose method gives what it scores.
 
     Args:
-        names: The names of the metrics.
+        metrics: The metrics.
         cells: The cells.
         data: The data sets by their names.
     """
@@ -248,7 +236,7 @@ def scorable(names: Sequence[str], cells: Iterable[Cell], data: Mapping[str, Dat
     for cell in cells:
         methods.setdefault(cell.data, set()).add(cell.method)
     found: dict[str, Scorable] = {}
-    for metric in map(METRICS.__getitem__, names):
+    for metric in metrics:
         sets = [data[name] for name, there in methods.items() if any(map(metric.scores, there))]
         count = sum(metric.has(question) for data_set in sets for question in data_set.questions)
         why = f"the others do not have {metric.needs}" if count else f"no question has {metric.needs}"

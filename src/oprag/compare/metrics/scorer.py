@@ -6,27 +6,32 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from typing import Any
 
+from oprag.compare.db.text import named_error
 from oprag.compare.metrics.registry import COSINE, METRICS, Metric, ScoredAnswer
 from oprag.embedding.embedder import Embedder
 from oprag.errors import MissingExtraError, OptionError
+from oprag.masking import describe
 
 __all__ = ["Scorer"]
+
+_LONGEST = 2_000  # characters of an error of a user's own function
 
 
 class Scorer:
     """Scores answers by the metrics of an experiment.
 
     Args:
-        names: The names of the metrics.
+        metrics: The metrics.
         embedder: Embeds answers and gold answers for their cosine, all as documents; the same one in all cells.
 
     Raises:
         MissingExtraError: A metric needs a package that is not installed: better now than after answers were paid for.
     """
 
-    def __init__(self, names: Iterable[str], embedder: Embedder | None = None) -> None:
-        self._metrics = [METRICS[name] for name in names]
+    def __init__(self, metrics: Iterable[Metric], embedder: Embedder | None = None) -> None:
+        self._metrics = list(metrics)
         self._embedder = embedder
         for metric in self._metrics:
             if metric.requires is not None and find_spec(metric.requires[0]) is None:
@@ -58,22 +63,39 @@ class Scorer:
                 continue
             try:
                 value = _score(metric, given)
+                if value is not None:
+                    scores[metric.name] = _as_number(value)
             except OptionError as error:
                 notes.append(f"no {metric.name}: {error}")
-                continue
-            if value is not None and not math.isfinite(value):
-                # One such value would be the mean of all.
-                notes.append(f"no {metric.name}: it is {value}, not a number")
-            elif value is not None:
-                scores[metric.name] = float(value)
+            except Exception as error:
+                if not metric.function:
+                    raise
+                # Whatever a function of the user's raises belongs to this answer.
+                notes.append(f"no {metric.name}: {named_error(error, _LONGEST)}")
         return scores, notes
+
+
+def _as_number(value: Any) -> float:
+    """The value of a score.
+
+    Raises:
+        OptionError: It is not a finite number: one such value would be the mean of all.
+    """
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise OptionError(f"it is {describe(value)}, not a number", value)
+    return number
 
 
 def _score(metric: Metric, given: ScoredAnswer) -> float | bool | None:
     if metric.of != "context":
         return metric.score(given)
-    # It is the same for all answers from a context. Two questions with the same words may have other evidence.
-    place = metric.name, given.question.evidence
+    # It is the same for all answers from a context. Two questions with the same words may have other evidence, and a
+    # function of the user's may read all of a question.
+    place = metric.name, given.question if metric.function else given.question.evidence
     if place not in given.context_scores:
         given.context_scores[place] = metric.score(given)
     return given.context_scores[place]

@@ -73,7 +73,7 @@ def make_recorder(opened: ResolvedExperiment, library: Library, cache: WorkCache
     embedder = None
     if opened.score_embedder is not None:
         embedder = VectorSource(opened.score_embedder, cache)
-    return Recorder(experiment.data, library, Scorer(experiment.metrics, embedder))
+    return Recorder(experiment.data, library, Scorer(opened.metrics, embedder))
 
 
 def longest_replies(experiment: Experiment) -> dict[str, int]:

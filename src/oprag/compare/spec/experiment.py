@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.read import format_options, read_data
-from oprag.compare.metrics.registry import DEFAULT_METRICS, check_metrics
+from oprag.compare.metrics.custom import check_metric_names, metric_name
+from oprag.compare.metrics.registry import DEFAULT_METRICS
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_name, counter_of, lasting_name
@@ -69,9 +70,10 @@ def _named(given: Any) -> Any:
 
 
 def _metrics(given: Any) -> Any:
-    if not isinstance(given, list | tuple) or not given or not all(isinstance(name, str) for name in given):
+    named = isinstance(given, list | tuple) and all(isinstance(one, str) or callable(one) for one in given)
+    if not named or not given:
         raise PydanticCustomError("metrics", "must be a list of names")
-    return check_metrics(given)
+    return tuple(dict.fromkeys(given))
 
 
 def _of_table(given: Any) -> Any:
@@ -99,7 +101,7 @@ class Experiment(StrictModel):
         embedders: The embedders by their names: `EmbedderSpec`s, or what they take.
         stores: Stores of one's own by their names: MODULE:FUNCTION, or a function of LangChain `Embeddings` that gives
             an empty vector store, or of nothing that gives one of LlamaIndex. The others can be named without.
-        metrics: The names of the metrics; `DEFAULT_METRICS` by default.
+        metrics: The names of the metrics; MODULE:FUNCTION, or a function, of a `ScoredAnswer` for those of one's own.
         score_embedder: Embeds answers and gold answers for `answer_cosine`. It is the same in all cells, so that it
             favours none of them.
         count_tokens: What counts the tokens of contexts, in the reader's unit: approximate, words, characters, local,
@@ -124,7 +126,7 @@ class Experiment(StrictModel):
         default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)}
     )
     stores: dict[str, Annotated[Any, PlainValidator(_store), BeforeValidator(_of_table)]] = Field(default_factory=dict)
-    metrics: Annotated[tuple[str, ...], PlainValidator(_metrics)] = DEFAULT_METRICS
+    metrics: Annotated[tuple[Any, ...], PlainValidator(_metrics)] = DEFAULT_METRICS
     score_embedder: EmbedderSpec = EmbedderSpec()
     count_tokens: Annotated[Any, PlainValidator(_counter)] = "approximate"
     prompts: Annotated[Any, PlainValidator(as_prompts)] = OUR_PROMPTS
@@ -184,6 +186,12 @@ class Experiment(StrictModel):
             if name in STORE_NAMES:
                 raise ExperimentError(f"there is a store {name!r} already; call yours otherwise", name)
         _ = self.store_identities
+        check_metric_names(self.metrics)
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The names of the metrics, as results have them."""
+        return tuple(metric_name(one) for one in self.metrics)
 
     @property
     def store_identities(self) -> Mapping[str, str]:

@@ -11,7 +11,8 @@ from typing import Any
 from oprag.compare.data.data_set import Question, fields_text
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
-from oprag.compare.metrics.registry import COSINE, METRICS, Scorable, scorable
+from oprag.compare.metrics.custom import as_metric, metric_name
+from oprag.compare.metrics.registry import COSINE, Metric, Scorable, scorable
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, required_function
@@ -86,14 +87,19 @@ class ResolvedExperiment:
         return model
 
     @cached_property
+    def metrics(self) -> list[Metric]:
+        """The metrics of the experiment."""
+        return [_opened("metric", metric_name(one), as_metric, one) for one in self.experiment.metrics]
+
+    @cached_property
     def scorable(self) -> dict[str, Scorable]:
         """How many questions each metric can score."""
-        return scorable(self.experiment.metrics, self.cells.cells, self.experiment.data)
+        return scorable(self.metrics, self.cells.cells, self.experiment.data)
 
     @property
     def unscored(self) -> str | None:
         """Why models must not be asked: no metric that holds answers against something could score one of them."""
-        wanted = {name: one for name, one in self.scorable.items() if METRICS[name].needs}
+        wanted = {one.name: self.scorable[one.name] for one in self.metrics if not one.not_better}
         if not wanted or any(one.questions for one in wanted.values()) or not self._asked:
             return None
         needs: dict[str, list[str]] = {}
@@ -178,7 +184,7 @@ class ResolvedExperiment:
             "models": {name: model.identity for name, model in self.models.items()},
             "embedders": {name: embedder.name for name, embedder in self.embedders.items()},
             "identities": {spec_hash: identity for spec_hash, identity in self._identities() if spec_hash},
-            "metrics": list(experiment.metrics),
+            "metrics": list(experiment.metric_names),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
             "count_tokens": counter_of(experiment.count_tokens).name,
             "limits": experiment.limits.model_dump(),
@@ -200,7 +206,7 @@ class ResolvedExperiment:
             "count_tokens": counter_of(self.experiment.count_tokens).identity,
             "prompts": _prompts_address(self.experiment.prompts),
             # An answer is written with its scores, so others make another cell; its replies are shared all the same.
-            "metrics": sorted(METRICS[name].identity for name in self.experiment.metrics),
+            "metrics": sorted(one.identity for one in self.metrics),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
         }
 

@@ -125,6 +125,8 @@ def _needs_of(name: str, value: Any, folder: Path) -> Iterator[TrustNeed]:
         yield from _of_tokenizer(name, value)
     elif name == "score_embedder":
         yield from _of_embedder(name, value)
+    elif name == "metrics":
+        yield from _of_metrics(name, value)
     elif name in _PARTS and isinstance(value, Mapping):
         for one, said in value.items():
             yield from _PARTS[name](f"{name}.{one}", said, folder)
@@ -202,6 +204,12 @@ def _of_tokenizer(place: str, given: Any) -> Iterator[TrustNeed]:
         yield _need(place, given, _MODEL_FILES if given.startswith(f"{HUGGINGFACE}:") else _CODE)
 
 
+def _of_metrics(place: str, given: Any) -> Iterator[TrustNeed]:
+    for number, one in enumerate(given if isinstance(given, list) else ()):
+        if isinstance(one, str) and ":" in one:
+            yield _need(f"{place}[{number}]", one, _CODE)
+
+
 def _of_store(place: str, given: Any, _: Path) -> Iterator[TrustNeed]:
     use = given.get("use") if isinstance(given, Mapping) else given
     if isinstance(use, str) and ":" in use:
@@ -217,7 +225,7 @@ def _of_data(place: str, given: Any, folder: Path) -> Iterator[TrustNeed]:
             yield _need(f"{place}.{option}", path, _OUTSIDE)
 
 
-_HARMLESS = ("name", "grid", "metrics", "prompts", "prices", "limits", "max_concurrency", "give_up_after")
+_HARMLESS = ("name", "grid", "prompts", "prices", "limits", "max_concurrency", "give_up_after")
 _PARTS: Mapping[str, Callable[[str, Any, Path], Iterator[TrustNeed]]] = {
     "data": _of_data,
     "models": _of_model,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oprag.compare.data.data_set import DataSet, Question
-from oprag.compare.metrics.registry import check_better, check_metrics
+from oprag.compare.data.data_set import DataSet
+from oprag.compare.metrics.registry import METRICS, check_better
 from oprag.compare.spec.controls import kind_of
 from oprag.errors import OptionError
 from oprag.masking import describe
@@ -31,10 +31,6 @@ _OWN = {
 
 _BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
 _K = 1_024
-
-_OF_EVIDENCE = "evidence_coverage"
-_OF_LIKELIHOODS = "answer_likelihood"
-_OF_CHOICES = "choice_accuracy"
 
 
 def as_budget(text: str) -> int:
@@ -150,29 +146,20 @@ def check_metric(metric: Any, data: DataSet, *, with_model: bool, likelihood: bo
         OptionError: It is such a one, or there is none of that name.
     """
     check_text("metric", metric)
-    check_metrics([metric])
+    if metric not in METRICS:
+        raise OptionError(f"there is no metric {describe(metric)}; there are {', '.join(METRICS)}", metric)
     check_better(metric)
-    if metric == _OF_EVIDENCE:
-        _check_asked(metric, data, lambda question: question.evidence, "evidence")
-        return
-    if metric == _OF_LIKELIHOODS:
-        if not likelihood:
-            raise OptionError(
-                f"{metric} needs a model that gives likelihoods, gguf:local, gguf:FILE or transformers:FOLDER", metric
-            )
-    elif not with_model:
+    wanted = METRICS[metric]
+    if wanted.of == "likelihood" and not likelihood:
+        raise OptionError(
+            f"{metric} needs a model that gives likelihoods, gguf:local, gguf:FILE or transformers:FOLDER", metric
+        )
+    if wanted.of == "answer" and not with_model:
         raise OptionError(f"{metric} scores answers, and without a model there are none: give a model", metric)
-    elif likelihood:
+    if wanted.of == "answer" and likelihood:
         raise OptionError(f"{metric} scores answers, and this model says how likely they are, and writes none", metric)
-    if metric == _OF_CHOICES:
-        _check_asked(metric, data, lambda question: question.labels, "a right choice")
-    else:
-        _check_asked(metric, data, lambda question: question.answers, "a gold answer")
-
-
-def _check_asked(metric: str, data: DataSet, has: Callable[[Question], Any], what: str) -> None:
-    if not any(has(question) for question in data.questions):
-        raise OptionError(f"{metric} cannot be computed: no question has {what}", metric)
+    if not any(wanted.has(question) for question in data.questions):
+        raise OptionError(f"{metric} cannot be computed: no question has {wanted.needs}", metric)
 
 
 def _check_bounded(name: str, method: str) -> None:

@@ -1,0 +1,131 @@
+"""Metrics of a user's own: Python functions that score an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from inspect import iscoroutinefunction
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from oprag.compare.metrics.registry import METRICS, Metric, ScoredAnswer
+from oprag.compare.providers.names import lasting_name, required_function
+from oprag.compare.spec.axes import axes
+from oprag.errors import ExperimentError, OptionError
+from oprag.masking import describe
+from oprag.options import check_count
+
+__all__ = ["RESERVED", "as_metric", "check_metric_names", "metric", "metric_name"]
+
+_NOT_BETTER = "its function says so"
+_OF_PHASES = ("seconds", "seconds_median", "seconds_sd", "cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
+
+RESERVED = frozenset(
+    (
+        *("cells", "asked", "answered", "failed", "left", "cut_short", "empty", "calls", "tokens", "money", "seconds"),
+        *("input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens", "context_chunks"),
+        *("question_id", "question", "gold_answers", "documents", "status", "answer", "error", "message", "notes"),
+        *("route", "estimated", "cell", "experiment", "evidence_spans", "spread"),
+        *(f"{phase}_{what}" for phase in ("indexing", "retrieval", "generation") for what in _OF_PHASES),
+    )
+)
+"""Names of columns of results that are neither axes nor metrics."""
+
+Scoring = TypeVar("Scoring", bound=Callable[[ScoredAnswer], Any])
+
+
+class _Declared(NamedTuple):
+    of: Literal["answer", "context"] = "answer"
+    more_is_better: bool = True
+    version: int = 1
+
+
+def metric(
+    *, of: Literal["answer", "context"] = "answer", more_is_better: bool = True, version: int = 1
+) -> Callable[[Scoring], Scoring]:
+    """Declare what a function scores, where the defaults do not fit; any other function is a metric as it is.
+
+    Args:
+        of: What it scores: answers, or contexts. A metric of contexts is called once for all answers from a context,
+            and reads nothing else of an answer than its question.
+        more_is_better: Whether a higher score is better. Without that no best setting is chosen by it. Where a lower
+            score is better, return the negative.
+        version: Answers are scored again by another version of a function; their replies are kept.
+
+    Raises:
+        OptionError: An argument is invalid.
+
+    Example:
+        >>> @metric(more_is_better=False)
+        ... def words(answer):
+        ...     return len(answer.text.split())
+    """
+    if of not in ("answer", "context"):
+        raise OptionError(f"of must be answer or context, got {describe(of)}", of)
+    if not isinstance(more_is_better, bool):
+        raise OptionError(f"more_is_better must be True or False, got {describe(more_is_better)}", more_is_better)
+    check_count("version", version, optional=False)
+
+    def declare(function: Scoring) -> Scoring:
+        function.__metric__ = _Declared(of, more_is_better, version)  # type: ignore[attr-defined]
+        return function
+
+    return declare
+
+
+def metric_name(given: Any) -> str:
+    """The name under which the scores of a metric are kept: that of the function."""
+    name = given if isinstance(given, str) else lasting_name(given, "a metric")
+    return name if ":" not in name else name.rpartition(":")[2].rpartition(".")[2]
+
+
+def check_metric_names(given: Iterable[Any], judges: Iterable[str] = ()) -> None:
+    """Refuse metrics that are unknown, or cannot be told from each other or from other columns; nothing is imported.
+
+    Args:
+        given: The metrics.
+        judges: The names of the judges of the experiment.
+
+    Raises:
+        ExperimentError: A name is unknown, is taken, or is that of two metrics; a function is async or has none.
+    """
+    known = (*METRICS, *judges)
+    names: set[str] = set()
+    for one in given:
+        name = metric_name(one)
+        if isinstance(one, str) and one == name:
+            if name not in known:
+                raise ExperimentError(
+                    f"there is no metric {describe(name)}; there are {', '.join(known)}, and functions as "
+                    "MODULE:FUNCTION",
+                    name,
+                )
+        elif iscoroutinefunction(one):
+            raise ExperimentError(f"a metric must not be async, got {describe(one)}", one)
+        elif not name.isidentifier():
+            raise ExperimentError(f"a metric must be a name or MODULE:FUNCTION, got {describe(one)}", one)
+        elif name in known:
+            raise ExperimentError(f"there is a metric {name!r} already; call yours otherwise", name)
+        if name in RESERVED or name in axes():
+            raise ExperimentError(f"a metric cannot be called {name!r}: results have another column of that name", name)
+        if name in names:
+            raise ExperimentError(f"two metrics are called {name!r}; call one otherwise", name)
+        names.add(name)
+
+
+def as_metric(given: Any) -> Metric:
+    """The metric that a name, MODULE:FUNCTION or a function means; its module is imported.
+
+    Raises:
+        ExperimentError: There is no such function.
+    """
+    if isinstance(given, str) and ":" not in given:
+        return METRICS[given]
+    score = required_function(given) if isinstance(given, str) else given
+    declared: _Declared = getattr(score, "__metric__", _Declared())
+    return Metric(
+        name=metric_name(given),
+        score=score,
+        of=declared.of,
+        not_better="" if declared.more_is_better else _NOT_BETTER,
+        rule=str(declared.version),
+        function=lasting_name(score, "a metric") if callable(given) else given,
+    )

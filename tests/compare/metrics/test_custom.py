@@ -1,0 +1,202 @@
+"""Metrics that are functions of a user's own: how they are named, found and called."""
+
+import json
+import re
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oprag.compare import ScoredAnswer, compare, metric, run
+from oprag.compare.metrics.custom import RESERVED, check_metric_names
+from oprag.compare.metrics.registry import METRICS
+from oprag.compare.spec.axes import axes
+from oprag.errors import ExperimentError, OpragError, OptionError
+from tests.compare.helpers import RecordingModel, experiment, keepers, rows
+
+HERE = __name__
+
+
+def words(answer: ScoredAnswer) -> int:
+    return len(answer.text.split())
+
+
+@metric(of="context", more_is_better=False, version=3)
+def sources(answer):
+    CALLED.append(answer.question.id)
+    return len({chunk.source for chunk in answer.context.kept})
+
+
+CALLED: list[str] = []
+
+
+def longest_answer(answer: ScoredAnswer) -> int | None:
+    return max(map(len, answer.question.answers), default=None)
+
+
+def fails(answer):
+    raise KeyError(f"sk-{'a1B2' * 10} {'x' * 5_000}")
+
+
+GIVEN: list[Any] = []
+
+
+def gives(answer):
+    return GIVEN[0]
+
+
+async def later(answer):
+    return 1.0
+
+
+def scores(path, name):
+    return [value for (value,) in rows(path, f"SELECT json_extract(scores, '$.{name}') FROM results")]
+
+
+def test_a_function_and_its_name_are_the_same_metric(tmp_path):
+    keys = []
+    for number, one in enumerate((words, f"{HERE}:words")):
+        path = tmp_path / f"{number}.db"
+        assert run(experiment(RecordingModel(), metrics=["token_f1", one]), path).complete
+        assert all(value > 5 for value in scores(path, "words"))
+        keys.append(rows(path, "SELECT key, identity FROM cells"))
+    assert keys[0] == keys[1]
+    assert f"{HERE}:words 1" in keys[0][0][1]
+
+
+def test_a_metric_of_contexts_is_asked_once_for_all_answers_from_one(tmp_path):
+    CALLED.clear()
+    grid = {"k": 2, "chunk_size": 32, "method": ["stuff", "refine", "context_only"]}
+    assert run(experiment(RecordingModel(), grid=grid, metrics=[sources]), tmp_path / "one.db").complete
+    assert len(CALLED) == len(set(CALLED)) == 6
+    assert set(scores(tmp_path / "one.db", "sources")) == {1}
+
+
+def test_it_is_compared_as_any_other(tmp_path):
+    grid = {"k": [2, 4], "chunk_size": 32, "order": ["source", "rank"]}
+    results = compare(experiment(RecordingModel(), grid=grid, metrics=[words, sources]), tmp_path / "one.db")
+    assert results.metrics == ("words", "sources")
+    assert results.metric == "words"
+    assert results.best().metric == "words"
+    assert all(row["words_low"] <= row["words"] <= row["words_high"] for row in results)
+
+
+@pytest.mark.parametrize(
+    ("value", "score"),
+    [
+        *((value, float(value)) for value in (1, 0.25, True, Fraction(1, 4), Decimal("0.5"), np.float32(0.5))),
+        (np.bool_(True), 1.0),
+        *((wrong, None) for wrong in (float("nan"), float("inf"), "0.5", [0.5], None.__class__, 1j, 10**400)),
+    ],
+    ids=str,
+)
+def test_what_is_no_number_is_a_note(value, score, tmp_path):
+    GIVEN[:] = [value]
+    path = tmp_path / "one.db"
+    assert run(experiment(RecordingModel(), data=keepers(1, 1), metrics=["token_f1", gives]), path).complete
+    ((found, notes),) = rows(path, "SELECT scores, notes FROM results")
+    assert json.loads(found).get("gives") == score
+    assert len(json.loads(notes)) == (score is None)
+    if score is None:
+        assert re.match("no gives: it is .*, not a number", json.loads(notes)[0])
+        assert "token_f1" in json.loads(found)
+
+
+def test_what_has_no_score_has_no_note(tmp_path):
+    GIVEN[:] = [None]
+    path = tmp_path / "one.db"
+    assert run(experiment(RecordingModel(), data=keepers(1, 1), metrics=["token_f1", gives]), path).complete
+    assert rows(path, "SELECT json_extract(scores, '$.gives'), notes FROM results") == [(None, "[]")]
+
+
+def test_an_exception_is_a_note_without_secrets(tmp_path):
+    path = tmp_path / "one.db"
+    assert run(experiment(RecordingModel(), metrics=[fails, "token_f1"]), path).complete
+    notes = {note for (found,) in rows(path, "SELECT notes FROM results") for note in json.loads(found)}
+    (note,) = notes
+    assert note.startswith("no fails: KeyError: ")
+    assert len(note) < 2_100
+    assert "a1B2a1B2" not in note
+    assert len([value for value in scores(path, "token_f1") if value is not None]) == 6
+
+
+def test_another_version_scores_again_without_a_call(tmp_path):
+    def first(answer):
+        return 1.0
+
+    path, model = tmp_path / "one.db", RecordingModel()
+    assert run(experiment(model, metrics=[metric(version=1)(first)]), path).complete
+    calls = len(model.calls)
+    assert run(experiment(model, metrics=[metric(version=2)(first)]), path).answered == 6
+    assert len(model.calls) == calls
+
+
+def test_without_gold_answers_it_is_reason_enough_to_ask(tmp_path):
+    data = keepers(1, 2)
+    bare = replace(data, questions=[replace(one, answers=(), evidence=()) for one in data.questions])
+    assert run(experiment(RecordingModel(), data=bare, metrics=["token_f1", words]), tmp_path / "one.db").complete
+    with pytest.raises(ExperimentError, match="nothing could be scored"):
+        run(experiment(RecordingModel(), data=bare, metrics=["token_f1", sources]), tmp_path / "two.db")
+
+
+def named(name):
+    def function(answer):
+        return 1.0
+
+    function.__qualname__ = name
+    return function
+
+
+@pytest.mark.parametrize(
+    ("metrics", "error", "words_of_it"),
+    [
+        (["f1"], ExperimentError, "there is no metric 'f1'; there are token_f1, "),
+        (["my_module:"], ExperimentError, "a metric must be a name or MODULE:FUNCTION, got 'my_module:'"),
+        (["my_module:token_f1"], ExperimentError, "there is a metric 'token_f1' already"),
+        (["my_module:order"], ExperimentError, "a metric cannot be called 'order'"),
+        (["my_module:tokens"], ExperimentError, "a metric cannot be called 'tokens'"),
+        (["one:score", "other:score"], ExperimentError, "two metrics are called 'score'"),
+        ([named("answer")], ExperimentError, "a metric cannot be called 'answer'"),
+        ([lambda answer: 1.0], ExperimentError, "a metric is a lambda; give it a name"),
+        ([later], OpragError, "a metric must not be async, got the function later"),
+        ([7], OpragError, "metrics must be a list of names, got"),
+        ("token_f1", OpragError, "metrics must be a list of names, got 'token_f1'"),
+        ([], OpragError, "metrics must be a list of names"),
+    ],
+)
+def test_what_cannot_be_a_metric_is_refused(metrics, error, words_of_it):
+    with pytest.raises(error, match=words_of_it):
+        experiment(metrics=metrics)
+
+
+def test_a_function_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ExperimentError, match="metric 'score': 'nowhere:score': Python finds no such function"):
+        run(experiment(metrics=["nowhere:score"]), tmp_path / "one.db")
+    assert not (tmp_path / "one.db").exists()
+
+
+@pytest.mark.parametrize("wrong", [{"of": "likelihood"}, {"more_is_better": "no"}, {"version": 0}])
+def test_a_wrong_declaration_is_refused(wrong):
+    with pytest.raises(OptionError, match=next(iter(wrong))):
+        metric(**wrong)
+
+
+def test_metrics_are_named_once():
+    assert experiment(metrics=["rouge_l", words, "rouge_l", words]).metrics == ("rouge_l", words)
+    assert experiment(metrics=["rouge_l", words]).metric_names == ("rouge_l", "words")
+
+
+def test_every_column_of_results_is_reserved(tmp_path):
+    results = compare(experiment(RecordingModel(), metrics=["token_f1"]), tmp_path / "one.db")
+    results.to_csv(tmp_path / "settings.csv")
+    results.to_csv(tmp_path / "answers.csv", answers=True)
+    columns = {
+        name
+        for file in ("settings", "answers")
+        for name in (tmp_path / f"{file}.csv").read_text(encoding="utf-8").partition("\n")[0].strip().split(",")
+    }
+    assert {name for name in columns if not name.startswith("token_f1")} <= RESERVED | set(axes())
+    check_metric_names(METRICS)
