@@ -16,7 +16,7 @@ from oprag.errors import UntrustedExperimentError
 from oprag.masking import describe
 from oprag.token_counters import HUGGINGFACE, TIKTOKEN
 
-__all__ = ["AskTrust", "TrustNeed", "check_trust", "describe_needs", "trust_needs"]
+__all__ = ["AskTrust", "TrustNeed", "check_trust", "describe_needs"]
 
 _SHOWN = 30  # parts that a message names
 _LONGEST = 100  # characters of a value in it
@@ -75,19 +75,10 @@ AskTrust = Callable[[Sequence[TrustNeed]], bool]
 
 
 def check_trust(given: Mapping[str, Any], folder: Path, *, trust: bool | AskTrust) -> bool:
-    """Whether an experiment file is trusted; False for one that needs no trust.
-
-    Args:
-        given: The content of the file.
-        folder: Its folder.
-        trust: Whether it is trusted, or a function that says so.
-
-    Raises:
-        UntrustedExperimentError: Parts need trust and are not trusted.
-    """
+    """Whether the content of an experiment file, which is valid, is trusted; False for one that needs no trust."""
     if trust is True:
         return True
-    needs = trust_needs(given, folder)
+    needs = tuple(need for name, value in given.items() for need in _needs_of(name, value, folder))
     if not needs:
         return False
     # What an async function gives would pass for a yes.
@@ -106,18 +97,6 @@ def describe_needs(needs: Sequence[TrustNeed]) -> str:
     return "\n".join([*(f"  {need}" for need in needs[:_SHOWN]), *more])
 
 
-def trust_needs(given: Mapping[str, Any], folder: Path) -> tuple[TrustNeed, ...]:
-    """The parts of an experiment file that need trust, in its order.
-
-    Values of a wrong type are skipped: they are rejected when the experiment is made.
-
-    Args:
-        given: The content of the file.
-        folder: Its folder.
-    """
-    return tuple(need for name, value in given.items() for need in _needs_of(name, value, folder))
-
-
 def _needs_of(name: str, value: Any, folder: Path) -> Iterator[TrustNeed]:
     if name in _HARMLESS:
         return
@@ -127,10 +106,10 @@ def _needs_of(name: str, value: Any, folder: Path) -> Iterator[TrustNeed]:
         yield from _of_embedder(name, value)
     elif name == "metrics":
         yield from _of_metrics(name, value)
-    elif name in _PARTS and isinstance(value, Mapping):
+    elif name in _PARTS:
         for one, said in value.items():
             yield from _PARTS[name](f"{name}.{one}", said, folder)
-    elif name not in _PARTS:
+    else:
         yield _need(name, value, _SETTING)
 
 
@@ -161,10 +140,8 @@ def _of_named(
 ) -> Iterator[TrustNeed]:
     """The needs of a model or an embedder: a name, or a table with `use` and settings."""
     table = {"use": given} if isinstance(given, str) else given
-    if not isinstance(table, Mapping):
-        return
-    use = table.get("use")
-    reason = why_use(use) if isinstance(use, str) else None
+    use = table["use"]
+    reason = why_use(use)
     if reason is not None:
         yield _need(place if isinstance(given, str) else f"{place}.use", use, reason)
     for name, value in table.items():
@@ -199,30 +176,26 @@ def _why_named(use: str, files: Collection[str], providers: Collection[str]) -> 
     return _ADDRESS if kind in providers else _NO_PROVIDER
 
 
-def _of_tokenizer(place: str, given: Any) -> Iterator[TrustNeed]:
-    if isinstance(given, str) and ":" in given and given.partition(":")[0] != TIKTOKEN:
+def _of_tokenizer(place: str, given: str) -> Iterator[TrustNeed]:
+    if ":" in given and given.partition(":")[0] != TIKTOKEN:
         yield _need(place, given, _MODEL_FILES if given.startswith(f"{HUGGINGFACE}:") else _CODE)
 
 
-def _of_metrics(place: str, given: Any) -> Iterator[TrustNeed]:
-    for number, one in enumerate(given if isinstance(given, list) else ()):
-        if isinstance(one, str) and ":" in one:
+def _of_metrics(place: str, given: Sequence[str]) -> Iterator[TrustNeed]:
+    for number, one in enumerate(given):
+        if ":" in one:
             yield _need(f"{place}[{number}]", one, _CODE)
 
 
 def _of_store(place: str, given: Any, _: Path) -> Iterator[TrustNeed]:
-    use = given.get("use") if isinstance(given, Mapping) else given
-    if isinstance(use, str) and ":" in use:
-        yield _need(place, use, _CODE)
+    yield _need(place, given["use"] if isinstance(given, Mapping) else given, _CODE)
 
 
-def _of_data(place: str, given: Any, folder: Path) -> Iterator[TrustNeed]:
-    if not isinstance(given, Mapping):
-        return
+def _of_data(place: str, given: Mapping[str, Any], folder: Path) -> Iterator[TrustNeed]:
+    root = folder.resolve()
     for option in ("path", "documents"):
-        path, root = given.get(option), folder.resolve()
-        if isinstance(path, str) and not lies_in(root, root / path):
-            yield _need(f"{place}.{option}", path, _OUTSIDE)
+        if option in given and not lies_in(root, root / given[option]):
+            yield _need(f"{place}.{option}", given[option], _OUTSIDE)
 
 
 _HARMLESS = ("name", "grid", "prompts", "prices", "limits", "max_concurrency", "give_up_after")
