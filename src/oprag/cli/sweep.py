@@ -115,13 +115,12 @@ def sweep(
     is worth deploying to a profile. Ends as oprag compare does; a budget that has no room for a chunk is no failure.
     """
     from oprag.compare.spec.resolved import ResolvedExperiment
-    from oprag.compare.sweep.checks import as_budget
     from oprag.compare.sweep.experiment import sweep_experiment
 
     indexing: Indexing = indexed.value()
-    # Refused before anything is done.
-    chosen_budgets = {"budgets": [as_budget(part) for part in budgets.split(",")]} if budgets is not None else {}
+    chosen_budgets = {} if budgets is None else {"budgets": budgets.split(",")}
     if profile != _NONE:
+        # Before anything is done.
         _check_profile(profile, results, data, *([] if questions is None else [questions]))
     with chatter_apart():
         asked = _read(data, questions, format)

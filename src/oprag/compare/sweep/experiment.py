@@ -2,66 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from oprag.compare.data.data_set import DataSet
+from oprag.compare.data.data_set import DataSet, whole_text
+from oprag.compare.metrics.custom import as_metric
+from oprag.compare.metrics.registry import check_better, scorable
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.providers.names import LOCAL, counter_of
+from oprag.compare.providers.names import LOCAL, counter_of, tokenizer_of
+from oprag.compare.spec.controls import kind_of
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.validation import validated
-from oprag.compare.sweep.checks import as_budget, budgets_of, check_fixed, check_metric, method_of, orders_of
-from oprag.compare.sweep.depth import candidates
 from oprag.errors import ExperimentError, OptionError
-from oprag.index.splitting import Split
+from oprag.index.splitting import Split, pieces_of
 from oprag.masking import describe
 from oprag.options import check_count
+from oprag.tokens import TokenCounter, count
 
-__all__ = ["BUDGETS", "ORDERS", "sweep_experiment", "sweep_metric"]
+__all__ = ["sweep_experiment"]
 
-BUDGETS = tuple(map(as_budget, ("1k", "2k", "4k", "8k", "16k", "24k", "32k", "48k")))
-"""The budgets of a sweep by default, in tokens: 1k to 48k, as in the paper."""
-
-ORDERS = ("source", "rank", "random")
-"""The orders of a sweep by default; the random one is the control."""
+_BUDGETS = tuple(1_024 * number for number in (1, 2, 4, 8, 16, 24, 32, 48))  # 1k to 48k, as in the paper
+_ORDERS = ("source", "rank", "random")  # the random one is the control
+_COVERAGE = "evidence_coverage"
 
 _DATA = "questions"
+_ARGUMENTS = {
+    "token_budget": "budgets",
+    "order": "orders",
+    "seed": "seeds",
+    "method": "method",
+    "model": "model",
+    "embedder": "embedder",
+    "data": "data",
+}
+"""The axes that a sweep has arguments for."""
 
+_BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
+_UNBOUNDED = {None: "it reads no context", "documents": "it reads whole documents"}
+"""What a method may read that no budget bounds."""
 
-def sweep_metric(data: DataSet, *, with_model: bool, likelihood: bool = False) -> str:
-    """What a sweep is scored by, if nothing else is asked for.
-
-    Args:
-        data: The questions.
-        with_model: Whether a model answers; else contexts alone are scored.
-        likelihood: Whether the model says how likely answers are.
-
-    Raises:
-        ExperimentError: The questions have nothing that could be scored.
-    """
-    if not with_model:
-        if any(question.evidence for question in data.questions):
-            return "evidence_coverage"
-        raise ExperimentError(
-            "without a model the contexts are scored by the evidence that is in them, and no question has evidence; "
-            "give a model, or say where the answers stand",
-            data.name,
-        )
-    answered = any(question.answers for question in data.questions)
-    choices = [question.labels is not None for question in data.questions]
-    if not answered and (likelihood or not any(choices)):
-        raise ExperimentError("no question has an answer to score the model's by", data.name)
-    if likelihood:
-        return "answer_likelihood"
-    return "choice_accuracy" if all(choices) or not answered else "token_f1"
+_SPARE = 1.5
+_SAMPLE = 200_000  # characters; about a quarter of a second
+# Characters of a slice at least, chunks in it, and characters of a token or a word: its last chunk is a short one.
+_SLICE, _CHUNKS, _LONG = 10_000, 20, 8
 
 
 def sweep_experiment(
     data: DataSet,
     *,
-    budgets: Sequence[int | str] = BUDGETS,
-    orders: Sequence[str] = ORDERS,
+    budgets: Sequence[int | str] = _BUDGETS,
+    orders: Sequence[str] = _ORDERS,
     seeds: int = 3,
     model: Any = None,
     method: str | None = None,
@@ -74,15 +67,15 @@ def sweep_experiment(
 
     Args:
         data: The questions.
-        budgets: The most tokens of the context: numbers, or texts that `as_budget` reads.
-        orders: How the kept chunks stand.
-        seeds: How many random orders are drawn, where that is one of the orders.
+        budgets: Maximum tokens of the context: numbers, or texts such as "1500" or "16k", which is 16 x 1,024 tokens.
+        orders: Orders of the kept chunks.
+        seeds: Number of random orders, where that is one of the orders.
         model: What answers, see `ModelSpec`; None scores the contexts alone, by the evidence that is in them.
         method: How the model answers, by default "stuff"; one that gives likelihoods has a method of its own.
-        metric: What is scored besides the share of the evidence that was found; by default what `sweep_metric` says.
+        metric: What is scored besides the share of the evidence that was found; by default what fits the questions.
         embedder: What embeds, see `EmbedderSpec`.
         grid: Values of other axes, one of each, such as the splitter or a threshold. `k` is by default so large that
-            the budget decides, see `oprag.compare.sweep.depth`.
+            the budget decides how many chunks are kept: it is estimated from a sample of the documents.
         **others: What else `Experiment` takes.
 
     Raises:
@@ -94,37 +87,150 @@ def sweep_experiment(
     given: Any = data
     if not isinstance(given, DataSet):
         raise OptionError(f"data must be a data set, as read_data() reads it, got {describe(given)}", given)
-    budgets, orders = budgets_of(budgets), orders_of(orders)
-    if not budgets or not orders:
+    tokens = sorted({_budget(one) for one in _listed("budgets", budgets, "[1024, 4096]")})
+    orders = _listed("orders", orders, '["source", "rank"]')
+    if not tokens or not orders:
         raise OptionError("a sweep must have budgets and orders", (budgets, orders))
     check_count("seeds", seeds, optional=False)
-    fixed = check_fixed({} if grid is None else grid)
-    likelihood = model is not None and validated(ModelSpec, model, place="model").gives_likelihoods
-    kind = {"with_model": model is not None, "likelihood": likelihood}
-    method = method_of(method, **kind)
-    if metric is None:
-        metric = sweep_metric(data, **kind)
-    else:
-        check_metric(metric, data, **kind)
+    fixed = _fixed_values({} if grid is None else grid)
+    method = _method(method, model)
+    metric = _usual_metric(data, method) if metric is None else metric
     if "k" not in fixed:
         split = Split(fixed.get("splitter", "tokens"), fixed.get("chunk_size"), fixed.get("chunk_overlap"))
         counter = counter_of(others.get("count_tokens", "approximate"))
         # The same for all budgets, so that they differ in the budget alone.
-        fixed["k"] = candidates(data.documents, split, counter, max(budgets))
-    return Experiment(
+        fixed["k"] = _candidates(data.documents, split.complete(), counter, tokens[-1])
+    experiment = Experiment(
         data={_DATA: data},
         models={} if model is None else {_name(model, "model"): model},
         embedders={_name(embedder, "embedder"): embedder},
-        metrics=list(dict.fromkeys((metric, "evidence_coverage"))),
+        metrics=[metric] if metric == _COVERAGE else [metric, _COVERAGE],
         grid={
             "method": method,
-            "token_budget": budgets,
+            "token_budget": tokens,
             "order": orders,
             "seed": list(range(1, seeds + 1)),
             **fixed,
         },
         **({"name": "sweep"} | others),
     )
+    check_better(metric)
+    (able,) = scorable([as_metric(metric)], experiment.grid_cells.cells, experiment.data).values()
+    if not able.questions:
+        raise OptionError(f"{metric} cannot be computed with method={method}: {able.why}", metric)
+    return experiment
+
+
+def _budget(given: Any) -> int:
+    """A token budget as people write it."""
+    if isinstance(given, str):
+        found = _BUDGET.fullmatch(given.strip())
+        tokens = int(found[1].replace("_", "")) * (1_024 if found[2] else 1) if found else 0
+        if not tokens:
+            raise OptionError(f"a budget must be a number of tokens such as 1500 or 16k, got {describe(given)}", given)
+        return tokens
+    check_count("a budget", given, optional=False)
+    return int(given)
+
+
+def _listed(name: str, given: Any, example: str) -> list[Any]:
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+        raise OptionError(f"{name} must be a list such as {example}, got {describe(given)}", given)
+    return list(given)
+
+
+def _fixed_values(given: Any) -> dict[str, Any]:
+    """The values of other axes, one of each."""
+    if not isinstance(given, Mapping):
+        raise OptionError(f"grid must map axes to their values, got {describe(given)}", given)
+    for name, value in given.items():
+        if name in _ARGUMENTS:
+            raise OptionError(f"grid cannot have {name}: a sweep has {_ARGUMENTS[name]}= for it", name)
+        if isinstance(value, list | tuple | range):
+            raise OptionError(f"a sweep has one value of {name}; use an experiment file to vary it", name)
+    for name, least in (("chunk_size", 1), ("chunk_overlap", 0)):
+        check_count(name, given.get(name), least=least)
+    inner = given.get("inner_method")
+    if isinstance(inner, str):
+        _check_bounded("inner_method", inner)
+    return dict(given)
+
+
+def _method(given: Any, model: Any) -> str:
+    """The method of a sweep, by default what fits the model."""
+    if given is None:
+        if model is None:
+            return "context_only"
+        return "answer_likelihood" if validated(ModelSpec, model, place="model").gives_likelihoods else "stuff"
+    if not isinstance(given, str):
+        raise OptionError(f"method must be the name of a method, got {describe(given)}", given)
+    _check_bounded("method", given)
+    if model is not None and kind_of(given).writes is None:
+        raise OptionError(f"method={given} asks no model: leave the model out, or take another method", given)
+    return given
+
+
+def _check_bounded(name: str, method: str) -> None:
+    reads = kind_of(method).reads
+    if reads != "context":
+        raise OptionError(
+            f"{name}={method} cannot be swept over token budgets: {_UNBOUNDED[reads]}, whatever the budget; oprag "
+            "compare holds it against others",
+            method,
+        )
+
+
+def _usual_metric(data: DataSet, method: str) -> str:
+    """What a sweep is scored by, if nothing else is asked for."""
+    writes = kind_of(method).writes
+    if writes is None:
+        if any(question.evidence for question in data.questions):
+            return _COVERAGE
+        raise ExperimentError(
+            "without a model the contexts are scored by the evidence that is in them, and no question has evidence; "
+            "give a model, or say where the answers stand",
+            data.name,
+        )
+    answered = any(question.answers for question in data.questions)
+    choices = [question.labels is not None for question in data.questions]
+    if not answered and (writes == "likelihood" or not any(choices)):
+        raise ExperimentError("no question has an answer to score the model's by", data.name)
+    if writes == "likelihood":
+        return "answer_likelihood"
+    return "choice_accuracy" if all(choices) or not answered else "token_f1"
+
+
+def _candidates(
+    documents: Mapping[str, str | Sequence[str]], split: Split, count_tokens: TokenCounter, budget: int
+) -> int:
+    """How many of the best-ranked chunks fill a budget, with half as many to spare.
+
+    A chunk of so many tokens of the embedder may have a quarter of them in the reader's unit, as in a table of
+    numbers, and a splitter that keeps paragraphs gives chunks that are far below their size. So a sample of the
+    documents is split, and the best-ranked chunks are taken to be like the shorter half of these. The tokens of a chunk
+    are counted by the packaged tokenizer, whatever the embedder.
+    """
+    tokenizer = tokenizer_of(LOCAL).tokenizer
+    pieces = pieces_of(dict(_sample(documents, split.size or 1)), tokenizer, split)
+    lengths = sorted(count(window.text, count_tokens) for window, _ in pieces)
+    shorter = lengths[: (len(lengths) + 1) // 2]
+    mean = sum(shorter) / len(shorter) if shorter else 0
+    return max(1, round(_SPARE * budget / max(mean, 1)))
+
+
+def _sample(documents: Mapping[str, str | Sequence[str]], size: int) -> Iterator[tuple[str, str]]:
+    """Slices of the documents, until there are enough characters: always the same ones, so that a sweep can go on."""
+    length = max(_SLICE, _CHUNKS * _LONG * size)
+    texts = [whole_text(document) for document in documents.values()]
+    places = [(number, start) for number, text in enumerate(texts) for start in range(0, len(text), length)]
+    random.Random(0).shuffle(places)
+    taken = 0
+    for number, start in places:
+        if taken >= _SAMPLE:
+            break
+        part = texts[number][start : start + length]
+        taken += len(part)
+        yield f"{number}:{start}", part
 
 
 def _name(given: Any, otherwise: str) -> str:

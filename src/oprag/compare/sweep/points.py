@@ -7,13 +7,22 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from oprag.compare.analysis.settings import HasValues
 from oprag.compare.curve import Row
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.setting import Setting
-from oprag.compare.sweep.depth import limit_of
 from oprag.compare.table import CellSummary
 
-__all__ = ["NO_ROOM", "Contexts", "Repeated", "Unfilled", "is_impossible", "read_contexts", "remarks_of"]
+__all__ = [
+    "NO_ROOM",
+    "Contexts",
+    "Repeated",
+    "Unfilled",
+    "is_impossible",
+    "limit_of",
+    "read_contexts",
+    "remarks_of",
+]
 
 NO_ROOM = "BudgetError"
 """What a question fails with that not one chunk fits the budget for; another try would change nothing."""
@@ -105,6 +114,12 @@ def read_contexts(rows: Sequence[Row], path: str | os.PathLike[str], experiment:
         repeated=tuple(_repeated(rows, contexts)),
         whole=tuple(rows[number][1] for number, ours in contexts.items() if _is_whole(ours)),
     )
+
+
+def limit_of(setting: HasValues) -> int | None:
+    """How many of the best-ranked chunks a setting keeps at most, whatever its budget; None without a limit."""
+    limits = [setting.values[name] for name in ("k", "max_candidates") if setting.values[name] is not None]
+    return min(limits, default=None)
 
 
 def _unfilled(rows: Sequence[Row], contexts: Mapping[int, Mapping[Hashable, _Row]]) -> Iterator[Unfilled]:

@@ -11,7 +11,7 @@ from oprag.compare.db.reader import ResultsReader
 from oprag.compare.reading import Results
 from oprag.compare.setting import Setting
 from oprag.compare.spec.controls import kind_of
-from oprag.compare.sweep.depth import limit_of
+from oprag.compare.sweep.points import limit_of
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions
 from oprag.options import ContextOptions
