@@ -12,7 +12,7 @@ import pytest
 
 from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.pairs import differences
-from oprag.compare.providers.likelihood import LIKELIHOOD, LikelihoodModel
+from oprag.compare.providers.likelihood import LIKELIHOOD, LikelihoodModel, likelihood_prompt
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.run import run
@@ -275,3 +275,17 @@ def test_a_model_file_is_loaded_when_it_is_first_asked_and_once(tmp_path, monkey
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda _: model.window, range(8))) == [512] * 8
     assert started == [path]
+
+
+def test_a_text_to_be_continued():
+    prompt = likelihood_prompt("First.\n\nSecond {brace}.", "What {is} it?")
+    assert prompt == "First.\n\nSecond {brace}.\n\nQuestion: What {is} it?\nAnswer:"
+
+
+def test_choices_have_their_letters():
+    prompt = likelihood_prompt("It rained.", "Was it dry?", ("yes", "no", "nobody knows"))
+    assert prompt == "It rained.\n\nQuestion: Was it dry?\nA. yes\nB. no\nC. nobody knows\nAnswer:"
+
+
+def test_closed_book_begins_with_the_question():
+    assert likelihood_prompt("", "What?") == "Question: What?\nAnswer:"

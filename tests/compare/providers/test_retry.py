@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.providers.retry import RETRIES, Retrying, may_pass, retry_after
+from oprag.compare.providers.retry import RETRIES, Retrying
 from oprag.methods.model_calls import Completion, Message, Prompt
 from tests.compare.providers.chat_server import BROKEN, Fault, serve
 
@@ -85,6 +85,13 @@ def called(model, retries=RETRIES):
             return Completion(error=error)
 
     return Retrying(retries, waits).call(ask), waits
+
+
+def waited(error):
+    """The seconds that are waited for a second call after this error; None where there is no second call."""
+    waits = Waits()
+    Retrying(1, waits).call(lambda: Completion(error=error))
+    return waits[0] if waits else None
 
 
 @pytest.mark.parametrize("client", [by_httpx, by_urllib, by_wrapped])
@@ -173,8 +180,8 @@ def test_a_rate_limit_that_money_alone_lifts():
     class RateLimitError(Exception):
         status_code = 429
 
-    assert may_pass(RateLimitError("Rate limit reached for requests"))
-    assert not may_pass(RateLimitError("Error code: 429 - {'error': {'code': 'insufficient_quota'}}"))
+    assert waited(RateLimitError("Rate limit reached for requests"))
+    assert waited(RateLimitError("Error code: 429 - {'error': {'code': 'insufficient_quota'}}")) is None
 
 
 def test_errors_of_clients_that_carry_no_status():
@@ -182,22 +189,23 @@ def test_errors_of_clients_that_carry_no_status():
         return type(name, bases or (Exception,), {})()
 
     for name in ("APITimeoutError", "APIConnectionError", "RateLimitError", "RemoteProtocolError", "ReadTimeout"):
-        assert may_pass(named(name))
-    assert may_pass(TimeoutError())
-    assert may_pass(ConnectionResetError())
+        assert waited(named(name))
+    assert waited(TimeoutError())
+    assert waited(ConnectionResetError())
     for error in (ValueError("context too long"), KeyError("x"), named("AuthenticationError"), RuntimeError("x")):
-        assert not may_pass(error)
+        assert waited(error) is None
     throttled = named("ClientError")
     throttled.response = {"Error": {"Code": "X"}, "ResponseMetadata": {"HTTPStatusCode": 429}}
-    assert may_pass(throttled)
-    assert retry_after(throttled) is None
+    assert 0.25 <= waited(throttled) <= 0.5
 
 
 def test_errors_that_come_from_each_other_end():
     first, second = ValueError("a"), ValueError("b")
     first.__cause__, second.__cause__ = second, first
-    assert not may_pass(first)
-    assert retry_after(first) is None
+    assert waited(first) is None
+    timeout, caught = TimeoutError("a"), ValueError("b")
+    timeout.__cause__, caught.__cause__ = caught, timeout
+    assert 0.25 <= waited(timeout) <= 0.5
 
 
 def test_a_set_event_ends_the_waiting(server):

@@ -23,18 +23,10 @@ _NO_FIELDS = "huggingface"
 def load_chat_model(
     name: str, settings: Mapping[str, Any], *, feature: str, defaults: Mapping[str, Any] | None = None
 ) -> Any:
-    """A LangChain chat model.
+    """A LangChain chat model by its name, with those defaults that it knows.
 
-    Args:
-        name: "local", or PROVIDER:MODEL as LangChain's `init_chat_model` takes it.
-        settings: `base_url`, `temperature`, `max_tokens`, and all that the model knows.
-        feature: What needs it, as the start of a sentence, for the message where LangChain is not installed.
-        defaults: Settings where none is given, for models that know them.
-
-    Raises:
-        MissingExtraError: LangChain, or a piece of the local model, is not installed.
-        OptionError: LangChain knows no such model, its provider's package or key is missing, or the model knows no such
-            setting, which most of them would leave aside in silence.
+    Raises an OptionError for settings that it does not know, which most models would ignore in silence, and a
+    MissingExtraError that begins with the feature.
     """
     if name == LOCAL:
         check_local_settings(settings)

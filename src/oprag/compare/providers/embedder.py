@@ -1,4 +1,4 @@
-"""Embedders of an experiment: what is said about one, and one that embeds, splits and counts."""
+"""Embedders of an experiment: their specification, and embedding and counting with them."""
 
 from __future__ import annotations
 
@@ -42,19 +42,12 @@ _ELSEWHERE = ("Endpoint", "Inference", "API", "Hub")
 
 @dataclass(frozen=True, eq=False)
 class ExperimentEmbedder:
-    """An `oprag.Embedder`, and the unit in which it reads.
+    """An `oprag.Embedder`, and the tokens in which it reads."""
 
-    Attributes:
-        name: Its identity, without secrets, the same in every process: vectors of equal names are interchangeable.
-        label: What it is called in tables.
-        spends: Whether using it may cost money.
-        note: What a user should know about it; empty for most.
-    """
-
-    name: str
-    label: str
-    spends: bool
-    note: str
+    name: str  # its identity, without secrets, the same in every process: equal ones share their vectors
+    label: str  # its name in tables
+    spends: bool  # whether using it may cost money
+    note: str  # for users; empty for most
     _embedder: Any = field(repr=False)
     _prefixes: tuple[str, str] = field(repr=False)
     _tokenizer: str | NamedTokenizer = field(repr=False)
@@ -69,7 +62,7 @@ class ExperimentEmbedder:
 
     @cached_property
     def named_tokenizer(self) -> NamedTokenizer:
-        """What cuts and counts in its unit, loaded when it is asked for."""
+        """Its tokenizer, loaded when it is asked for."""
         return tokenizer_of(self._tokenizer) if isinstance(self._tokenizer, str) else self._tokenizer
 
     @property
@@ -78,31 +71,31 @@ class ExperimentEmbedder:
         return self.named_tokenizer.tokenizer
 
     def count_tokens(self, text: str) -> int:
-        """The tokens of a text, in its unit."""
+        """The tokens of a text."""
         return self.named_tokenizer.count(text)
 
 
 class EmbedderSpec(ProviderSpec):
-    """What an experiment says about an embedder; one whose `use` is a name can go to another process.
+    """An embedder of an experiment; one that is given by its name can go to another process.
 
     Attributes:
         use: "local", the packaged one; PROVIDER:MODEL, as LangChain's `init_embeddings` takes it;
             "huggingface:PATH", a folder with a model of sentence-transformers or its name in the hub; MODULE:FUNCTION,
-            for a function that gives an embedder; an `oprag.Embedder`; or embeddings of LangChain or LlamaIndex.
-        name: What it is called in tables; by default after `use`. It is needed for one that does not say which model
-            it is, and vectors are then kept under it: another model must have another.
-        api_key_env: The environment variable that has the key, as in `ModelSpec`.
-        question_prefix: Put before each question, such as BGE's instruction.
-        document_prefix: The same before each document.
-        tokenizer: What cuts documents and counts in the unit of the embedder: "local", "huggingface:PATH" or
-            "tiktoken:ENCODING". By default the embedder's own where it has one: the packaged one and those of
-            "huggingface:PATH"; for all others the packaged one's.
-        spends: Whether using it may cost money; by default what does not run on this machine may.
-        **others: Settings of an embedder that is given by a name: whatever it knows, or the arguments of a function.
+            for a function that returns an embedder; an `oprag.Embedder`; or embeddings of LangChain or LlamaIndex.
+        name: Name in tables; by default made of `use` and the settings. An embedder that does not say which model it
+            is must have a name: vectors are stored under it, so another model must have another name.
+        api_key_env: Environment variable with the API key, as in `ModelSpec`.
+        question_prefix: Prefix of each question, such as BGE's instruction.
+        document_prefix: Prefix of each document.
+        tokenizer: Tokenizer that documents are split with, and whose tokens are counted: "local", "huggingface:PATH" or
+            "tiktoken:ENCODING". By default the embedder's own if it has one, as the packaged one and those of
+            "huggingface:PATH" have; else that of the packaged one.
+        spends: Whether using it may cost money; by default True for embedders that do not run on this machine.
+        **others: Settings of an embedder that is given by its name, or the arguments of a function that returns one.
 
     Raises:
-        ExperimentError: There are settings for an embedder that is no name, an empty name, a prefix that is no string,
-            or `spends` is neither True nor False.
+        ExperimentError: There are settings for an embedder that is not given by its name, an empty name, a prefix that
+            is not a string, or `spends` is neither True nor False.
     """
 
     use: Any = LOCAL
@@ -130,7 +123,7 @@ class EmbedderSpec(ProviderSpec):
 
     @property
     def label(self) -> str:
-        """What the embedder is called in tables."""
+        """Its name in tables."""
         if self.name is not None:
             return self.name
         given = self.use if isinstance(self.use, str) else type(self.use).__name__
@@ -155,10 +148,10 @@ class EmbedderSpec(ProviderSpec):
         return self.spends is not False and self._paid_provider
 
     def unopened(self, identity: str) -> ExperimentEmbedder:
-        """What is known of the embedder before it is opened: it counts tokens, and embeds nothing.
+        """An embedder for a plan, which counts tokens and cannot embed.
 
         Args:
-            identity: Its identity, as far as that is known.
+            identity: Its identity, as far as it is known.
         """
         return ExperimentEmbedder(
             identity,
@@ -171,11 +164,11 @@ class EmbedderSpec(ProviderSpec):
         )
 
     def open(self) -> ExperimentEmbedder:
-        """The embedder; weights are not loaded before something is embedded.
+        """The embedder, whose weights are loaded when something is embedded.
 
         Raises:
-            ExperimentError: There is no such embedder, it knows no such setting, or needs a name.
-            MissingExtraError: What it needs is not installed.
+            ExperimentError: The embedder or a setting of it is unknown, or it needs a name.
+            MissingExtraError: A package that it needs is not installed.
         """
         try:
             embedder, spends, tokenizer = self._loaded()

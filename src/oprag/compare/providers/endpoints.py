@@ -45,10 +45,7 @@ _LONGEST = 100  # characters that are shown
 
 
 def addresses_of(settings: Mapping[str, Any], provider: str = "") -> list[str]:
-    """The addresses in the settings of a model, at any depth: by the name of the setting, or by `://` in a text.
-
-    The provider's own `base_url` is left out.
-    """
+    """The addresses in settings, by their names or by `://`, at any depth, without the provider's own `base_url`."""
     foreign = {name: value for name, value in settings.items() if not (name == "base_url" and is_own(provider, value))}
     return [*_addresses(foreign, named=False)]
 
@@ -110,13 +107,10 @@ def _parts(address: str) -> tuple[str, str, str]:
 
 
 def with_key(name: str, settings: Mapping[str, Any], variable: str | None) -> dict[str, Any]:
-    """The settings of PROVIDER:MODEL with the key that is sent, which a variable of the environment has.
+    """The settings of PROVIDER:MODEL with the API key of an environment variable.
 
-    Clients find the key of their provider in the environment. To another address than the provider's own goes no key
-    but that of the variable that is named, or the one that is given.
-
-    Raises:
-        ExperimentError: The variable is not set, or the client would send other keys of the environment to the address.
+    Clients find the key of their provider in the environment. Any other address is sent the key of the named variable
+    alone, or the one among the settings; a client that would send others is refused.
     """
     provider = provider_of(name, settings)
     foreign = addresses_of(settings, provider)

@@ -28,12 +28,7 @@ _DIGITS = 16  # of a hash
 
 
 class HuggingFaceEmbedder:
-    """A model of `sentence-transformers`, through LangChain; its vectors have the length 1.
-
-    Args:
-        model: The folder of the model, or its name in the hub.
-        settings: Those of LangChain's `HuggingFaceEmbeddings`.
-    """
+    """A model of `sentence-transformers`, from its folder or the hub, through LangChain; vectors have the length 1."""
 
     def __init__(self, model: str, settings: Mapping[str, Any]) -> None:
         try:
@@ -55,7 +50,7 @@ class HuggingFaceEmbedder:
 
     @cached_property
     def name(self) -> str:
-        """What is in the folder, or the name in the hub, and the settings."""
+        """A hash of the files in the folder, or the name in the hub; and the settings."""
         folder = Path(self._model).expanduser()
         settings = plain_settings(self._settings, self._model)
         settings = {setting: value for setting, value in settings.items() if value != {}}

@@ -1,4 +1,4 @@
-"""What a model says of itself: the same words in every process mean the same replies."""
+"""The identity of a model, from what it says of itself: equal ones share their replies, in every process."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ _FRAMEWORKS = ("langchain", "langchain_core", "llama_index")
 
 
 def told_by(model: Any) -> str | None:
-    """The class of a model, what it calls itself, and a hash of the settings that may change a reply.
+    """The class of a model, its name for itself, and a hash of the settings that may change a reply, without secrets.
 
-    Settings that are None are left out, so that a new version of a package, which knows more of them, does not make
-    another model of it. Secrets are not hashed. None where a model of a framework does not say which model it uses, or
-    where a setting is an object that does not say what it is.
+    None where a model does not say which one it is, or a setting is an object that does not say what it is. Settings
+    that are None are left out, so that a new version of a package, which knows more of them, is not another model.
     """
     part = naming_part(model)
     if part is None:
@@ -54,7 +53,7 @@ def naming_part(model: Any) -> Any:
 
 
 def model_name_of(part: Any) -> str | None:
-    """What a part of a model calls the model."""
+    """The name of the model, as a part of it gives it."""
     for name in MODEL_NAMES:
         value = getattr(part, name, None)
         if isinstance(value, str) and value not in NO_NAMES:
@@ -63,7 +62,7 @@ def model_name_of(part: Any) -> str | None:
 
 
 def parts_of(model: Any) -> Iterator[Any]:
-    """The parts of a model, that to which settings are bound, or the steps of a sequence; and behind them itself."""
+    """The parts of a model, such as the one that settings are bound to, or the steps of a sequence; then itself."""
     for name in _PARTS:
         part = getattr(model, name, None)
         for one in part if isinstance(part, list) else [part]:
@@ -73,7 +72,7 @@ def parts_of(model: Any) -> Iterator[Any]:
 
 
 def _described(value: Any) -> Any:
-    """What an object is, as a class and its settings; a TypeError where it does not tell."""
+    """An object as its class and its settings; a TypeError where it does not tell them."""
     if isinstance(value, type):
         schema = getattr(value, "model_json_schema", None)
         return [_path(value), schema() if schema is not None else None]

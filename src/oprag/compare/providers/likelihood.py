@@ -1,4 +1,4 @@
-"""Models that say how likely a given answer is: what they do, what they are asked, and how experiments call them.
+"""Models that say how likely a given answer is, their prompt, and how experiments call them.
 
 The likelihood of a gold answer is a graded measure, which sees smaller effects than a score of written answers.
 """
@@ -16,13 +16,11 @@ from oprag.errors import LikelihoodError, ModelError, OptionError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.prompts import TextTemplate
-from oprag.options import check_question
 
 __all__ = [
     "LIKELIHOOD",
     "LikelihoodAnswers",
     "LikelihoodModel",
-    "SplitAnswer",
     "common_beginning",
     "likelihood_prompt",
     "split_answer",
@@ -83,22 +81,7 @@ class LikelihoodModel(Protocol):
 
 
 def likelihood_prompt(context: str, question: str, choices: Sequence[str] = ()) -> str:
-    r"""The prompt for `answer_likelihood`; one without context, for closed book, begins with the question.
-
-    Choices stand one a line below the question, with their letters; the text of the right one or its letter is scored.
-
-    Example:
-        >>> print(likelihood_prompt("It rained.", "Was it dry?", ["yes", "no"]))
-        It rained.
-        <BLANKLINE>
-        Question: Was it dry?
-        A. yes
-        B. no
-        Answer:
-    """
-    check_question(question)
-    if len(choices) > len(ascii_uppercase):
-        raise OptionError(f"choices must be at most {len(ascii_uppercase)}, got {len(choices)}", choices)
+    """The prompt for `answer_likelihood`: the context, if there is one, the question, and a choice a line."""
     lines = [question, *(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, choices, strict=False))]
     (message,) = _TEMPLATE.messages({"context": context, "question": "\n".join(lines)})
     return message.content if context else message.content.lstrip()
@@ -114,16 +97,9 @@ class SplitAnswer(NamedTuple):
 def split_answer(
     prompt: Any, answer: Any, tokenize: Callable[[str], list[int]], first: list[int], window: int
 ) -> SplitAnswer:
-    """Tokenize a prompt with its answer, as one text, and find the answer's tokens.
+    """Tokenize a prompt with its answer as one text, and cut it after the last token that is also the prompt's own.
 
-    The answer begins after the last token that the prompt alone and the whole text have in common.
-
-    Args:
-        prompt: The prompt.
-        answer: The answer.
-        tokenize: Gives the tokens of a text, without those that begin every text.
-        first: The tokens that begin every text.
-        window: Maximum number of tokens of the whole.
+    `tokenize` leaves out the tokens that begin every text, which are `first`.
     """
     for name, value in (("prompt", prompt), ("answer", answer)):
         if not isinstance(value, str):

@@ -14,12 +14,7 @@ _SECONDS = 60  # for reading a request or writing a piece of a reply, so that an
 
 @dataclass(frozen=True, eq=False)
 class LlamaServer:
-    """A server on the loopback interface that stops when nothing holds it any more.
-
-    Attributes:
-        address: The server's URL, without a path.
-        key: The API key that requests need.
-    """
+    """A server on the loopback interface, with its URL and its API key, that stops when nothing holds it any more."""
 
     address: str
     key: str = field(repr=False)
@@ -27,14 +22,7 @@ class LlamaServer:
 
 
 def start_llama_server(parameters: Any) -> LlamaServer:
-    """Start a server, and wait until it takes work. One that is dropped before that deadlocks.
-
-    Args:
-        parameters: The `xllamacpp.CommonParams`. Without API keys of their own they get a random one.
-
-    Raises:
-        RuntimeError: It cannot be started, or the model file cannot be loaded.
-    """
+    """Start a server with these `xllamacpp.CommonParams`, and wait until it works: dropped before, it deadlocks."""
     import xllamacpp
 
     # Other users of the machine and pages in a browser reach the loopback interface too.

@@ -28,7 +28,7 @@ __all__ = [
 
 LOCAL_NAME = "SmolLM2-135M-Instruct, 4 bit"
 LOCAL_DEFAULTS = {"k": 8, "token_budget": 1_000}
-"""What stands in place of the command's defaults: it reads a few hundred tokens a second, on two cores."""
+"""Replaces the command's defaults: the model reads a few hundred tokens a second, on two cores."""
 
 LOCAL_WINDOW = 8_192  # tokens
 LOCAL_SETTINGS = {
@@ -44,11 +44,7 @@ _TIMEOUT = 600.0
 
 
 def local_model(**settings: Any) -> ChatOpenAI:
-    """The packaged model behind a server on the loopback interface, started once; settings of LangChain's `ChatOpenAI`.
-
-    Raises:
-        MissingExtraError: A piece of it is not installed.
-    """
+    """The packaged model on a server that is started once, with settings of LangChain's `ChatOpenAI`."""
     try:
         import xllamacpp
     except ImportError as error:

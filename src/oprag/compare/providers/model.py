@@ -1,4 +1,4 @@
-"""Models of an experiment: what is said about one, and one that can be called, whatever kind of model it is."""
+"""Models of an experiment: their specification, and calling them, whatever kind of model they are."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ _NO_WINDOW = 3_900
 
 @runtime_checkable
 class Model(Protocol):
-    """What answers in an experiment. It can be called from several threads at a time."""
+    """A model that answers in an experiment. It can be called from several threads at a time."""
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """Its name in tables."""
         ...
 
     @property
     def identity(self) -> str:
-        """What it is, without secrets, the same in every process: replies of equal identities are interchangeable."""
+        """Its identity, without secrets, the same in every process: equal ones share their replies."""
         ...
 
     @property
     def window(self) -> int | None:
-        """How many tokens it can read, None where that is not known."""
+        """Number of tokens that it can read; None if unknown."""
         ...
 
     def complete(self, prompt: Prompt) -> Completion:
@@ -72,27 +72,27 @@ class Model(Protocol):
 
 
 class ModelSpec(ProviderSpec):
-    """What an experiment says about a model; one whose `use` is a name can go to another process.
+    """A model of an experiment; one that is given by its name can go to another process.
 
     Attributes:
         use: "local", for the packaged model; PROVIDER:MODEL, as LangChain's `init_chat_model` takes it;
-            MODULE:FUNCTION, for a function that gives a model; a chat model, LLM or runnable of LangChain; an LLM of
-            LlamaIndex; or a function of the text of a prompt that gives a text or a `Completion`. For
+            MODULE:FUNCTION, for a function that returns a model; a chat model, LLM or runnable of LangChain; an LLM of
+            LlamaIndex; or a function that takes the text of a prompt and returns a text or a `Completion`. For
             `answer_likelihood` "gguf:local" (the packaged model), "gguf:FILE", "transformers:FOLDER" (or the name of a
             model in the hub), or a `LikelihoodModel`.
-        name: What it is called in tables; by default after `use`. It is needed for a model that does not say which one
-            it is, as functions do not, and replies are then kept under it: another model must have another.
-        api_key_env: The environment variable that has the key, for PROVIDER:MODEL; by default the one that the
-            provider's client reads. To another host that the settings name (`base_url`) only the key of the variable
-            that is named here is sent, else a placeholder.
-        retries: How often a call is made again whose failure may pass. By default twice, and never where the client of
-            a model does so itself: that of a model that is given by a name is told not to.
-        window: How many tokens the model can read; by default what it says itself.
+        name: Name in tables; by default made of `use` and the settings. A model that does not say which one it is, such
+            as a function, must have a name: replies are stored under it, so another model must have another name.
+        api_key_env: Environment variable with the API key, for PROVIDER:MODEL; by default the one that the provider's
+            client reads. Another host (`base_url`) is sent the key of the variable that is named here, else a
+            placeholder.
+        retries: Maximum number of retries of a call that failed for a passing reason; 2 by default, and 0 where the
+            model retries by itself. A model that is given by its name is told not to.
+        window: Number of tokens that the model can read; by default what it says itself.
         **others: Settings of a model that is given by its name: `base_url`, `temperature`, `max_tokens` and whatever
-            else it knows, or the arguments of a function that gives a model.
+            else it knows, or the arguments of a function that returns a model.
 
     Raises:
-        ExperimentError: There are settings for a model that is no name, a variable of a key for one that is not
+        ExperimentError: There are settings for a model that is not given by its name, `api_key_env` for one that is not
             PROVIDER:MODEL, an empty name, or an invalid number.
 
     Example:
@@ -122,7 +122,7 @@ class ModelSpec(ProviderSpec):
 
     @property
     def label(self) -> str:
-        """What the model is called in tables."""
+        """Its name in tables."""
         if self.name is not None:
             return self.name
         if not isinstance(self.use, str):
@@ -165,14 +165,14 @@ class ModelSpec(ProviderSpec):
         return provider != "ollama" or model.endswith("cloud")
 
     def open(self, stop: Event | None = None) -> Model:
-        """The model; the packaged one is not started before its first call.
+        """The model, ready to be called; the packaged one is started by its first call.
 
         Args:
-            stop: Ends the waiting for another try, and all further tries, when it is set.
+            stop: Ends waiting and retries when it is set.
 
         Raises:
-            ExperimentError: There is no such model, it knows no such setting, or needs a name.
-            MissingExtraError: What it needs is not installed.
+            ExperimentError: The model or a setting of it is unknown, or it needs a name.
+            MissingExtraError: A package that it needs is not installed.
         """
         if self.gives_likelihoods:
             model = self._loaded_likelihood() if isinstance(self.use, str) else self.use
@@ -184,10 +184,10 @@ class ModelSpec(ProviderSpec):
         return self._opened(_asking(model), self._identity(model), _window_of(model), tries, stop)
 
     def unopened(self, identity: str) -> Model:
-        """The model as far as it is known before it is opened: it cannot be called.
+        """A model for a plan, which cannot be called.
 
         Args:
-            identity: Its identity, as far as that is known.
+            identity: Its identity, as far as it is known.
         """
         return _Unopened(self.label, identity)
 
@@ -225,7 +225,7 @@ class ModelSpec(ProviderSpec):
         return _Opened(self.label, identity, self.window or window, ask, retrying)
 
     def _loaded(self) -> Any:
-        """What a name means."""
+        """The model that a name means."""
         from oprag.compare.providers.chat_models import load_chat_model
 
         function = self._function

@@ -1,4 +1,4 @@
-"""Names in experiments and on the command line: providers, functions of a user's own, token counters, classes."""
+"""Names in experiments and on the command line: of providers, of functions and of token counters."""
 
 from __future__ import annotations
 
@@ -61,17 +61,10 @@ CHAT_PROVIDERS = EMBEDDING_PROVIDERS | frozenset(
 
 
 def function_named(name: str, providers: Collection[str] = ()) -> Callable[..., Any] | None:
-    """The function that MODULE:FUNCTION means; None where there is no such module, or it has no such function.
+    """The function that MODULE:FUNCTION means, None if it is not found; providers are never modules.
 
-    Names of providers and models look the same, so a name that means no function is no error. Looking for a module
-    imports its parents: only for names that the user typed or trusts.
-
-    Args:
-        name: The name; the module must be found where Python looks for modules.
-        providers: Names before the colon that are never modules.
-
-    Raises:
-        ExperimentError: There is the module, and it cannot be imported.
+    Names of models look the same, so a name that means no function is not an error. Looking for a module imports its
+    parents: only for names that the user typed or trusts.
     """
     module, _, function = name.partition(":")
     if not _looks_like_a_function(name, providers):
@@ -93,11 +86,7 @@ def function_named(name: str, providers: Collection[str] = ()) -> Callable[..., 
 
 
 def required_function(name: str) -> Callable[..., Any]:
-    """The function that MODULE:FUNCTION means.
-
-    Raises:
-        ExperimentError: There is none.
-    """
+    """The function that MODULE:FUNCTION means."""
     function = function_named(name)
     if function is None:
         raise ExperimentError(
@@ -109,7 +98,7 @@ def required_function(name: str) -> Callable[..., Any]:
 
 
 def no_function(name: Any, providers: Collection[str] = ()) -> str:
-    """What to add to the message that there is no such model, for a name that looks like that of a function."""
+    """The end of the message that a model is unknown, for a name that looks like that of a function."""
     if not _looks_like_a_function(str(name), providers):
         return ""
     module, _, function = str(name).partition(":")
@@ -125,11 +114,7 @@ def _looks_like_a_function(name: str, providers: Collection[str]) -> bool:
 
 
 def made_by(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
-    """What the function of this name makes of its arguments.
-
-    Raises:
-        ExperimentError: It raises.
-    """
+    """The result of the function of this name, whose errors are told with it."""
     try:
         return function(**settings)
     except OpragError:
@@ -139,11 +124,7 @@ def made_by(name: str, function: Callable[..., Any], settings: Mapping[str, Any]
 
 
 def lasting_name(function: Any, what: str) -> str:
-    """MODULE:FUNCTION of a function, or of the class of an object; the same in every process.
-
-    Raises:
-        ExperimentError: It is a lambda. The message begins with `what`.
-    """
+    """MODULE:FUNCTION of a function, or of the class of an object; the same in every process."""
     named = function if hasattr(function, "__qualname__") else type(function)
     if "<lambda>" in named.__qualname__:
         raise ExperimentError(f"{what} is a lambda; give it a name, under which its results are kept", function)
@@ -151,14 +132,7 @@ def lasting_name(function: Any, what: str) -> str:
 
 
 def counter_name(given: Any) -> str:
-    """The name of a token counter, by its form alone: what a name means is neither imported nor loaded.
-
-    Args:
-        given: As for `counter_of`.
-
-    Raises:
-        ExperimentError: It cannot be a token counter, or is a lambda.
-    """
+    """The name of a token counter, by its form alone: what a name means is neither imported nor loaded."""
     if isinstance(given, Counter):
         return given.name
     if given is approximate_tokens:
@@ -174,16 +148,7 @@ def counter_name(given: Any) -> str:
 
 
 def counter_of(given: Any) -> Counter:
-    """A token counter.
-
-    Args:
-        given: A name of `oprag.token_counters`, MODULE:FUNCTION or such a function, or a `Counter`, which is returned
-            as it is.
-
-    Raises:
-        ExperimentError: The counter is unknown or cannot be loaded, or is a lambda.
-        MissingExtraError: Its package is not installed.
-    """
+    """A token counter by its name in `oprag.token_counters`, by MODULE:FUNCTION, or of such a function."""
     if isinstance(given, Counter):
         return given
     name = counter_name(given)
@@ -195,12 +160,7 @@ def counter_of(given: Any) -> Counter:
 
 
 def tokenizer_of(name: str) -> NamedTokenizer:
-    """A tokenizer by its name; see `oprag.token_counters.tokenizer_named`.
-
-    Raises:
-        ExperimentError: The name is unknown, or the tokenizer cannot be loaded.
-        MissingExtraError: Its package is not installed.
-    """
+    """A tokenizer by its name, as `oprag.token_counters.tokenizer_named` takes it."""
     with _as_experiment_errors():
         return tokenizer_named(name)
 
@@ -214,13 +174,7 @@ def _as_experiment_errors() -> Iterator[None]:
 
 
 def descends(given: Any, package: str, *names: str) -> bool:
-    """Whether an object is of a class with one of these names, or of one derived from it; nothing is imported.
-
-    Args:
-        given: The object; a class is none.
-        package: The package that the class comes from, such as "langchain_core".
-        names: The class, or several.
-    """
+    """`isinstance` by the names of a package and of classes in it, so that nothing is imported."""
     return not isinstance(given, type) and any(
         kind.__name__ in names and kind.__module__.partition(".")[0] == package for kind in type(given).__mro__
     )

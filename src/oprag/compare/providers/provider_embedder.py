@@ -38,17 +38,7 @@ class EmbedderOnDemand:
 
 
 class ProviderEmbedder:
-    """Embeddings of a provider, which is asked for each question once, and whose errors are one line.
-
-    Args:
-        name: PROVIDER:MODEL, as LangChain's `init_embeddings` takes it.
-        feature: What needs it, as the start of a sentence, for the message where LangChain is not installed.
-        settings: Its settings.
-
-    Raises:
-        MissingExtraError: LangChain is not installed.
-        OptionError: It is no such name, LangChain knows no such provider, or the provider's package or key is missing.
-    """
+    """PROVIDER:MODEL of LangChain's `init_embeddings`, which is asked for each question once; errors are one line."""
 
     def __init__(self, name: str, feature: str | None = None, **settings: Any) -> None:
         self._typed = name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,10 +12,10 @@ from typing import Any
 
 from oprag.methods.model_calls import Completion
 
-__all__ = ["RETRIES", "Retrying", "may_pass", "retry_after"]
+__all__ = ["RETRIES", "Retrying"]
 
 RETRIES = 2
-"""How often a failed call is made again, where nothing else is said."""
+"""Default number of retries of a failed call."""
 
 # Seconds: what is waited first, and the most. Where a server wants more, a later start of the run asks again.
 _FIRST, _LONGEST = 0.5, 60.0
@@ -34,23 +33,13 @@ _NAMES = re.compile(
 )
 
 
-def _no_wait(seconds: float) -> bool:
-    time.sleep(seconds)
-    return False
-
-
 @dataclass(frozen=True)
 class Retrying:
-    """Makes a call again while its failure may pass.
+    """Makes a call again while its failure may pass."""
 
-    Attributes:
-        retries: How often at most.
-        wait: Waits for some seconds; returns whether the wait was ended, which ends the retries, as the `wait` of a
-            `threading.Event` does that is set to stop a run.
-    """
-
-    retries: int = RETRIES
-    wait: Callable[[float], bool] = _no_wait
+    retries: int
+    # True ends the retries: the `wait` of an event that is set to stop a run.
+    wait: Callable[[float], bool]
 
     def call(self, ask: Callable[[], Completion]) -> Completion:
         """The first completion that has no error, or the last one."""
@@ -64,16 +53,16 @@ class Retrying:
 
 def _pause(error: Exception, done: int) -> float | None:
     """Seconds to wait for the next try; None where there should be none."""
-    if not may_pass(error):
+    if not _may_pass(error):
         return None
-    asked = retry_after(error)
+    asked = _retry_after(error)
     if asked is not None:
         return asked if asked <= _LONGEST else None
     # So that those who failed together do not come back together.
     return float(min(_LONGEST, _FIRST * 2**done) * random.uniform(0.5, 1))
 
 
-def may_pass(error: BaseException) -> bool:
+def _may_pass(error: BaseException) -> bool:
     """Whether the same call may succeed later: rate limits, timeouts, broken connections, faults of a server."""
     for one in _with_causes(error):
         status = _status(one)
@@ -88,7 +77,7 @@ def may_pass(error: BaseException) -> bool:
     return False
 
 
-def retry_after(error: BaseException) -> float | None:
+def _retry_after(error: BaseException) -> float | None:
     """The seconds that a server asks to wait, None where it names none."""
     for one in _with_causes(error):
         # The error of Python's own client is the response itself.

@@ -1,4 +1,4 @@
-"""What an experiment says about a model or an embedder: what to use, and its settings."""
+"""The specification of a model or an embedder in an experiment: its name and its settings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["ProviderSpec", "with_name"]
 
 
 def with_name(given: Any, name: str) -> Any:
-    """What is said about a model or an embedder, with its name in the experiment where it has no other."""
+    """A model or an embedder as it is given, with its name in the experiment unless it has another one."""
     if isinstance(given, ProviderSpec):
         return given
     return {"name": name, **(given if isinstance(given, Mapping) else {"use": given})}
 
 
 class ProviderSpec(StrictModel, extra="allow"):
-    """What to use, its own name, and its settings: all other keys, with whatever values."""
+    """A model or an embedder: what to use, its own name, and all other keys as its settings."""
 
     use: Any
     name: Text | None = None
@@ -32,7 +32,7 @@ class ProviderSpec(StrictModel, extra="allow"):
     @model_validator(mode="before")
     @classmethod
     def _as_table(cls, given: Any) -> Any:
-        """What is not a table is what to use."""
+        """A table, which a name or an object is put into."""
         if isinstance(given, cls):
             return given
         if not isinstance(given, Mapping):
@@ -43,7 +43,7 @@ class ProviderSpec(StrictModel, extra="allow"):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings of what is used."""
+        """The settings of the model or embedder."""
         return self.model_extra or {}
 
     @property
@@ -53,14 +53,14 @@ class ProviderSpec(StrictModel, extra="allow"):
 
     @property
     def spec_hash(self) -> str:
-        """A hash of what is said; empty for the packaged one, and for an object."""
+        """A hash of the specification; empty for the packaged one, and for an object."""
         return "" if not isinstance(self.use, str) or self.use == LOCAL else self._hash()
 
     def _hash(self) -> str:
         raise NotImplementedError
 
     def model_post_init(self, context: Any, /) -> None:
-        """Refuse a variable for a key that nothing would read."""
+        """Refuse an environment variable that nothing would read."""
         super().model_post_init(context)
         if self.api_key_env is not None and provider_of(self.use) not in self._key_providers:
             raise ExperimentError("api_key_env goes with PROVIDER:MODEL", self.api_key_env)

@@ -1,3 +1,3 @@
-"""What an experiment says, checked."""
+"""The specification of an experiment, checked."""
 
 __all__: list[str] = []

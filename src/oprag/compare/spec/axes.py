@@ -1,4 +1,4 @@
-"""What an experiment can vary: its own axes, and every option of the assembly and of the methods."""
+"""The axes of a grid: those of experiments, and every option of the assembly and of the methods."""
 
 from __future__ import annotations
 
@@ -28,20 +28,11 @@ _FIXED = {
 
 
 class Axis(NamedTuple):
-    """One thing that can be varied.
-
-    Attributes:
-        name: Its name in a grid.
-        part: Where it belongs: "parts" are what an experiment is put together of, the others the options of
-            `ContextOptions` and `MethodOptions`.
-        default: Its value where a grid does not name it; None for data, embedder and model, whose default is all data
-            sets, and the first embedder and model.
-        help: What it does.
-    """
+    """One thing that can be varied: an option of `ContextOptions` or `MethodOptions`, or a part of the experiment."""
 
     name: str
     part: Part
-    default: Any
+    default: Any  # None for data, embedder and model, whose default is all data sets, and the first of the others
     help: str
 
 
@@ -59,7 +50,7 @@ _PARTS = (
     Axis("repeat", "parts", 1, "A number; with another one a model is asked again."),
 )
 
-# The methods of ours that an option means something to; the other options mean something to all that ask a model.
+# The methods of ours that read an option; all methods that ask a model read the other options.
 _METHODS_WITH: dict[str, frozenset[str]] = {
     "inner_method": frozenset({"step_down", "reciprocal"}),
     "passage_tokens": frozenset({"map_reduce", "refine", "map_rerank"}),
@@ -70,7 +61,7 @@ _METHODS_WITH: dict[str, frozenset[str]] = {
     "source_token_budget": frozenset({"long_context", "self_route"}),
     "overflow": frozenset({"long_context", "self_route"}),
 }
-# What means something together with other values alone.
+# Axes that have an effect together with some values of other axes alone.
 _WITH_OTHERS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "seed": lambda values: values["order"] == "random",
     "source_ranking": lambda values: values["order"] == "source",
@@ -91,11 +82,7 @@ def axes() -> dict[str, Axis]:
 
 
 def check_axis(axis: str) -> None:
-    """Refuse an axis whose values cannot be compared.
-
-    Raises:
-        OptionError: The axis does not exist, or scores are averaged over it.
-    """
+    """Refuse an axis that does not exist, or over which scores are averaged: its values cannot be compared."""
     try:
         check_names({axis: None}, axes())
     except OptionError as error:
@@ -105,12 +92,7 @@ def check_axis(axis: str) -> None:
 
 
 def has_effect(name: str, values: Mapping[str, Any]) -> bool:
-    """Whether another value of this axis could give another answer.
-
-    Args:
-        name: The name of the axis.
-        values: The values on all axes.
-    """
+    """Whether another value of this axis could give another answer, given the values on all axes."""
     method = values["method"]
     kind = kind_of(method)
     if name in ("data", "method"):
@@ -120,12 +102,12 @@ def has_effect(name: str, values: Mapping[str, Any]) -> bool:
     if kind.reads is None:
         return False
     if axes()[name].part == "method":
-        return kind.writes is not None and _means_something(name, method, values["inner_method"])
+        return kind.writes is not None and _reads(name, method, values["inner_method"])
     return name not in _WITH_OTHERS or _WITH_OTHERS[name](values)
 
 
-def _means_something(option: str, method: str, inner_method: str) -> bool:
-    """Whether a method reads an option, itself or in the method within it."""
+def _reads(option: str, method: str, inner_method: str) -> bool:
+    """Whether a method reads an option, itself or in its inner method."""
     used = {method, inner_method} if method in _METHODS_WITH["inner_method"] else {method}
     readers = _METHODS_WITH.get(option)
     # A method of the user's own may read any of them.

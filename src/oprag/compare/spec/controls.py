@@ -1,7 +1,4 @@
-"""What the methods of an experiment read and write, and those that there are in experiments alone.
-
-What a model knows without a text, what a context is like by itself, and how likely a model finds an answer.
-"""
+"""The methods that exist in experiments alone, as controls, and what each method reads and writes."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from oprag.methods.prompts import TextTemplate
 from oprag.methods.registry import MethodFunction
 from oprag.methods.task import Task
 
-__all__ = ["CONTROLS", "GOLD", "MethodKind", "kind_of"]
+__all__ = ["CONTROLS", "GOLD", "kind_of"]
 
 GOLD = "gold_answers"
 """The input of a task that holds the gold answers, for the methods that may see them."""
@@ -25,15 +22,10 @@ _CLOSED_BOOK = TextTemplate("Question: {question}\n{instruction}")
 
 
 class MethodKind(NamedTuple):
-    """What a method reads and writes.
+    """What a method reads and writes."""
 
-    Attributes:
-        reads: A context, whole documents whatever the token budget, or nothing.
-        writes: An answer, the likelihood of one, or nothing, where no model is asked.
-    """
-
-    reads: Literal["context", "documents"] | None = "context"
-    writes: Literal["answer", "likelihood"] | None = "answer"
+    reads: Literal["context", "documents"] | None = "context"  # whole documents, whatever the token budget
+    writes: Literal["answer", "likelihood"] | None = "answer"  # None where no model is asked
 
 
 _KINDS = {
@@ -52,39 +44,27 @@ def kind_of(method: str) -> MethodKind:
 
 
 def closed_book(task: Task) -> Body:
-    """Ask without any text: what a model remembers of a famous one is no success of the retrieval.
-
-    Calls: 1.
-    """
+    """Ask without any text: what a model remembers of a famous one is not a success of the retrieval."""
     values = {"question": task.asked, "instruction": task.instruction}
     (reply,) = yield Generate((Prompt(_CLOSED_BOOK.messages(values), "closed_book"),), final=True)
     return Result(reply.text, (), reply.parsed)
 
 
 def context_only(task: Task) -> Body:
-    """Retrieve and ask nothing, for what can be said about a context by itself.
-
-    Calls: 0.
-    """
+    """Retrieve and ask nothing, to score contexts by themselves."""
     (context,) = yield Retrieve((task.question,))
     return Result("", (context,), passages=context.passages)
 
 
 def answer_likelihood(task: Task) -> Body:
-    """Ask how likely each gold answer is after the context and the question.
-
-    Calls: 1 for each gold answer, of a model that gives likelihoods.
-    """
+    """Ask how likely each gold answer is after the context and the question, in a call each."""
     (context,) = yield Retrieve((task.question,))
     replies = yield Generate(_likelihood_prompts(task, context.text))
     return Result(_best(replies), (context,), passages=context.passages)
 
 
 def closed_book_likelihood(task: Task) -> Body:
-    """As `answer_likelihood`, without a context.
-
-    Calls: 1 for each gold answer.
-    """
+    """As `answer_likelihood`, without a context."""
     replies = yield Generate(_likelihood_prompts(task, ""))
     return Result(_best(replies), ())
 
@@ -105,4 +85,4 @@ CONTROLS: Mapping[str, MethodFunction] = {
     "context_only": context_only,
     "answer_likelihood": answer_likelihood,
 }
-"""The methods that there are in experiments alone."""
+"""The methods that exist in experiments alone."""

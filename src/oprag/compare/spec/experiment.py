@@ -1,4 +1,4 @@
-"""What an experiment is made of, in Python and in its TOML file."""
+"""The specification of an experiment, in Python and in its TOML file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 
-# What is said is checked by its form: nothing that a file names may be imported, opened or read before it is trusted.
+# Validators check the form alone: nothing that a file names may be imported, opened or read before it is trusted.
 
 
 def _data_sets(given: Any) -> Any:
@@ -63,7 +63,7 @@ def _counter(given: Any) -> Any:
 
 
 def _named(given: Any) -> Any:
-    """Tables of models or embedders, with the names that they have in the experiment where they have no others."""
+    """Models or embedders, each with its name in the experiment unless it has another one."""
     if not isinstance(given, Mapping):
         return given
     return {name: with_name(one, name) for name, one in given.items()}
@@ -77,7 +77,7 @@ def _metrics(given: Any) -> Any:
 
 
 def _of_table(given: Any) -> Any:
-    """What a table says to use: stores may be said in one, as models are."""
+    """The `use` of a table: a store may be given in one, as models are."""
     if not isinstance(given, Mapping):
         return given
     check_keys(given, ("use",))
@@ -91,26 +91,26 @@ def _store(given: Any) -> Any:
 
 
 class Experiment(StrictModel):
-    """Questions, and all the ways in which they are to be answered.
+    """Questions, and all the ways in which they are answered.
 
     Attributes:
-        name: What it is called; runs with the same name in the same results file go on with it.
-        data: The data sets by their names.
-        grid: The values of each axis, or several such grids; see `oprag.compare.spec.axes`.
-        models: The models by their names: `ModelSpec`s, or what they take. The first is the default of the axis.
-        embedders: The embedders by their names: `EmbedderSpec`s, or what they take.
-        stores: Stores of one's own by their names: MODULE:FUNCTION, or a function of LangChain `Embeddings` that gives
-            an empty vector store, or of nothing that gives one of LlamaIndex. The others can be named without.
-        metrics: The names of the metrics; MODULE:FUNCTION, or a function, of a `ScoredAnswer` for those of one's own.
-        score_embedder: Embeds answers and gold answers for `answer_cosine`. It is the same in all cells, so that it
-            favours none of them.
-        count_tokens: What counts the tokens of contexts, in the reader's unit: approximate, words, characters, local,
+        name: Name of the experiment; a run with the same name and results file continues it.
+        data: Data sets by name.
+        grid: Values of each axis, or several such grids; see `oprag.compare.spec.axes`.
+        models: Models by name: `ModelSpec`s, or what they take. The first one is the default of the axis.
+        embedders: Embedders by name: `EmbedderSpec`s, or what they take.
+        stores: Your own stores by name: MODULE:FUNCTION or a function, which takes LangChain `Embeddings` and returns
+            an empty vector store, or takes nothing and returns one of LlamaIndex. Others need not be listed.
+        metrics: Names of metrics; your own are MODULE:FUNCTION, or a function, of a `ScoredAnswer`.
+        score_embedder: Embeds answers and gold answers for `answer_cosine`; the same in all cells, so that it favours
+            none of them.
+        count_tokens: Counts the tokens of contexts, in the reader's unit: approximate, words, characters, local,
             tiktoken:ENCODING, huggingface:PATH, MODULE:FUNCTION, or such a function.
         prompts: Prompts by the name of their step.
-        prices: What a million tokens of a model cost, by the name of the model.
-        limits: The most that all runs together may spend.
-        max_concurrency: How many calls of models are made at the same time.
-        give_up_after: How many calls in a row may fail before a run ends, since the model is not there.
+        prices: Price of a million tokens of a model, by the name of the model.
+        limits: Maximum that all runs together may spend.
+        max_concurrency: Maximum number of concurrent calls of models.
+        give_up_after: Number of consecutive failed calls that end a run, since the model is not available.
 
     Raises:
         ExperimentError: Something is unknown or invalid; the message begins with its place.
@@ -139,7 +139,7 @@ class Experiment(StrictModel):
     def from_file(
         cls, path: str | os.PathLike[str], *, trust: bool | AskTrust = False, changes: Mapping[str, Any] | None = None
     ) -> Experiment:
-        """The experiment that a TOML file describes; `docs/comparing.md` has all of its keys.
+        """Read an experiment from a TOML file; `docs/comparing.md` has all keys.
 
         A file can name functions to call, addresses to send data to, and files to read. Without trust such a file is
         refused before any of that happens, and only files in its folder are read. An `Experiment` made in Python is
@@ -149,15 +149,16 @@ class Experiment(StrictModel):
             path: The file. Paths of data in it are relative to its folder.
             trust: Whether the file may run code and reach other hosts and folders; or a function that says so, which is
                 called with the parts that need trust, as in `UntrustedExperimentError.needs`.
-            changes: What stands in place of values of the file: a table is changed key by key.
+            changes: Replaces values of the file; tables are changed key by key.
 
         Raises:
             UntrustedExperimentError: Parts of the file need trust and are not trusted; `needs` has them.
             InputFileError: The file, or one of the files of data, is missing or cannot be read.
-            ExperimentError: The file is no TOML, or says what cannot be; the message names the file and the key.
-            DataError: Something in the data is not as its format says.
+            ExperimentError: The file is not TOML, or something in it is unknown or invalid; the message names the
+                file and the key.
+            DataError: The data are not in their format.
             PromptError: A prompt cannot be used.
-            MissingExtraError: What reads the data is not installed.
+            MissingExtraError: A package that reads the data is not installed.
             OptionError: `trust` is neither a truth value nor a function.
         """
         if not isinstance(trust, bool) and not callable(trust):
@@ -177,7 +178,7 @@ class Experiment(StrictModel):
         return experiment
 
     def model_post_init(self, context: Any, /) -> None:
-        """Refuse what does not go together."""
+        """Refuse values that do not go together."""
         super().model_post_init(context)
         if not self.embedders:
             raise ExperimentError("an experiment must have an embedder", self.embedders)
@@ -195,11 +196,7 @@ class Experiment(StrictModel):
 
     @property
     def store_identities(self) -> Mapping[str, str]:
-        """What the stores of one's own are, the same in every process: MODULE:FUNCTION.
-
-        Raises:
-            ExperimentError: One is a function without a name.
-        """
+        """MODULE:FUNCTION of each of the user's own stores, the same in every process."""
         return {
             name: store if isinstance(store, str) else lasting_name(store, f"the store {name!r}")
             for name, store in self.stores.items()
@@ -207,7 +204,7 @@ class Experiment(StrictModel):
 
     @cached_property
     def token_counter(self) -> TokenCounter:
-        """What counts the tokens of contexts."""
+        """Counts the tokens of contexts."""
         with _at("count_tokens"):
             counter = counter_of(self.count_tokens)
         # The function itself, by which a context knows that its tokens are an approximation.
@@ -215,15 +212,11 @@ class Experiment(StrictModel):
 
     @cached_property
     def grid_cells(self) -> Cells:
-        """The cells of the grid, and what became of the other combinations.
-
-        Raises:
-            ExperimentError: A value cannot be, or no combination can be run.
-        """
+        """The cells of the grid, and counts of the other combinations."""
         return cells_of(self)
 
     def __getstate__(self) -> dict[Any, Any]:
-        """What was given: another process makes the cells again sooner than it reads them."""
+        """The given values: another process makes the cells again sooner than it reads them."""
         given = {name: getattr(self, name) for name in type(self).model_fields}
         return super().__getstate__() | {"__dict__": given}
 
@@ -315,7 +308,7 @@ def _check_no_secrets(table: Any, place: str) -> None:
 
 @contextmanager
 def _at(place: str) -> Iterator[None]:
-    """Say where it was what is raised within."""
+    """Put the place before the message of an error."""
     try:
         yield
     except MissingExtraError:

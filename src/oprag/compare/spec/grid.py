@@ -1,4 +1,4 @@
-"""The grids of an experiment and their cells: impossible combinations are counted, equal ones are one."""
+"""The cells of the grids of an experiment: impossible combinations are counted, equal ones are one cell."""
 
 from __future__ import annotations
 
@@ -31,19 +31,7 @@ __all__ = ["Cell", "Cells", "Grid", "as_grids", "cells_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """How every question of a data set is answered.
-
-    Attributes:
-        data: The name of the data set.
-        split: How documents are split.
-        embedder: The name of the embedder.
-        search: How chunks are ranked.
-        store: What finds the nearest vectors.
-        context_options: How contexts are made.
-        options: How answers are made.
-        model: The name of the model; None where none is asked.
-        repeat: Which of several equal attempts it is, from 1.
-    """
+    """How every question of a data set is answered; data, embedder, store and model are names in the experiment."""
 
     data: str
     split: Split
@@ -52,7 +40,7 @@ class Cell:
     store: str
     context_options: ContextOptions
     options: MethodOptions
-    model: str | None
+    model: str | None  # None where none is asked
     repeat: int
 
     @property
@@ -80,11 +68,7 @@ class Cell:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], count_tokens: TokenCounter, prompts: Prompts) -> Cell:
-        """The cell with these values on all axes, and with what all cells of an experiment have in common.
-
-        Raises:
-            OptionError: The values cannot be together.
-        """
+        """The cell with these values on all axes; raises an OptionError where they exclude each other."""
         options: dict[str, dict[str, Any]] = {"parts": {}, "context": {}, "method": {}}
         for name, axis in axes().items():
             options[axis.part][name] = values[name]
@@ -104,7 +88,7 @@ class Cell:
         )
 
     def normal(self) -> Cell:
-        """The same with the default for whatever has no effect here, so that cells that do the same are equal."""
+        """The cell with the default on each axis that has no effect, so that cells that do the same are equal."""
         values = self.values()
         defaults = {name: _NOTHING.get(name, axis.default) for name, axis in axes().items()}
         changes = {
@@ -126,27 +110,16 @@ Grid = Mapping[str, Sequence[Any]]
 
 
 class Cells(NamedTuple):
-    """The cells of an experiment.
-
-    Attributes:
-        cells: The cells, each once.
-        combinations: How many combinations of values the grids have.
-        impossible: How many of them cannot be run, by reason.
-        repeated: How many do the same as another one.
-    """
+    """The cells of an experiment, each once."""
 
     cells: tuple[Cell, ...]
-    combinations: int
-    impossible: Mapping[str, int]
-    repeated: int
+    combinations: int  # of values in all grids
+    impossible: Mapping[str, int]  # how many of them cannot be run, by reason
+    repeated: int  # how many of them do the same as another one
 
 
 def as_grids(given: Any) -> tuple[Grid, ...]:
-    """One grid or several, with a list of values for each axis.
-
-    Raises:
-        ExperimentError: It is no mapping, an axis is unknown or has no values, or a value is a function.
-    """
+    """One grid or several, with a list of values for each axis."""
     grids = [given] if isinstance(given, Mapping) else given
     if not isinstance(grids, list | tuple) or not grids or not all(isinstance(grid, Mapping) for grid in grids):
         raise ExperimentError(f"a grid must map axes to values, got {describe(given)}", given)
@@ -174,11 +147,7 @@ def _as_grid(given: Mapping[str, Any]) -> Grid:
 
 
 def _with_type(value: Any) -> tuple[type, Any]:
-    """The value, told from an equal one of another type, such as 1 from True.
-
-    Raises:
-        ExperimentError: It is a list or a table, or a number that is longer than a results file can hold.
-    """
+    """The value with its type, which tells 1 from True; refuses one that a results file cannot hold."""
     if isinstance(value, list | dict | set):
         raise ExperimentError(
             f"a value of an axis must be a text, a number or true or false, got {describe(value)}", value
@@ -189,12 +158,7 @@ def _with_type(value: Any) -> tuple[type, Any]:
 
 
 def cells_of(experiment: Experiment) -> Cells:
-    """All cells of an experiment.
-
-    Raises:
-        ExperimentError: A value names what there is not, or cannot be at all, there are too many combinations, or none
-            can be run.
-    """
+    """All cells of an experiment; raises an ExperimentError where a value is invalid, or no combination can be run."""
     completed = [_completed(grid, experiment) for grid in experiment.grid]
     number = sum(prod(map(len, full.values())) for full in completed)
     # More are a slip of the pen, and would take minutes to be counted.
@@ -213,7 +177,7 @@ def cells_of(experiment: Experiment) -> Cells:
     for full in completed:
         for values in product(*full.values()):
             try:
-                # As it is said, though it may have no effect: what cannot be together is counted.
+                # As given, though it may have no effect: values that exclude each other are counted.
                 cell = Cell.of(dict(zip(full, values, strict=True)), *common).normal()
             except OptionError as error:
                 impossible[str(error)] += 1
@@ -252,7 +216,7 @@ def _completed(grid: Grid, experiment: Experiment) -> dict[str, Sequence[Any]]:
 
 
 def _check_each(full: Mapping[str, Sequence[Any]], prompts: Prompts) -> None:
-    """Refuse values that cannot be in any combination: a typing error is no impossible combination."""
+    """Refuse values that are invalid in every combination: a typing error is not an impossible combination."""
     plain: dict[str, Any] = {"context": ContextOptions(), "method": MethodOptions(prompts=prompts)}
     for name, values in full.items():
         for value in values:
@@ -271,7 +235,7 @@ def _check_value(name: str, value: Any, plain: Mapping[str, Any]) -> None:
     if name == "method":
         check_choice(name, value, (*method_names(), *CONTROLS))
     if part != "parts":
-        # With others that go with it: what cannot be together is told apart below.
+        # With others that go with it: values that exclude each other are counted later.
         type(plain[part])(**{**_RELATED.get(name, {}), name: value})
     elif name == "search":
         check_choice(name, value, get_args(SearchKind))

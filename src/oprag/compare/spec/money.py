@@ -1,4 +1,4 @@
-"""What calls cost, and the most that an experiment may spend."""
+"""Prices of models, and the limits of what an experiment may spend."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _MILLION = 1_000_000
 
 
 class Price(StrictModel):
-    """What a model costs, in any one currency, for a million tokens.
+    """Price of a million tokens of a model, in any one currency.
 
     Attributes:
-        input: What it reads.
-        output: What it writes.
-        cached: What it reads and has read before; as `input` by default.
+        input: Price of the tokens that it reads.
+        output: Price of the tokens that it writes.
+        cached: Price of the tokens that it reads from its cache; that of `input` by default.
 
     Raises:
         ExperimentError: A price is not a number, or negative.
@@ -27,12 +27,12 @@ class Price(StrictModel):
     cached: Amount | None = None
 
     def of(self, usage: Usage) -> float:
-        """What these tokens cost.
+        """The price of these tokens.
 
         Args:
             usage: The tokens of one call, or of several together.
         """
-        # Some count what they had read before apart from what they read.
+        # Some providers count cached tokens apart from the others.
         fresh = max(0, usage.input_tokens - usage.cached_tokens)
         cached = self.input if self.cached is None else self.cached
         spent = fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
@@ -45,7 +45,7 @@ class Limits(StrictModel):
     Attributes:
         calls: Calls of models, failed ones included.
         tokens: Tokens that models read and write.
-        money: What they cost, in the currency of the prices.
+        money: Price of these tokens, in the currency of the prices.
 
     Raises:
         ExperimentError: A limit is not a number, or negative.

@@ -1,6 +1,6 @@
 """The parts of an experiment file that need trust: they run code, send or read data elsewhere, or might.
 
-Names alone decide, before anything is imported, opened or called. What is not known to be harmless needs trust.
+Names alone decide, before anything is imported, opened or called. Whatever is not known to be harmless needs trust.
 """
 
 from __future__ import annotations
@@ -54,13 +54,7 @@ _MODEL_KINDS = ("gguf", "transformers", HUGGINGFACE)
 
 
 class TrustNeed(NamedTuple):
-    """A part of an experiment file that needs trust.
-
-    Attributes:
-        place: Where it is, such as "models.small.use".
-        value: What it says, shortened.
-        why: What it could do.
-    """
+    """A part of an experiment file that needs trust: its place, its value, shortened, and what it could do."""
 
     place: str
     value: str
