@@ -14,11 +14,12 @@ from benchmarks.result import Figure, Result, Table, main
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.records import Spent
 from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
+from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import ModelCaller
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.run import run as run_experiment
-from oprag.compare.running.workshop import make_engine, make_library
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits
 from oprag.compare.spec.resolved import ResolvedExperiment
@@ -123,24 +124,24 @@ def _answers(path: Path) -> dict[tuple[str, str], str]:
 
 def _cell_by_cell(experiment: Experiment, path: Path) -> tuple[dict[tuple[str, str], str], int, int]:
     """Answers without sharing, how many calls that takes, and how many of them distinct contexts need."""
-    opened = ResolvedExperiment(experiment)
+    resolved = ResolvedExperiment(experiment)
     file = ResultsFile(path)
-    library = make_library(opened, MemoryCache(file))
+    library = Library(resolved, MemoryCache(file))
     answers: dict[tuple[str, str], str] = {}
     calls = 0
     distinct: dict[Any, int] = {}
-    units = list(opened.units())
-    for row in opened.cell_rows:
+    items = list(resolved.items())
+    for row in resolved.cell_records:
         keeper = MemoryCache()
-        caller = ModelCaller(opened.models, {}, {}, keeper, threads=1, count_tokens=experiment.token_counter)
-        engine = make_engine(opened, library, caller, keeper, Ledger(Limits(), Spent()))
-        for outcome in engine.run(unit for unit in units if unit.cell_key == row.key):
+        caller = ModelCaller(resolved, keeper)
+        engine = Engine(resolved, library, caller, keeper, Ledger(Limits(), Spent()))
+        for outcome in engine.run(item for item in items if item.cell_key == row.key):
             assert outcome.answer is not None, outcome.error
-            unit = outcome.unit
-            answers[unit.cell_key, unit.question_key] = outcome.answer.text
+            item = outcome.item
+            answers[item.place] = outcome.answer.text
             calls += len(outcome.calls)
             contexts = tuple(context.text for context in outcome.answer.contexts)
-            distinct[unit.cell.method, unit.question_key, contexts] = len(outcome.calls)
+            distinct[item.cell.method, item.question_key, contexts] = len(outcome.calls)
         caller.close()
     library.close()
     return answers, calls, sum(distinct.values())

@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from oprag.compare.on_ray import run_on_ray
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
+from oprag.compare.ray import run_on_ray
 from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import METHODS, Words, experiment, keepers, reply_to, rows
 

@@ -192,7 +192,7 @@ def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure:
 
             return measure_cells(opened, path, watch=progress.update)
         if ray is not None:
-            from oprag.compare.on_ray import run_on_ray
+            from oprag.compare.ray import run_on_ray
 
             return run_on_ray(opened, path, retry_failed=retry_failed, watch=progress.update, address=ray)
         from oprag.compare.running.run import run

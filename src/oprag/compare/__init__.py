@@ -72,7 +72,7 @@ _PLACES = {
     "read_data": "oprag.compare.data",
     "read_sweep": "oprag.compare.sweep.choice",
     "run": "oprag.compare.running.run",
-    "run_on_ray": "oprag.compare.on_ray.driver",
+    "run_on_ray": "oprag.compare.ray",
     "sweep_experiment": "oprag.compare.sweep.experiment",
     "sweet_spots": "oprag.compare.sweet_spot",
 }
@@ -84,13 +84,13 @@ if TYPE_CHECKING:
     from oprag.compare.measure.measure import measure_cells
     from oprag.compare.metrics.custom import metric
     from oprag.compare.metrics.registry import ScoredAnswer
-    from oprag.compare.on_ray import run_on_ray
     from oprag.compare.pairs import CellDifference, differences
     from oprag.compare.providers.embedder import EmbedderSpec
     from oprag.compare.providers.gguf_likelihood import GgufLikelihood
     from oprag.compare.providers.likelihood import LikelihoodModel
     from oprag.compare.providers.model import ModelSpec
     from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
+    from oprag.compare.ray import run_on_ray
     from oprag.compare.running.plan import Plan, make_plan
     from oprag.compare.running.report import Progress, RunReport
     from oprag.compare.running.run import run

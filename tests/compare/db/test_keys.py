@@ -24,7 +24,7 @@ from tests.compare.helpers import *
 from tests.compare.db.test_keys import opened, prompt
 from oprag.compare.db.keys import *
 found = opened(stores={"mine": reply_to}, grid={"k": [3, 4], "store": ["index", "mine"], "chunk_size": 32})
-print([row.key for row in found.cell_rows], [row.key for row in found.question_rows])
+print([row.key for row in found.cell_records], [row.key for row in found.question_records])
 print(prompt_key("m", prompt(("user", "Hällo \\ud800")), 1), document_key(["a", "b"]), key_of("a", {"b": 1}))
 """
     assert run_python(code, PYTHONHASHSEED="1") == run_python(code, PYTHONHASHSEED="2")
@@ -125,8 +125,8 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_another_ingredient_is_another_cell(name):
-    (before,) = opened().cell_rows
-    (after,) = opened(**CHANGES[name]).cell_rows
+    (before,) = opened().cell_records
+    (after,) = opened(**CHANGES[name]).cell_records
     assert before.key != after.key
 
 
@@ -137,7 +137,7 @@ def make(**_):
 def test_a_setting_of_a_model_is_another_cell():
     def key(**settings):
         spec = ModelSpec("tests.compare.db.test_keys:make", "model", **settings)
-        (row,) = opened(models={"m": spec}).cell_rows
+        (row,) = opened(models={"m": spec}).cell_records
         return row.key
 
     assert key(temperature=0.5, top_p=1) == key(top_p=1, temperature=0.5) != key(temperature=0.6, top_p=1)
@@ -145,24 +145,24 @@ def test_a_setting_of_a_model_is_another_cell():
 
 def test_another_function_behind_the_name_of_a_store_is_another_cell():
     grid = {**GRID, "store": "mine"}
-    (one,) = opened(grid=grid, stores={"mine": model}).cell_rows
-    (other,) = opened(grid=grid, stores={"mine": other_store}).cell_rows
-    (same,) = opened(grid=grid, stores={"mine": model}).cell_rows
+    (one,) = opened(grid=grid, stores={"mine": model}).cell_records
+    (other,) = opened(grid=grid, stores={"mine": other_store}).cell_records
+    (same,) = opened(grid=grid, stores={"mine": model}).cell_records
     assert one.key == same.key != other.key
 
 
 def test_the_other_cells_of_an_experiment_do_not_matter():
-    (alone,) = opened().cell_rows
-    among = opened(grid={"k": [3, 4], "chunk_size": [32, 64], "method": ["refine", "stuff"]}).cell_rows
+    (alone,) = opened().cell_records
+    among = opened(grid={"k": [3, 4], "chunk_size": [32, 64], "method": ["refine", "stuff"]}).cell_records
     assert alone.key in {row.key for row in among}
     assert len({row.key for row in among}) == 8
 
 
 def test_names_limits_and_prices_do_not_matter():
-    (before,) = opened().cell_rows
+    (before,) = opened().cell_records
     (after,) = opened(
         name="another", limits={"calls": 5}, prices={"m": {"input": 1, "output": 1}}, max_concurrency=3
-    ).cell_rows
+    ).cell_records
     assert before.key == after.key
 
 
@@ -209,8 +209,8 @@ def changed(**changes):
     ],
 )
 def test_another_ingredient_is_another_question(data, same):
-    (before,) = opened(data=DATA).question_rows
-    (after,) = opened(data=data).question_rows
+    (before,) = opened(data=DATA).question_records
+    (after,) = opened(data=data).question_records
     assert (before.key == after.key) == same
 
 

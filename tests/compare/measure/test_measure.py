@@ -227,7 +227,7 @@ def test_a_failing_call_costs_its_question_alone(path, log):
         0,
     )
     assert not report.complete
-    assert (told[-1].done, told[-1].failed, told[-1].cells) == (3, 1, 0)
+    assert (told[-1].done, told[-1].failed, told[-1].cells) == (3, 1, 1)
     # Its warm-up failed, so the next question was warmed up.
     assert report.spent.calls == 1 + 3 + 2 == len(noted(log, "call"))
     ((error, message, question),) = rows(
@@ -354,7 +354,7 @@ def test_a_process_that_dies_costs_its_cell_alone(path, log):
     told: list[Progress] = []
     report = measure_cells(small, path, warmup=0, repeats=1, watch=told.append)
     assert (report.outcome, report.answered, report.failed, report.left) == ("complete", 2, {"MeasuringError": 2}, 0)
-    assert [(now.done, now.failed, now.cells) for now in told] == [(2, 2, 0), (4, 2, 1)]
+    assert [(now.done, now.failed, now.cells) for now in told] == [(2, 2, 1), (4, 2, 2)]
     found = rows(path, "SELECT method, error, message FROM failed_measurements JOIN cells ON cells.id = cell")
     assert len(found) == 2
     for method, error, message in found:

@@ -71,8 +71,10 @@ def test_a_section_without_anything_to_show_is_left_out(tmp_path):
 def test_an_experiment_without_answers_says_so(tmp_path):
     from oprag.compare.spec.resolved import ResolvedExperiment
 
-    opened = ResolvedExperiment(experiment(grid={"method": "context_only", "k": 2}))
-    ResultsFile(tmp_path / "r.db").begin("small", opened.described(), opened.cell_rows, opened.question_rows, {})
+    resolved = ResolvedExperiment(experiment(grid={"method": "context_only", "k": 2}))
+    ResultsFile(tmp_path / "r.db").begin(
+        "small", resolved.described(), resolved.cell_records, resolved.question_records, {}
+    )
     page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
     assert page.sections == ["summary", "run"]
     assert "6 not tried" in page.section("summary").text

@@ -32,9 +32,9 @@ def written(path, words, letters=""):
         data=keepers(documents=20, questions=10, words=60),
         metrics=["token_f1", "rouge_l", "answer_cosine"],
     )
-    opened = ResolvedExperiment(wanted)
+    resolved = ResolvedExperiment(wanted)
     file = ResultsFile(path)
-    file.begin(wanted.name, opened.described(), opened.cell_rows, opened.question_rows, {"python": "3"})
+    file.begin(wanted.name, resolved.described(), resolved.cell_records, resolved.question_records, {"python": "3"})
     generator = random.Random(0)
     answers = [
         AnswerRecord(
@@ -45,8 +45,8 @@ def written(path, words, letters=""):
             context_tokens=16 * cell.values["k"],
             scores={name: round(generator.random(), 2) for name in wanted.metrics},
         )
-        for cell in opened.cell_rows
-        for question in opened.question_rows
+        for cell in resolved.cell_records
+        for question in resolved.question_records
     ]
     assert len(answers) == 10_000
     file.put_answers(answers)

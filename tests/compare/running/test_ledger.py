@@ -49,16 +49,16 @@ def test_a_limit_of_money_needs_prices():
 
 
 def test_what_is_reserved_comes_back():
-    meter = Ledger(Limits(calls=10, tokens=1_000), Spent(1, 100))
+    ledger = Ledger(Limits(calls=10, tokens=1_000), Spent(1, 100))
     call = Spent(1, 400)
-    assert meter.refusal(call) is None
-    meter.reserve(call)
-    meter.reserve(call)
-    assert "1,000 tokens" in (meter.refusal(call) or "")
-    meter.settle(call, Spent(1, 50))
-    assert meter.refusal(call) is None
-    meter.settle(call, Spent(1, 50))
-    assert meter.spent == Spent(3, 200)
+    assert ledger.refusal(call) is None
+    ledger.reserve(call)
+    ledger.reserve(call)
+    assert "1,000 tokens" in (ledger.refusal(call) or "")
+    ledger.settle(call, Spent(1, 50))
+    assert ledger.refusal(call) is None
+    ledger.settle(call, Spent(1, 50))
+    assert ledger.spent == Spent(3, 200)
 
 
 @pytest.mark.parametrize("most", [1, 8, 64])

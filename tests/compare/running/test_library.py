@@ -4,16 +4,14 @@ import pytest
 from oprag import Chunk, build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.db.cache import MemoryCache
-from oprag.compare.metrics.registry import METRICS
-from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.running.index import Index, Search, Splitting
+from oprag.compare.running.library import Library
 from oprag.compare.running.recent import Recent
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.run import run
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.running.work_item import WorkInProgress
-from oprag.compare.running.workshop import make_library
 from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
@@ -155,8 +153,8 @@ def test_nothing_to_search_is_nothing_found():
 
 
 def library_of(small):
-    opened = ResolvedExperiment(small)
-    return opened, make_library(opened, MemoryCache())
+    resolved = ResolvedExperiment(small)
+    return resolved, Library(resolved, MemoryCache())
 
 
 def test_contexts_are_those_of_build_context():
@@ -174,10 +172,10 @@ def test_contexts_are_those_of_build_context():
             "cite": [False, True],
         },
     )
-    opened, library = library_of(small)
+    resolved, library = library_of(small)
     data = small.data["keepers"]
-    for unit in opened.units():
-        cell, question = unit.cell, unit.question
+    for item in resolved.items():
+        cell, question = item.cell, item.question
         direct = DocumentIndex.from_texts(
             {name: data.documents[name] for name in question.documents},
             Words(),
@@ -260,9 +258,9 @@ def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
         ],
     )
     grid = {"token_budget": 200, "splitter": "words", "chunk_size": 4, "method": "context_only"}
-    opened, made = library_of(experiment(None, data=data, grid=grid))
-    for unit in opened.units():
-        (context,) = made.contexts(unit.cell, unit.question, [unit.question.text])
+    resolved, made = library_of(experiment(None, data=data, grid=grid))
+    for item in resolved.items():
+        (context,) = made.contexts(item.cell, item.question, [item.question.text])
         assert len(context.kept) + len(context.dropped) == 500
     gc.collect()
     alive = sum(1 for one in gc.get_objects() if isinstance(one, Chunk))
@@ -272,18 +270,16 @@ def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
 
 def test_records_of_contexts_say_what_was_kept():
     grid = {"k": 3, "chunk_size": 32, "max_candidates": 6, "similarity_threshold": 0.2, "method": "context_only"}
-    small = experiment(None, grid=grid)
-    opened, library = library_of(small)
-    unit = next(opened.units())
-    work = WorkInProgress.begun(unit)
-    (context,) = library.contexts(unit.cell, unit.question, [unit.question.text])
+    small = experiment(None, grid=grid, metrics=["inverted_pairs"])
+    resolved, library = library_of(small)
+    item = next(resolved.items())
+    work = WorkInProgress.begun(item)
+    (context,) = library.contexts(item.cell, item.question, [item.question.text])
     request = work.body.send(None)
     with pytest.raises(StopIteration) as stopped:
         work.body.send((context,))
-    assert request == Retrieve((unit.question.text,))
-    (record,) = Recorder(small.data, library, Scorer([METRICS["inverted_pairs"]])).records(
-        [work.outcome(stopped.value.value)]
-    )
+    assert request == Retrieve((item.question.text,))
+    (record,) = Recorder(resolved, library, MemoryCache()).records([work.outcome(stopped.value.value)])
     assert record.context is not None
     assert [(row, rank) for row, rank, _ in record.context.kept] == [
         (int(chunk.id or 0), chunk.rank) for chunk in context.kept
@@ -292,7 +288,7 @@ def test_records_of_contexts_say_what_was_kept():
     assert sum(record.context.dropped.values()) == len(context.dropped) == 3
     assert record.context_chunks == 3
     assert record.context_embedder_tokens == sum(
-        library.index(unit.cell, unit.question.documents).pieces[row].tokens for row, _, _ in record.context.kept
+        library.index(item.cell, item.question.documents).pieces[row].tokens for row, _, _ in record.context.kept
     )
 
 

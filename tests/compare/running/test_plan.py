@@ -149,9 +149,9 @@ def test_what_a_named_model_has_done_is_known_without_opening_it(tmp_path, monke
 def test_a_model_is_opened_once_for_a_plan_and_its_run(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.compare.answering.made", [])
     models = {"m": ModelSpec("tests.compare.answering:counted", "m")}
-    opened = ResolvedExperiment(experiment(None, models=models))
-    plan = make_plan(opened, tmp_path / "results.db", keep=True)
-    report = run(opened, tmp_path / "results.db")
+    resolved = ResolvedExperiment(experiment(None, models=models))
+    plan = make_plan(resolved, tmp_path / "results.db", keep=True)
+    report = run(resolved, tmp_path / "results.db")
     assert (report.complete, report.spent.calls) == (True, plan.calls)
     assert len(answering.made) == 1
 

@@ -93,14 +93,14 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
             "FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question",
         )
     }
-    opened = ResolvedExperiment(small)
+    resolved = ResolvedExperiment(small)
     data = small.data["keepers"]
     tokenizer = EmbedderSpec(Words(), "words").open().tokenizer
     asked = 0
-    for unit in opened.units():
-        answer = answer_alone(unit.cell, unit.question, data.documents, Words(), tokenizer, reply_to)
+    for item in resolved.items():
+        answer = answer_alone(item.cell, item.question, data.documents, Words(), tokenizer, reply_to)
         usage, context = answer.usage, answer.context
-        assert found.pop((unit.cell_key, unit.question.id)) == [
+        assert found.pop((item.cell_key, item.question.id)) == [
             answer.text,
             json.dumps(list(answer.notes)),
             answer.route,
@@ -108,7 +108,7 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
             usage.input_tokens,
             usage.output_tokens,
             None if context is None else context.tokens,
-        ], unit.cell.values()
+        ], item.cell.values()
         asked += len(answer.calls)
     assert not found
     assert len(model.calls) < asked

@@ -115,19 +115,19 @@ def kept(path):
 
 
 def names_of_keys(known={}):  # noqa: B006 - made once
-    """The content address of each prompt of the whole run, by its name."""
+    """The key of each prompt of the whole run, by its name."""
     if not known:
         from oprag.compare.db.keys import prompt_key
         from oprag.compare.spec.resolved import ResolvedExperiment
         from tests.compare.alone import answer_alone
         from tests.compare.helpers import Words
 
-        opened = ResolvedExperiment(made(RecordingModel()))
-        identity = opened.models["m"].identity
-        data = opened.experiment.data["keepers"]
-        tokenizer = opened.embedders["words"].tokenizer
-        for unit in opened.units():
-            answer = answer_alone(unit.cell, unit.question, data.documents, Words(), tokenizer, reply_to)
+        resolved = ResolvedExperiment(made(RecordingModel()))
+        identity = resolved.models["m"].identity
+        data = resolved.experiment.data["keepers"]
+        tokenizer = resolved.embedders["words"].tokenizer
+        for item in resolved.items():
+            answer = answer_alone(item.cell, item.question, data.documents, Words(), tokenizer, reply_to)
             known |= {name_of(call.prompt.text): prompt_key(identity, call.prompt, 1) for call in answer.calls}
     return known
 

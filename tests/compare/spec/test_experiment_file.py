@@ -147,9 +147,9 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
     from_file = Experiment.from_file(path, trust=True)
     first, second = ResolvedExperiment(from_file), ResolvedExperiment(in_python)
     assert [cell.values() for cell in first.cells.cells] == [cell.values() for cell in second.cells.cells]
-    assert [row.key for row in first.cell_rows] == [row.key for row in second.cell_rows]
-    assert [row.key for row in first.question_rows] == [row.key for row in second.question_rows]
-    assert len(first.cell_rows) == 2 * 2 * 2 * 4 + 1 + 2
+    assert [row.key for row in first.cell_records] == [row.key for row in second.cell_records]
+    assert [row.key for row in first.question_records] == [row.key for row in second.question_records]
+    assert len(first.cell_records) == 2 * 2 * 2 * 4 + 1 + 2
     for name in ("metrics", "count_tokens", "max_concurrency", "give_up_after", "prices", "limits", "stores", "models"):
         assert getattr(from_file, name) == getattr(in_python, name), name
 

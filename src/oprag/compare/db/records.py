@@ -245,6 +245,16 @@ class MeasuredSoFar(NamedTuple):
     indexed: set[tuple[str, str]]  # where making the index was measured
     failed: dict[tuple[str, str], str]  # in this run, with the class of the error
 
+    def missing(self, place: tuple[str, str], repeats: int) -> list[int]:
+        """The attempts at an answer that are not measured."""
+        return [attempt for attempt in range(1, repeats + 1) if (*place, attempt) not in self.attempts]
+
+    def done(self, repeats: int) -> Done:
+        """The places all of whose attempts are measured, and those of the others that failed."""
+        tried = {(cell, question) for cell, question, _ in self.attempts}
+        answered = {place for place in tried if not self.missing(place, repeats)}
+        return Done(answered, {place: error for place, error in self.failed.items() if place not in answered}, 0)
+
 
 # What a reader returns; cells and questions are places in its lists
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from oprag.masking import error_text, without_keys
 
-__all__ = ["error_message", "named_error", "safe_text", "storable"]
+__all__ = ["error_message", "error_name", "named_error", "safe_text", "storable"]
 
 Value = TypeVar("Value")
 
@@ -33,6 +33,11 @@ def error_message(error: BaseException | str | None, most: int | None = None) ->
     return " ".join(storable(error_text(error)).split())[:most]
 
 
+def error_name(error: BaseException | None) -> str:
+    """The class of an error; of one that was raised by another process the class that it had there."""
+    return str(getattr(error, "remote_class", type(error).__name__))
+
+
 def named_error(error: BaseException | None, most: int | None = None) -> str:
     """The class of an error and its message."""
-    return f"{type(error).__name__}: {error_message(error, most)}"
+    return f"{error_name(error)}: {error_message(error, most)}"

@@ -16,13 +16,12 @@ from oprag.compare.db.cache import NoCache
 from oprag.compare.db.keys import prompt_key
 from oprag.compare.db.records import FailedMeasurement, Measurement, Phase, Reply, Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.db.text import error_message, named_error
+from oprag.compare.db.text import error_message, error_name, named_error
 from oprag.compare.measure.usage import Usage, measure_usage
-from oprag.compare.running.ledger import Ledger
+from oprag.compare.running.ledger import Ledger, Tariff
 from oprag.compare.running.library import Library, search_of
-from oprag.compare.running.model_caller import Call, Tariff, ask, reply_of
+from oprag.compare.running.model_caller import Call, ask, reply_of
 from oprag.compare.running.work_item import WorkInProgress, WorkItem
-from oprag.compare.running.workshop import longest_replies, make_library
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
 from oprag.compare.spec.resolved import ResolvedExperiment
@@ -112,15 +111,15 @@ class _MeasuredCell:
         self.failures = part.failures
         self._part = part
         self._file = ResultsFile(part.path, part.run)
-        opened = ResolvedExperiment(experiment)
+        resolved = ResolvedExperiment(experiment)
         # It is the only one here, and its grid may be large.
-        opened.cells = Cells((self.cell,), 1, {}, 0)
-        self._library: Library = make_library(opened, NoCache(), together=False)
-        self._embedders = opened.embedders
+        resolved.cells = Cells((self.cell,), 1, {}, 0)
+        self._library = Library(resolved, NoCache(), together=False)
+        self._embedders = resolved.embedders
         name = self.cell.model or ""
-        self._model = opened.models.get(name)
-        self._tariff = Tariff(experiment.prices.get(name), longest_replies(experiment).get(name), counter)
-        self._meter = Ledger(experiment.limits, part.spent)
+        self._model = resolved.models.get(name)
+        self._tariff = Tariff.of(experiment, name)
+        self._ledger = Ledger(experiment.limits, part.spent)
         self._limit = Limit(experiment.max_concurrency)
         self._last_error: Exception | None = None
         self._replies: list[Reply] = []
@@ -137,21 +136,21 @@ class _MeasuredCell:
             if self.cell.search != "bm25" or self.cell.context_options.needs_vectors:
                 embedder.embed_documents(["warm-up"])
 
-    def measure(self, unit: WorkItem, attempts: Sequence[int]) -> None:
+    def measure(self, item: WorkItem, attempts: Sequence[int]) -> None:
         """Measure a question, and write down what it takes; or why it cannot be answered.
 
         Raises:
             _Stopped: No more calls may be made.
         """
-        with self._recorded(unit) as taken:
-            if self.cell.embedder and unit.question.documents not in self._indexed:
-                taken.extend(self._make_index(unit))
+        with self._recorded(item) as taken:
+            if self.cell.embedder and item.question.documents not in self._indexed:
+                taken.extend(self._make_index(item))
             if not self._warm:
                 for _ in range(self._part.warmup):
-                    self._answer(unit)
+                    self._answer(item)
                 self._warm = True
             for attempt in attempts:
-                taken.extend(_row(unit, attempt, *phase) for phase in self._answer(unit).items())
+                taken.extend(_row(item, attempt, *phase) for phase in self._answer(item).items())
 
     def close(self) -> None:
         """Give back what stores hold."""
@@ -159,31 +158,31 @@ class _MeasuredCell:
         self._file.close()
 
     @contextmanager
-    def _recorded(self, unit: WorkItem | None) -> Iterator[list[Measurement]]:
+    def _recorded(self, item: WorkItem | None) -> Iterator[list[Measurement]]:
         """Write down what comes of a question, and what that has spent, however it ends."""
         measurements: list[Measurement] = []
-        before = self._meter.spent
+        before = self._ledger.spent
         try:
             yield measurements
         except (_Stopped, MissingExtraError, ResultsFileError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to this question, and is written down
             # The error of the model's client says more than that of the method which it ended.
-            kind = type(error.__cause__ or error).__name__
-            if unit is not None:
-                failure = FailedMeasurement(unit.cell_key, unit.question_key, kind, error_message(error, LONGEST))
+            kind = error_name(error.__cause__ or error)
+            if item is not None:
+                failure = FailedMeasurement(item.cell_key, item.question_key, kind, error_message(error, LONGEST))
                 self._file.put_failed_measurements([failure])
         finally:
-            spent = self._meter.spent.minus(before)
+            spent = self._ledger.spent.minus(before)
             replies, self._replies = self._replies, []
             self._file.put_measurements(self._part.key, measurements, spent, replies)
         if self.failures >= self._part.experiment.give_up_after:
             told = named_error(self._last_error, LONGEST)
             raise _Stopped(f"the last {self.failures} calls failed, the last one with {told}")
 
-    def _make_index(self, unit: WorkItem) -> list[Measurement]:
+    def _make_index(self, item: WorkItem) -> list[Measurement]:
         """Make the index that the question is searched for in; what that took, unless it was measured before."""
-        documents = unit.question.documents
+        documents = item.question.documents
         try:
             taken = measure_usage(lambda: self._library.index(self.cell, documents).make_ready(search_of(self.cell)))
         except Exception:
@@ -191,13 +190,13 @@ class _MeasuredCell:
             self._library.close()
             raise
         self._indexed.add(documents)
-        return [] if documents in self._part.indexed else [_row(unit, 1, "indexing", [taken])]
+        return [] if documents in self._part.indexed else [_row(item, 1, "indexing", [taken])]
 
-    def _answer(self, unit: WorkItem) -> dict[Phase, list[Usage[Any]]]:
+    def _answer(self, item: WorkItem) -> dict[Phase, list[Usage[Any]]]:
         """Answer a question as if it were the first; what the steps of each phase used."""
         self._library.forget()
         phases: dict[Phase, list[Usage[Any]]] = {}
-        work = WorkInProgress.begun(unit)
+        work = WorkInProgress.begun(item)
         reply: Any = None
         while True:
             try:
@@ -205,17 +204,17 @@ class _MeasuredCell:
             except StopIteration:
                 return phases
             reserved = self._reserve(request)
-            taken = measure_usage(self._step(unit, request))
+            taken = measure_usage(self._step(item, request))
             phases.setdefault("retrieval" if isinstance(request, Retrieve) else "generation", []).append(taken)
             reply = taken.value
             if isinstance(request, Generate):
-                self._settle(unit, request.prompts, reserved, reply)
+                self._settle(item, request.prompts, reserved, reply)
 
-    def _step(self, unit: WorkItem, request: Request) -> Callable[[], Any]:
+    def _step(self, item: WorkItem, request: Request) -> Callable[[], Any]:
         """What a request asks for, as a function to be measured."""
-        library, cell = self._library, unit.cell
+        library, cell = self._library, item.cell
         if isinstance(request, Retrieve):
-            return lambda: tuple(library.contexts(cell, unit.question, request.questions))
+            return lambda: tuple(library.contexts(cell, item.question, request.questions))
         if isinstance(request, Generate):
             bodies = [partial(self._asked, prompt) for prompt in request.prompts]
             return lambda: tuple(Parallel(bodies, self._limit, _failed).run())
@@ -237,19 +236,19 @@ class _MeasuredCell:
         """See that all calls of a request may be made: half of them would be spent in vain."""
         at_most = [self._tariff.at_most(prompt) for prompt in request.prompts] if isinstance(request, Generate) else []
         for number, one in enumerate(at_most):
-            if (reason := self._meter.refusal(one)) is not None:
+            if (reason := self._ledger.refusal(one)) is not None:
                 for reserved in at_most[:number]:
-                    self._meter.settle(reserved, Spent())
+                    self._ledger.settle(reserved, Spent())
                 raise _Stopped(reason)
-            self._meter.reserve(one)
+            self._ledger.reserve(one)
         return at_most
 
     def _settle(
-        self, unit: WorkItem, prompts: Sequence[Prompt], reserved: Sequence[Spent], replies: Sequence[Completion | None]
+        self, item: WorkItem, prompts: Sequence[Prompt], reserved: Sequence[Spent], replies: Sequence[Completion | None]
     ) -> None:
         """Count what calls took; those that were not begun, since another one had failed, took nothing."""
         for prompt, at_most, completion in zip(prompts, reserved, replies, strict=True):
-            self._meter.settle(at_most, Spent() if completion is None else self._tariff.spent(completion))
+            self._ledger.settle(at_most, Spent() if completion is None else self._tariff.spent(completion))
             if completion is None:
                 continue
             if isinstance(completion.error, MissingExtraError):
@@ -258,7 +257,7 @@ class _MeasuredCell:
             self._last_error = completion.error or self._last_error
             if completion.error is None and self._model is not None:
                 identity = self._model.identity
-                call = Call(prompt_key(identity, prompt, unit.cell.repeat), unit.cell.model or "", prompt)
+                call = Call(prompt_key(identity, prompt, item.cell.repeat), item.cell.model or "", prompt)
                 self._replies.append(reply_of(call, identity, completion, completion.seconds, self._tariff))
 
 
@@ -266,13 +265,13 @@ def _failed(completion: Completion) -> bool:
     return completion.error is not None
 
 
-def _row(unit: WorkItem, attempt: int, phase: Phase, taken: Sequence[Usage[Any]]) -> Measurement:
+def _row(item: WorkItem, attempt: int, phase: Phase, taken: Sequence[Usage[Any]]) -> Measurement:
     """The row of several steps of one phase: their times add up, their memory does not."""
     wall = sum(one.seconds for one in taken)
     used = sum(one.cpu_seconds for one in taken)
     return Measurement(
-        cell=unit.cell_key,
-        question=unit.question_key,
+        cell=item.cell_key,
+        question=item.question_key,
         attempt=attempt,
         phase=phase,
         seconds=wall,

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from oprag.compare.db.records import FailedMeasurement, Spent
+from oprag.compare.db.records import FailedMeasurement
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message
 from oprag.compare.measure.cell import LONGEST, CellPart, Ended, measure_cell
 from oprag.compare.measure.process import in_fresh_process
-from oprag.compare.running.ledger import Ledger
-from oprag.compare.running.model_caller import Call, Made
-from oprag.compare.running.report import Progress, RunReport, Watch
-from oprag.compare.running.run import started
+from oprag.compare.running.library import Library
+from oprag.compare.running.recorder import Recorder
+from oprag.compare.running.replay import replay
+from oprag.compare.running.report import RunReport, RunState, Watch
+from oprag.compare.running.run import session
 from oprag.compare.running.sendable import check_sendable
-from oprag.compare.running.work_item import Outcome, WorkItem
-from oprag.compare.running.workshop import make_engine, make_library, make_recorder
+from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
-from oprag.compare.spec.money import Limits
-from oprag.compare.spec.resolved import ResolvedExperiment, as_opened
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import MeasuringError, MissingExtraError, OpragError
 from oprag.options import check_count
 from oprag.tokens import approximate_tokens
@@ -89,63 +87,48 @@ def measure_cells(
     check_count("repeats", repeats, optional=False)
     if find_spec("psutil") is None:
         raise MissingExtraError("Measuring", "measure")
-    opened = as_opened(experiment)
-    check_sendable(opened.experiment)
-    with started(opened, path) as going:
-        measuring = _Measuring(going.opened, going.file, warmup, repeats)
+    resolved = ResolvedExperiment.of(experiment)
+    check_sendable(resolved.experiment)
+    with session(resolved, path) as going:
+        measuring = _Measuring(resolved, going.file, warmup, repeats)
         try:
             going.outcome = measuring.run(watch)
         except KeyboardInterrupt:
             measuring.look()
         finally:
             measuring.close()
-    return RunReport(
-        outcome=going.outcome,
-        total=measuring.total,
-        answered=measuring.answered,
-        failed=dict(Counter(measuring.failed.values())),
-        left=measuring.total - measuring.answered - len(measuring.failed),
-        broken=0,
-        spent=measuring.spent,
-        seconds=going.seconds,
-    )
+    return measuring.state.report(going.outcome, measuring.spent, going.seconds)
 
 
 class _Measuring:
     """Cells, one after the other."""
 
-    def __init__(self, opened: ResolvedExperiment, file: ResultsFile, warmup: int, repeats: int) -> None:
-        self._opened = opened
-        self._experiment = opened.experiment
-        self._library = make_library(opened, file)
-        self._recorder = make_recorder(opened, self._library, file)
+    def __init__(self, resolved: ResolvedExperiment, file: ResultsFile, warmup: int, repeats: int) -> None:
+        self._resolved = resolved
+        self._experiment = resolved.experiment
+        self._library = Library(resolved, file)
+        self._recorder = Recorder(resolved, self._library, file)
         self._answered = file.done(self._experiment.name).answered
-        self._cells = {key: cell for cell, key in opened.keys.items()}
         self._file = file
         self._warmup = warmup
         self._repeats = repeats
-        self._units: dict[str, list[WorkItem]] = {}
-        for unit in opened.units():
-            self._units.setdefault(unit.cell_key, []).append(unit)
+        self._all = [*resolved.items()]
+        self._items: dict[str, list[WorkItem]] = {}
+        for item in self._all:
+            self._items.setdefault(item.cell_key, []).append(item)
         self._deaths = 0
-        self.total = sum(map(len, self._units.values()))
         self.look()
 
     def look(self) -> None:
         """Read how far it is."""
         self._known = self._file.measured()
         self.spent = self._file.spent(self._experiment.name)
-        self.failed = {place: error for place, error in self._known.failed.items() if self._attempts(*place)}
-        self._cells_done = self.answered = 0
-        for key, units in self._units.items():
-            done = len(units) - len(self._missing(key))
-            self.answered += done
-            self._cells_done += done == len(units)
+        self.state = RunState(self._all, self._known.done(self._repeats))
 
     def run(self, watch: Watch | None) -> str:
         """Measure what is missing; how it ended."""
         failures = 0
-        for key in self._units:
+        for key in self._items:
             missing = self._missing(key)
             if not missing:
                 # Its process may have been the last thing that an earlier start did.
@@ -154,23 +137,24 @@ class _Measuring:
             stopped, failures = self._measure(key, missing, failures)
             self._answer(key)
             if watch is not None:
-                watch(self._progress(stopped))
+                watch(self.state.progress(self.spent, stopping=stopped))
             if stopped is not None:
                 return stopped
         return "complete"
 
     def _measure(self, key: str, missing: Sequence[WorkItem], failures: int) -> Ended:
         """Measure a cell; the process writes down what it takes."""
+        cell = missing[0].cell
         part = CellPart(
             path=str(self._file.path.absolute()),
             run=self._file.run,
-            experiment=_narrowed(self._experiment, self._cells[key]),
-            cell=_sendable(self._cells[key]),
+            experiment=_narrowed(self._experiment, cell),
+            cell=_sendable(cell),
             key=key,
-            questions=[(unit.question, unit.question_key, self._attempts(key, unit.question_key)) for unit in missing],
-            indexed={
-                unit.question.documents for unit in self._units[key] if (key, unit.question_key) in self._known.indexed
-            },
+            questions=[
+                (item.question, item.question_key, self._known.missing(item.place, self._repeats)) for item in missing
+            ],
+            indexed={item.question.documents for item in self._items[key] if item.place in self._known.indexed},
             warmup=self._warmup,
             spent=self.spent,
             failures=failures,
@@ -190,19 +174,13 @@ class _Measuring:
 
         Not in the process that measures, whose memory the embedder of the scores would fill.
         """
-        measured = {question for cell, question, _ in self._known.attempts if cell == key}
-        outcomes: list[Outcome] = []
+        measured = {(cell, question) for cell, question, _ in self._known.attempts}
+        items = [item for item in self._items[key] if item.place in measured and item.place not in self._answered]
         # Another one than the run's, which would not look again for replies that another process has written.
         with closing(ResultsFile(self._file.path)) as replies:
-            for unit in self._units[key]:
-                if unit.question_key not in measured or (key, unit.question_key) in self._answered:
-                    continue
-                # It stops at the first call that it would have to make: the model gave several replies to one prompt.
-                meter = Ledger(Limits(calls=0), Spent())
-                engine = make_engine(self._opened, self._library, _NoCalls(), replies, meter)
-                outcomes += [outcome for outcome in engine.run([unit]) if outcome.answer is not None]
+            outcomes = [*replay(self._resolved, self._library, replies, items)]
         self._file.put_answers(self._recorder.records(outcomes))
-        self._answered |= {(key, outcome.unit.question_key) for outcome in outcomes}
+        self._answered |= {outcome.item.place for outcome in outcomes}
 
     def close(self) -> None:
         """Give back what stores hold."""
@@ -213,7 +191,7 @@ class _Measuring:
         self.look()
         message = error_message(error, LONGEST)
         self._file.put_failed_measurements(
-            [FailedMeasurement(key, unit.question_key, "MeasuringError", message) for unit in self._missing(key)]
+            [FailedMeasurement(*item.place, "MeasuringError", message) for item in self._missing(key)]
         )
         self.look()
         self._deaths += 1
@@ -222,39 +200,7 @@ class _Measuring:
         return f"the last {self._deaths} processes died, the last one thus: {message}"
 
     def _missing(self, key: str) -> list[WorkItem]:
-        return [unit for unit in self._units[key] if self._attempts(key, unit.question_key)]
-
-    def _attempts(self, key: str, question: str) -> list[int]:
-        """The attempts that are not measured."""
-        known = self._known.attempts
-        return [attempt for attempt in range(1, self._repeats + 1) if (key, question, attempt) not in known]
-
-    def _progress(self, stopping: str | None) -> Progress:
-        return Progress(
-            done=self.answered + len(self.failed),
-            total=self.total,
-            failed=len(self.failed),
-            cells=self._cells_done,
-            all_cells=len(self._units),
-            spent=self.spent,
-            running=0,
-            stopping=stopping,
-        )
-
-
-class _NoCalls:
-    """Makes no calls; a `Caller` of an engine that may make none."""
-
-    running = 0
-
-    def begin(self, call: Call) -> None:
-        raise AssertionError(f"the call {call.key} was not allowed")
-
-    def take(self) -> Sequence[Made]:
-        return ()
-
-    def at_most(self, call: Call) -> Spent:  # noqa: ARG002
-        return Spent(1)
+        return [item for item in self._items[key] if self._known.missing(item.place, self._repeats)]
 
 
 def _narrowed(experiment: Experiment, cell: Cell) -> Experiment:

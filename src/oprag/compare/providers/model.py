@@ -34,6 +34,8 @@ __all__ = ["Model", "ModelSpec"]
 
 _Ask = Callable[[Prompt], Completion]
 
+# Under which a provider takes the length of a reply.
+_REPLY_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
 # What may stand in a table; other settings could be secrets under names that nobody knows.
 _SHOWN = (
     *("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty", "num_ctx"),
@@ -150,6 +152,12 @@ class ModelSpec(ProviderSpec):
     def _function(self) -> Any:
         """The function that a name means."""
         return function_named(self.use, CHAT_PROVIDERS)
+
+    @property
+    def max_reply_tokens(self) -> int | None:
+        """Maximum number of tokens of a reply that the settings name; None where they name none."""
+        told = (self.settings.get(name) for name in _REPLY_LIMITS)
+        return next((limit for limit in told if type(limit) is int), None)
 
     @property
     def may_cost(self) -> bool:

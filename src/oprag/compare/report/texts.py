@@ -59,7 +59,7 @@ def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Mapping[st
         experiment = given
     else:
         experiment = Experiment(name="texts", data=given, grid={"method": "context_only", "k": 1})
-    known = {row.key for row in ResolvedExperiment(experiment).question_rows}
+    known = {row.key for row in ResolvedExperiment(experiment).question_records}
     questions = frozenset(known.intersection(asked))
     lacking = ""
     if len(questions) < len(asked):

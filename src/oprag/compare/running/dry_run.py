@@ -16,13 +16,13 @@ from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.likelihood import LIKELIHOOD
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library, search_of
 from oprag.compare.running.model_caller import Call, Made
 from oprag.compare.running.work_item import WorkInProgress, WorkItem
-from oprag.compare.running.workshop import longest_replies, make_engine, make_library
 from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
 from oprag.compare.spec.resolved import ResolvedExperiment
@@ -30,7 +30,7 @@ from oprag.context import Context
 from oprag.methods.model_calls import Completion, Usage
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["Asked", "DryRun", "Planned"]
+__all__ = ["DryRun", "PlannedCalls", "PlannedItem"]
 
 _REPLY = 100
 """The tokens that a reply is taken to have, where its model was told no limit."""
@@ -40,46 +40,35 @@ _QUESTIONS = 32  # lines of a reply that asks for other questions; the method ta
 _CELL = "-cell-"  # stands where the reply to one prompt is told apart by cells
 
 
-class Asked(NamedTuple):
-    """What a model would be asked.
-
-    Attributes:
-        calls: How many calls.
-        usage: Their tokens.
-    """
+class PlannedCalls(NamedTuple):
+    """Calls that would be made, and their tokens."""
 
     calls: int = 0
     usage: Usage = Usage()
 
-    def plus(self, other: Asked) -> Asked:
+    def plus(self, other: PlannedCalls) -> PlannedCalls:
         """Both together."""
-        return Asked(self.calls + other.calls, self.usage.plus(other.usage))
+        return PlannedCalls(self.calls + other.calls, self.usage.plus(other.usage))
 
-    def times(self, number: int) -> Asked:
+    def times(self, number: int) -> PlannedCalls:
         """The same so many times."""
         read, written, cached, estimated = self.usage
-        return Asked(self.calls * number, Usage(read * number, written * number, cached * number, estimated))
+        return PlannedCalls(self.calls * number, Usage(read * number, written * number, cached * number, estimated))
 
 
-class Planned(NamedTuple):
-    """What a unit would ask.
+class PlannedItem(NamedTuple):
+    """What an item would ask of its model by itself, or why it cannot be answered."""
 
-    Attributes:
-        unit: The unit.
-        asked: What it would ask of its model by itself.
-        failure: Why it cannot be answered; None where it can.
-    """
-
-    unit: WorkItem
-    asked: Asked
+    item: WorkItem
+    asked: PlannedCalls
     failure: str | None
 
 
 class DryRun:
-    """Finds out what units would ask.
+    """Finds out what items would ask.
 
     Args:
-        opened: The experiment.
+        resolved: The experiment.
         cache: What earlier runs have kept.
         costly: The embedders that cost money, in whose place the packaged one is asked. What it finds is no result, and
             is kept nowhere.
@@ -88,42 +77,39 @@ class DryRun:
     """
 
     def __init__(
-        self, opened: ResolvedExperiment, cache: WorkCache | None, costly: Sequence[str], *, keep: bool, again: bool
+        self, resolved: ResolvedExperiment, cache: WorkCache | None, costly: Sequence[str], *, keep: bool, again: bool
     ) -> None:
-        self._opened = opened
-        embedders = dict(opened.embedders)
+        self._resolved = resolved
+        embedders = dict(resolved.embedders)
         if costly:
             embedders |= dict.fromkeys(costly, EmbedderSpec(LOCAL).open())
         write_through = keep and cache is not None and not costly
-        counter = opened.experiment.token_counter
+        counter = resolved.experiment.token_counter
         self._cache = _Placeholders(cache, counter, write_through=write_through, no_replies=again)
-        self._library = make_library(opened, self._cache, embedders, kind=_DryLibrary)
-        self._caller = _Nobody(self._cache, longest_replies(opened.experiment))
+        self._library = _DryLibrary(resolved, self._cache, embedders=embedders)
+        self._caller = _Nobody(resolved.experiment.models, self._cache)
 
     @property
-    def asked(self) -> Mapping[str, Asked]:
+    def asked(self) -> Mapping[str, PlannedCalls]:
         """What would be asked, by model."""
         return self._caller.asked
 
-    def run(self, units: Sequence[WorkItem], watch: Callable[[int, int], None] | None) -> list[Planned]:
-        """What each unit would ask by itself, in their sequence."""
-        meter = Ledger(Limits(), Spent())
-        engine = make_engine(self._opened, self._library, self._caller, self._cache, meter, kind=_DryEngine)
-        found: dict[tuple[str, str], Planned] = {}
+    def run(self, items: Sequence[WorkItem], watch: Callable[[int, int], None] | None) -> list[PlannedItem]:
+        """What each item would ask by itself, in their sequence."""
+        engine = _DryEngine(self._resolved, self._library, self._caller, self._cache, Ledger(Limits(), Spent()))
+        found: dict[tuple[str, str], PlannedItem] = {}
         try:
-            for number, outcome in enumerate(engine.run(units), 1):
-                unit = outcome.unit
-                asked = Asked()
+            for number, outcome in enumerate(engine.run(items), 1):
+                asked = PlannedCalls()
                 for _, key in outcome.calls:
-                    asked = asked.plus(Asked(1, self._cache.usage(key)))
+                    asked = asked.plus(PlannedCalls(1, self._cache.usage(key)))
                 failure = None if outcome.error is None else named_error(outcome.error)
-                found[unit.cell_key, unit.question_key] = Planned(unit, asked, failure)
+                found[outcome.item.place] = PlannedItem(outcome.item, asked, failure)
                 if watch is not None:
-                    watch(number, len(units))
+                    watch(number, len(items))
         finally:
             self._library.close()
-        places = ((unit.cell_key, unit.question_key) for unit in units)
-        return [found[place] for place in places if place in found]
+        return [found[item.place] for item in items if item.place in found]
 
 
 class _DryLibrary(Library):
@@ -150,7 +136,7 @@ class _DryEngine(Engine):
 
     def _taken(self, work: WorkInProgress) -> tuple[Completion | None, ...]:
         replies = super()._taken(work)
-        cell = work.unit.cell
+        cell = work.item.cell
         options = {name: value for name, value in vars(cell.context_options).items() if name != "count_tokens"}
         found = key_of("found", list(cell.split), cell.embedder, list(search_of(cell)), options)
         return tuple(
@@ -198,19 +184,19 @@ class _Placeholders(MemoryCache):
 class _Nobody:
     """Answers each call with a placeholder; a `Caller`."""
 
-    def __init__(self, cache: _Placeholders, longest: Mapping[str, int]) -> None:
+    def __init__(self, models: Mapping[str, ModelSpec], cache: _Placeholders) -> None:
+        self._models = models
         self._cache = cache
-        self._longest = longest
         self._made: deque[Made] = deque()
-        self.asked: dict[str, Asked] = {}
+        self.asked: dict[str, PlannedCalls] = {}
 
     @property
     def running(self) -> int:
         return len(self._made)
 
     def begin(self, call: Call) -> None:
-        usage = self._cache.begin(call, self._longest.get(call.model))
-        self.asked[call.model] = self.asked.get(call.model, Asked()).plus(Asked(1, usage))
+        usage = self._cache.begin(call, self._models[call.model].max_reply_tokens)
+        self.asked[call.model] = self.asked.get(call.model, PlannedCalls()).plus(PlannedCalls(1, usage))
         self._made.append(Made(call, self._cache.placeholder(call.key).completion, Spent()))
 
     def take(self) -> list[Made]:

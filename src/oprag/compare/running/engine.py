@@ -7,15 +7,17 @@ thread each, and all that wait for the same reply get it from one call.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import prompt_key
 from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
+from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
-from oprag.compare.running.model_caller import Allowance, Call, Caller, Made
+from oprag.compare.running.model_caller import Call, Caller, Made
 from oprag.compare.running.work_item import Outcome, WorkInProgress, WorkItem
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
@@ -23,7 +25,7 @@ from oprag.methods.model_calls import Completion
 
 __all__ = ["Engine"]
 
-# Units that wait for replies at the same time; each holds a context and little more.
+# Items that wait for replies at the same time; each holds a context and little more.
 _MOST_WAITING = 4_000
 _REPLIES = 4_000  # that are at hand; other cells want the same ones soon
 # Of prompts that wait for replies: whole documents are long, and each cell has its own copy.
@@ -33,36 +35,31 @@ _ONE_CALL = Spent(1)
 
 
 class Engine:
-    """Works on units until all are done, or it is told to stop.
+    """Works on items until all are done, or it is told to stop.
 
     Args:
+        resolved: The experiment.
         library: Gives contexts, vectors and whole texts.
         caller: Makes calls.
         cache: Knows the replies of earlier calls.
-        meter: Says when no more calls may be made.
-        model_identity: The identity of a model by its name in the experiment.
-        max_concurrency: The most calls at the same time.
-        give_up_after: How many calls, or searches, in a row may fail.
+        ledger: Says when no more calls may be made.
     """
 
     def __init__(
         self,
+        resolved: ResolvedExperiment,
         library: Library,
         caller: Caller,
         cache: WorkCache,
-        meter: Allowance,
-        *,
-        model_identity: Callable[[str], str],
-        max_concurrency: int,
-        give_up_after: int,
+        ledger: Ledger,
     ) -> None:
         self._library = library
         self._caller = caller
         self._cache = cache
-        self._meter = meter
-        self._model_identity = model_identity
-        self._most = max_concurrency
-        self._give_up_after = give_up_after
+        self._ledger = ledger
+        self._models = resolved.models
+        self._most = resolved.experiment.max_concurrency
+        self._give_up_after = resolved.experiment.give_up_after
         self._failures = 0
         self._unfound = 0
         self._ready: deque[tuple[WorkInProgress, object]] = deque()
@@ -82,14 +79,14 @@ class Engine:
         if self.stopped is None:
             self.stopped = reason
 
-    def run(self, units: Iterable[WorkItem]) -> Iterator[Outcome]:
-        """What comes of each unit, as they are done; after a stop of those alone that need nothing more.
+    def run(self, items: Iterable[WorkItem]) -> Iterator[Outcome]:
+        """What comes of each item, as they are done; after a stop of those alone that need nothing more.
 
         Raises:
             ResultsFileError: A reply could not be kept.
             MissingExtraError: Something that all of them need is not installed, or the model of a call.
         """
-        waiting = iter(units)
+        waiting = iter(items)
         while True:
             while self._ready:
                 outcome = self._advance(*self._ready.popleft())
@@ -99,8 +96,8 @@ class Engine:
                     self._begin_calls()
                     yield outcome
             self._begin_calls()
-            if self._wants_more and (unit := next(waiting, None)) is not None:
-                outcome = self._begun(unit)
+            if self._wants_more and (item := next(waiting, None)) is not None:
+                outcome = self._begun(item)
                 if outcome is not None:
                     yield outcome
             elif self._caller.running:
@@ -114,7 +111,7 @@ class Engine:
 
     @property
     def _wants_more(self) -> bool:
-        """Whether other units are begun, so that no thread is without a call."""
+        """Whether other items are begun, so that no thread is without a call."""
         return (
             self.stopped is None
             and len(self._calls) < self._most
@@ -122,12 +119,12 @@ class Engine:
             and self._characters < _MOST_CHARACTERS
         )
 
-    def _begun(self, unit: WorkItem) -> Outcome | None:
-        """Begin a unit; what came of it where that is impossible."""
+    def _begun(self, item: WorkItem) -> Outcome | None:
+        """Begin an item; what came of it where that is impossible."""
         try:
-            work = WorkInProgress.begun(unit)
+            work = WorkInProgress.begun(item)
         except OpragError as error:
-            return Outcome(unit, None, error, (), ())
+            return Outcome(item, None, error, (), ())
         self._works += 1
         self._ready.append((work, None))
         return None
@@ -149,13 +146,13 @@ class Engine:
                     reply = self._fetched(work, request)
         except (ResultsFileError, MissingExtraError):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is belongs to this unit, and is written down
+        except Exception as error:  # noqa: BLE001 - whatever it is belongs to this item, and is written down
             if not isinstance(error, OpragError) or isinstance(error, EmbeddingError):
                 self._note_unfound(error)
             return work.outcome(None, error)
 
     def _note_unfound(self, error: Exception) -> None:
-        """Count failures that have nothing to do with the unit, such as those of an embedder that is not there."""
+        """Count failures that have nothing to do with the item, such as those of an embedder that is not there."""
         self._unfound += 1
         if self._unfound >= self._give_up_after:
             self.stop(f"the last {self._unfound} searches failed, the last one with {named_error(error, _LONGEST)}")
@@ -167,21 +164,21 @@ class Engine:
         return found
 
     def _looked_up(self, work: WorkInProgress, request: Request) -> object:
-        unit = work.unit
+        item = work.item
         if isinstance(request, Retrieve):
-            work.embedded += self._library.embeds(unit.cell, request.questions)
-            return tuple(self._library.contexts(unit.cell, unit.question, request.questions))
+            work.embedded += self._library.embeds(item.cell, request.questions)
+            return tuple(self._library.contexts(item.cell, item.question, request.questions))
         if isinstance(request, Embed):
             work.embedded += [*request.questions, *request.texts]
-            return self._library.vectors(unit.cell, request.questions, request.texts)
+            return self._library.vectors(item.cell, request.questions, request.texts)
         assert not isinstance(request, Generate)  # noqa: S101 - told apart before
-        return tuple(self._library.whole_text(unit.cell, name) for name in request.sources)
+        return tuple(self._library.whole_text(item.cell, name) for name in request.sources)
 
     def _asked(self, work: WorkInProgress, request: Generate) -> bool:
         """Look for the replies, and put what is missing in the queue; whether all of them are there."""
-        cell = work.unit.cell
+        cell = work.item.cell
         model = cell.model or ""
-        identity = self._model_identity(model)
+        identity = self._models[model].identity
         work.wanted = []
         work.replies = {}
         for prompt in request.prompts:
@@ -234,21 +231,21 @@ class Engine:
             call = self._calls[0]
             if call.key not in self._reserved:
                 # Counting the tokens of a prompt takes time, so only where there is a limit that they may pass.
-                self._reserved[call.key] = self._caller.at_most(call) if self._meter.limited else _ONE_CALL
+                self._reserved[call.key] = self._caller.at_most(call) if self._ledger.limited else _ONE_CALL
             at_most = self._reserved[call.key]
-            if (reason := self._meter.refusal(at_most)) is not None:
+            if (reason := self._ledger.refusal(at_most)) is not None:
                 # Calls on their way may take less than they might; only what is spent is final.
                 if not self._caller.running:
                     self.stop(reason)
                 return
             self._calls.popleft()
-            self._meter.reserve(at_most)
+            self._ledger.reserve(at_most)
             self._caller.begin(call)
 
     def _take(self, made: Made) -> None:
         """Hand a reply on to all that wait for it."""
         call, completion, spent = made
-        self._meter.settle(self._reserved.pop(call.key), spent)
+        self._ledger.settle(self._reserved.pop(call.key), spent)
         if isinstance(completion.error, MissingExtraError):
             raise completion.error
         if completion.error is None:

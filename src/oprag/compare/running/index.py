@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -28,31 +29,34 @@ __all__ = ["Index", "Search", "Splitting", "StoreOpener"]
 
 
 class Search(NamedTuple):
-    """How an index is searched.
+    """How an index is searched."""
 
-    Attributes:
-        kind: How chunks are ranked.
-        store: What finds the nearest vectors.
-        depth: How many chunks are wanted; None for all.
-    """
-
-    kind: SearchKind
-    store: str
-    depth: int | None
+    kind: SearchKind  # how chunks are ranked
+    store: str  # what finds the nearest vectors
+    depth: int | None  # how many chunks are wanted; None for all
 
 
-class Splitting(NamedTuple):
-    """How documents become chunks.
-
-    Attributes:
-        split: How they are split.
-        tokenizer: What `split_tokens` takes; counts the tokens of a chunk, in the embedder's unit.
-        name: The identity of the tokenizer.
-    """
+@dataclass(frozen=True)
+class Splitting:
+    """How documents become chunks."""
 
     split: Split
-    tokenizer: Any
-    name: str
+    tokenizer: Any  # what `split_tokens` takes; counts the tokens of a chunk, in the embedder's unit
+    name: str  # the identity of the tokenizer
+
+    def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[Piece]:
+        """The chunks of documents."""
+        count = None if self.split.splitter != "words" else offsets_of(self.tokenizer)
+        return [
+            Piece(
+                place["source"],
+                place.get("page"),
+                window.start,
+                window.end,
+                window.tokens if count is None else sum(1 for _ in count(LONE_SURROGATE.sub("\ufffd", window.text))),
+            )
+            for window, place in pieces_of(documents, self.tokenizer, self.split)
+        ]
 
 
 StoreOpener = Callable[[str], Store]
@@ -88,7 +92,7 @@ class Index:
         store_identities: Mapping[str, str] | None = None,
     ) -> None:
         self._documents = documents
-        self._splitting = splitting._replace(split=splitting.split.complete())
+        self._splitting = replace(splitting, split=splitting.split.complete())
         self._source = vectors
         self._cache = cache
         self._open_store = open_store
@@ -106,19 +110,9 @@ class Index:
         (known,) = self._cache.get(IndexRecord, [self.key])
         if known is not None:
             return known.pieces
-        split, tokenizer, name = self._splitting
-        count = None if split.splitter != "words" else offsets_of(tokenizer)
-        pieces = [
-            Piece(
-                place["source"],
-                place.get("page"),
-                window.start,
-                window.end,
-                window.tokens if count is None else sum(1 for _ in count(LONE_SURROGATE.sub("\ufffd", window.text))),
-            )
-            for window, place in pieces_of(self._documents, tokenizer, split)
-        ]
-        about = (list(self._documents), split.splitter, split.size or 0, split.overlap or 0, name)
+        pieces = self._splitting.pieces(self._documents)
+        split = self._splitting.split
+        about = (list(self._documents), split.splitter, split.size or 0, split.overlap or 0, self._splitting.name)
         self._cache.put([IndexRecord(self.key, *about, pieces)])
         return pieces
 
@@ -166,6 +160,17 @@ class Index:
     def neighbors(self) -> NeighborReader:
         """Gives the chunks around one."""
         return neighbors_among(self.chunks)
+
+    def warm(self, questions: Sequence[str], searches: Iterable[Search]) -> None:
+        """Split, embed and keep what these questions need, unless all of them were searched for before."""
+        wanted = list(dict.fromkeys(self._shared(search) for search in searches))
+        keys = [self._key(question, search) for question in questions for search in wanted if search.depth is not None]
+        whole = any(search.depth is None for search in wanted)
+        if not whole and None not in self._cache.get(Retrieval, keys):
+            return
+        _ = self.pieces
+        if any(search.kind != "bm25" for search in wanted):
+            _ = self.vectors
 
     def make_ready(self, search: Search) -> None:
         """Split, embed and put into a store what a search needs, which else happens when it is first asked for."""

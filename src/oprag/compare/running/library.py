@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from oprag.compare.data.data_set import DataSet, Question, whole_text
+from oprag.compare.data.data_set import Question, whole_text
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.providers.embedder import ExperimentEmbedder
-from oprag.compare.running.index import Index, Search, Splitting, StoreOpener
+from oprag.compare.running.index import Index, Search
 from oprag.compare.running.recent import Recent
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.spec.grid import Cell
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.context import Context, ContextInputs, assemble
 from oprag.errors import SourceReadError
 from oprag.index.splitting import Split
@@ -29,39 +31,31 @@ class Library:
     """What methods read, by cell and question.
 
     Args:
-        data: The data sets by their names.
-        embedders: The embedders by their names.
-        cells: The cells, of whose searches an index is told beforehand.
+        resolved: The experiment.
         cache: Where work is kept that is done once.
-        open_store: Opens an empty store by its name, for an embedder.
+        embedders: The embedders by their names, where they are not those of the experiment.
         together: Whether all questions about the same documents are searched for at once, when the first one is.
-        store_identities: What stores are whose names do not say it.
     """
 
     def __init__(
         self,
-        data: Mapping[str, DataSet],
-        embedders: Mapping[str, ExperimentEmbedder],
-        cells: Iterable[Cell],
+        resolved: ResolvedExperiment,
         cache: WorkCache,
-        open_store: Callable[[str, ExperimentEmbedder], Any],
         *,
+        embedders: Mapping[str, ExperimentEmbedder] | None = None,
         together: bool = True,
-        store_identities: Mapping[str, str] | None = None,
     ) -> None:
-        self._data = data
-        self._embedders = embedders
-        self._vectors = {name: VectorSource(embedder, cache) for name, embedder in embedders.items()}
+        self._resolved = resolved
+        self._embedders = embedders or resolved.embedders
+        self._vectors = {name: VectorSource(embedder, cache) for name, embedder in self._embedders.items()}
         self._cache = cache
-        self._open_store = open_store
-        self._store_identities = store_identities or {}
         self._searches: dict[tuple[str, Split, str], dict[Search, None]] = {}
-        for cell in cells:
+        for cell in resolved.cells.cells:
             if cell.embedder:
                 searches = self._searches.setdefault((cell.data, cell.split, cell.embedder), {})
                 searches[search_of(cell)] = None
         self._questions: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        for name, data_set in data.items() if together else ():
+        for name, data_set in resolved.experiment.data.items() if together else ():
             for question in data_set.questions:
                 self._questions.setdefault((name, question.documents), []).append(question.text)
         self._indexes: Recent[Index] = Recent(_INDEXES, forget=Index.close)
@@ -96,33 +90,24 @@ class Library:
         Raises:
             SourceReadError: There is no such document.
         """
-        documents = self._data[cell.data].documents
+        documents = self._resolved.experiment.data[cell.data].documents
         if name not in documents:
             raise SourceReadError(f"the data set {cell.data!r} has no document {name!r}", name)
         return whole_text(documents[name])
 
     def index(self, cell: Cell, documents: tuple[str, ...]) -> Index:
         """The index of these documents, with all that the set's questions about them will ask for."""
-        key = cell.data, documents, cell.split, cell.embedder
 
         def make() -> Index:
-            texts = self._data[cell.data].documents
-            embedder = self._embedders[cell.embedder]
-            searches = list(self._searches.get((cell.data, cell.split, cell.embedder), ()))
-            open_store: StoreOpener = lambda name: self._open_store(name, embedder)  # noqa: E731
-            index = Index(
-                {name: texts[name] for name in documents},
-                Splitting(cell.split, embedder.tokenizer, embedder.named_tokenizer.identity),
-                self._vectors[cell.embedder],
-                self._cache,
-                open_store=open_store,
-                searches=searches,
-                store_identities=self._store_identities,
-            )
-            index.prepare(self._questions.get((cell.data, documents), []), searches)
+            index = self._new_index(cell, documents)
+            index.prepare(*self._asked_of(cell, documents))
             return index
 
-        return self._indexes.get(key, make)
+        return self._indexes.get((cell.data, documents, cell.split, cell.embedder), make)
+
+    def warm(self, cell: Cell, documents: tuple[str, ...]) -> None:
+        """Split and embed what is missing of an index, and keep it; threads may do so for several of them."""
+        self._new_index(cell, documents).warm(*self._asked_of(cell, documents))
 
     def forget(self) -> None:
         """Forget what was found and made of it; indexes stay."""
@@ -134,6 +119,24 @@ class Library:
     def close(self) -> None:
         """Give back what stores hold."""
         self._indexes.clear()
+
+    def _new_index(self, cell: Cell, documents: tuple[str, ...]) -> Index:
+        texts = self._resolved.experiment.data[cell.data].documents
+        embedder = self._embedders[cell.embedder]
+        return Index(
+            {name: texts[name] for name in documents},
+            self._resolved.splitting(cell, embedder),
+            self._vectors[cell.embedder],
+            self._cache,
+            open_store=partial(self._resolved.open_store, embedder=embedder),
+            searches=self._asked_of(cell, documents)[1],
+            store_identities=self._resolved.experiment.store_identities,
+        )
+
+    def _asked_of(self, cell: Cell, documents: tuple[str, ...]) -> tuple[list[str], list[Search]]:
+        """The questions of the data set about some documents, and all searches for them."""
+        searches = self._searches.get((cell.data, cell.split, cell.embedder), ())
+        return self._questions.get((cell.data, documents), []), list(searches)
 
     def _context(self, cell: Cell, index: Index, question: str) -> Context:
         search = search_of(cell)

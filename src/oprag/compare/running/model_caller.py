@@ -4,49 +4,38 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.records import FailedCall, Reply, Spent
-from oprag.compare.db.text import error_message, storable
+from oprag.compare.db.text import error_message, error_name, storable
 from oprag.compare.providers.model import Model
+from oprag.compare.running.ledger import Tariff
 from oprag.compare.running.threads import ModelThreads
-from oprag.compare.spec.money import Price
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ModelError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["Allowance", "Asked", "Call", "Caller", "Made", "ModelCaller", "Tariff", "ask", "reply_of"]
+__all__ = ["Call", "Caller", "Made", "ModelCaller", "ask", "reply_of"]
 
 
 class Call(NamedTuple):
-    """A call to be made.
+    """A call to be made."""
 
-    Attributes:
-        key: The content address of its reply.
-        model: The name of the model in the experiment.
-        prompt: What it reads.
-    """
-
-    key: str
-    model: str
+    key: str  # of its reply
+    model: str  # its name in the experiment
     prompt: Prompt
 
 
 class Made(NamedTuple):
-    """A call that was made.
-
-    Attributes:
-        call: The call.
-        completion: What came back; kept already, so that it outlives the process.
-        spent: What it took.
-    """
+    """A call that was made."""
 
     call: Call
-    completion: Completion
+    completion: Completion  # kept already, so that it outlives the process
     spent: Spent
 
 
@@ -71,29 +60,6 @@ class Caller(Protocol):
         ...
 
 
-class Allowance(Protocol):
-    """Says when no more calls may be made; see `oprag.compare.running.ledger.Ledger`."""
-
-    @property
-    def limited(self) -> bool:
-        """Whether there is any limit, so that it matters what a call may take."""
-        ...
-
-    def refusal(self, call: Spent) -> str | None:
-        """Why one more call, which takes so much at most, must not be made; None where it may."""
-        ...
-
-    def reserve(self, call: Spent) -> None:
-        """A call is on its way."""
-        ...
-
-    def settle(self, reserved: Spent, spent: Spent) -> None:
-        """A call is over."""
-        ...
-
-
-_UNKNOWN_REPLY = 1_024
-"""The tokens that a reply may have, for a ceiling, where the model was given no limit."""
 _NEVER = 10**15
 """Tokens that no call has."""
 
@@ -116,108 +82,41 @@ def ask(model: Model, prompt: Prompt, count_tokens: TokenCounter) -> Completion:
     return replace(completion, usage=usage)
 
 
-class Tariff(NamedTuple):
-    """What calls of a model are charged with.
-
-    Attributes:
-        price: The price of the model; None where there is none.
-        longest: The most tokens of a reply; None where the model was not told.
-        count_tokens: Counts the tokens of prompts.
-    """
-
-    price: Price | None
-    longest: int | None
-    count_tokens: TokenCounter
-
-    def at_most(self, prompt: Prompt) -> Spent:
-        """What a call may take: the tokens of its prompt as counted here, and the longest reply."""
-        output = _UNKNOWN_REPLY if self.longest is None else self.longest
-        usage = Usage(count(prompt.text, self.count_tokens), output)
-        return Spent(1, usage.input_tokens + output, self.cost(usage) or 0.0)
-
-    def spent(self, completion: Completion) -> Spent:
-        """What a call took; one that failed has no tokens."""
-        if completion.error is not None or completion.usage is None:
-            return Spent(1)
-        usage = completion.usage
-        return Spent(1, usage.input_tokens + usage.output_tokens, self.cost(usage) or 0.0)
-
-    def cost(self, usage: Usage) -> float | None:
-        """What tokens cost; None without a price."""
-        return None if self.price is None else self.price.of(usage)
-
-
 def reply_of(call: Call, identity: str, completion: Completion, seconds: float, tariff: Tariff) -> Reply:
-    """A reply as it is kept.
-
-    Args:
-        call: The call.
-        identity: The identity of the model.
-        completion: What came back.
-        seconds: How long the call took.
-        tariff: What it is charged with.
-    """
+    """The reply of a model of that identity, as it is kept."""
     usage = completion.usage or Usage()
     about = (call.key, identity, call.prompt.step)
     return Reply(*about, completion.text, usage, completion.finish_reason, seconds, tariff.cost(usage))
 
 
-class Asked(NamedTuple):
-    """A call that has ended, and is not kept yet.
-
-    Attributes:
-        call: The call.
-        completion: What came back.
-        seconds: How long it took.
-        known: Whether it was made, paid for and kept by somebody else.
-    """
-
-    call: Call
-    completion: Completion
-    seconds: float
-    known: bool = False
-
-
 class ModelCaller:
-    """Calls models, so many at a time.
+    """Calls the models of an experiment, so many at a time, and keeps what they reply.
 
     Args:
-        models: The models by their names in the experiment.
-        prices: The price of a model, where there is one.
-        longest: The most tokens of a reply, where a model was told.
+        resolved: The experiment.
         cache: Keeps replies and failures.
-        threads: How many calls at the same time.
-        count_tokens: Counts where a model does not say what it read and wrote.
         tell: Called after each call, and every half second while none ends.
     """
 
     def __init__(
-        self,
-        models: Mapping[str, Model],
-        prices: Mapping[str, Price],
-        longest: Mapping[str, int],
-        cache: WorkCache,
-        *,
-        threads: int,
-        count_tokens: TokenCounter,
-        tell: Callable[[], None] = lambda: None,
+        self, resolved: ResolvedExperiment, cache: WorkCache, *, tell: Callable[[], None] = lambda: None
     ) -> None:
-        self._models = models
-        self._prices = prices
-        self._longest = longest
+        experiment = resolved.experiment
+        self._models = resolved.models
+        self._tariffs = {name: Tariff.of(experiment, name) for name in self._models}
+        self._count = experiment.token_counter
         self._cache = cache
-        self._count = count_tokens
         self._tell = tell
-        self._workers: ModelThreads[Asked, Made] = ModelThreads(threads, self._kept)
+        self._threads: ModelThreads[_Ended, Made] = ModelThreads(experiment.max_concurrency, self._kept)
 
     @property
     def running(self) -> int:
         """How many calls are on their way."""
-        return self._workers.running
+        return self._threads.running
 
     def begin(self, call: Call) -> None:
         """Make a call, and keep its reply."""
-        self._workers.submit(lambda: self._asked(call))
+        self._threads.submit(lambda: self._ended(call))
 
     def take(self) -> list[Made]:
         """Wait for the next call that has ended, and give it with all others that have.
@@ -225,55 +124,47 @@ class ModelCaller:
         Raises:
             ResultsFileError: Its reply could not be kept.
         """
-        made = self._workers.take(self._tell)
+        made = self._threads.take(self._tell)
         self._tell()
         return made
 
     def close(self) -> None:
         """Let the threads end."""
-        self._workers.close()
+        self._threads.close()
 
     def at_most(self, call: Call) -> Spent:
         """What a call may take: the tokens of its prompt as counted here, and the longest reply."""
-        return self._tariff(call.model).at_most(call.prompt)
+        return self._tariffs[call.model].at_most(call.prompt)
 
-    def _asked(self, call: Call) -> Asked:
+    def _ended(self, call: Call) -> _Ended:
         started = time.perf_counter()
         completion = ask(self._models[call.model], call.prompt, self._count)
-        return Asked(call, completion, completion.seconds or time.perf_counter() - started)
+        return _Ended(call, completion, completion.seconds or time.perf_counter() - started)
 
-    def _kept(self, asked: Sequence[Asked]) -> list[Made]:
+    def _kept(self, ended: Sequence[_Ended]) -> list[Made]:
         """Keep what came back, all of it at once."""
         replies: list[Reply] = []
-        for one in asked:
-            if one.completion.error is not None:
-                self._cache.put([self._failure(one, one.completion.error)])
-            elif not one.known:
-                replies.append(self._reply(one))
+        for call, completion, seconds in ended:
+            identity = self._models[call.model].identity
+            if (error := completion.error) is None:
+                replies.append(reply_of(call, identity, completion, seconds, self._tariffs[call.model]))
+            else:
+                about = (call.key, identity, call.prompt.step)
+                self._cache.put([FailedCall(*about, error_name(error), error_message(error), seconds)])
         # As they will come from the file the next time, so that a run and its repetition are the same.
         kept = {reply.key: reply.completion for reply in self._cache.put(replies)}
         return [
-            Made(
-                one.call,
-                kept.get(one.call.key, one.completion),
-                Spent() if one.known else self._tariff(one.call.model).spent(one.completion),
-            )
-            for one in asked
+            Made(call, kept.get(call.key, completion), self._tariffs[call.model].spent(completion))
+            for call, completion, _ in ended
         ]
 
-    def _failure(self, asked: Asked, error: Exception) -> FailedCall:
-        call = asked.call
-        identity = self._models[call.model].identity
-        step = call.prompt.step
-        return FailedCall(call.key, identity, step, type(error).__name__, error_message(error), asked.seconds)
 
-    def _reply(self, asked: Asked) -> Reply:
-        call, completion, seconds, _ = asked
-        identity = self._models[call.model].identity
-        return reply_of(call, identity, completion, seconds, self._tariff(call.model))
+class _Ended(NamedTuple):
+    """A call that has ended, and is not kept yet."""
 
-    def _tariff(self, model: str) -> Tariff:
-        return Tariff(self._prices.get(model), self._longest.get(model), self._count)
+    call: Call
+    completion: Completion
+    seconds: float
 
 
 def _checked(given: Any) -> Completion:

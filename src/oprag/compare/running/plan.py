@@ -7,21 +7,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from oprag.compare.data.data_set import fields_text
-from oprag.compare.db.records import Done, Spent
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.records import Done, MeasuredSoFar, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.metrics.registry import Scorable
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.endpoints import lacks_key, shown_address
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.reading import read_notes
-from oprag.compare.running.dry_run import Asked, DryRun, Planned
-from oprag.compare.running.work_item import WorkItem
+from oprag.compare.running.dry_run import DryRun, PlannedCalls, PlannedItem
+from oprag.compare.running.report import RunState
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
-from oprag.compare.spec.resolved import ResolvedExperiment, UnopenedExperiment
+from oprag.compare.spec.resolved import ResolvedExperiment
 
 __all__ = ["Plan", "make_plan"]
 
@@ -154,109 +153,78 @@ def make_plan(
         MissingExtraError: Something that it needs is not installed.
     """
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
-        identities = {} if file is None else file.identities()
-        opened = (
-            experiment
-            if isinstance(experiment, ResolvedExperiment)
-            else UnopenedExperiment(experiment, identities=identities)
-        )
-        costly = tuple(name for name, embedder in opened.embedders.items() if embedder.spends)
-        again = _Again(warmup, repeats) if measure else None
-        waiting = _waiting(opened, file, again, retry_failed=retry_failed)
-        dry = DryRun(opened, file, costly, keep=keep, again=measure)
-        planned = dry.run([unit for unit, _ in waiting.units], watch)
-        name = opened.experiment.name
-        spent = Spent() if file is None else file.spent(name)
-        notes = read_notes(file.path, name) if file is not None and waiting.done and not measure else {}
-    asked = dry.asked if again is None else again.asked(planned, waiting.units)
-    experiment = opened.experiment
+        if isinstance(experiment, ResolvedExperiment):
+            resolved = experiment
+        else:
+            resolved = ResolvedExperiment(experiment, identities={} if file is None else file.identities())
+        experiment = resolved.experiment
+        costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.spends)
+        found, measured = Done(set(), {}, 0), MeasuredSoFar(set(), set(), {})
+        if file is not None and measure:
+            measured = file.measured()
+            found = measured.done(repeats)
+        elif file is not None:
+            found = file.done(experiment.name)
+        state = RunState([*resolved.items()], found, retry_failed=retry_failed)
+        dry = DryRun(resolved, file, costly, keep=keep, again=measure)
+        planned = dry.run(state.waiting, watch)
+        spent = Spent() if file is None else file.spent(experiment.name)
+        notes: Mapping[str, int] = {}
+        if file is not None and state.answered and not measure:
+            with ResultsReader(file.path, experiment.name) as reader:
+                notes = dict(reader.notes())
+    asked = _measured_calls(planned, measured, warmup, repeats) if measure else dry.asked
     return Plan(
-        cells=len(opened.cells.cells),
-        combinations=opened.cells.combinations,
-        impossible=opened.cells.impossible,
-        repeated=opened.cells.repeated,
-        questions=len(opened.question_rows),
-        units=waiting.total,
-        done=waiting.done,
-        failed=waiting.failed,
-        calls_unshared=sum(one.calls for one in asked.values()) if measure else sum(one.asked.calls for one in planned),
+        cells=len(resolved.cells.cells),
+        combinations=resolved.cells.combinations,
+        impossible=resolved.cells.impossible,
+        repeated=resolved.cells.repeated,
+        questions=len(resolved.question_records),
+        units=state.total,
+        done=state.answered,
+        failed=state.failed_before,
+        calls_unshared=sum(one.calls for one in (asked.values() if measure else (one.asked for one in planned))),
         models={
             name: _model_plan(one, experiment.prices.get(name), _address(experiment.models[name]))
             for name, one in asked.items()
         },
         addresses={
-            name: address for name in opened.embedders if (address := _address(experiment.embedders[name])) is not None
+            name: address
+            for name in resolved.embedders
+            if (address := _address(experiment.embedders[name])) is not None
         },
         failures=dict(Counter(one.failure for one in planned if one.failure is not None)),
         stand_in=costly,
         limits=experiment.limits,
         spent=spent,
-        notes=dict(notes),
-        scorable=opened.scorable,
-        other_fields=opened.other_fields,
-        unscored=opened.unscored,
-        measured=again,
+        notes=notes,
+        scorable=resolved.scorable,
+        other_fields=resolved.other_fields,
+        unscored=resolved.unscored,
+        measured=(warmup, repeats) if measure else None,
     )
 
 
-class _Waiting(NamedTuple):
-    """What is left to do: the units, and how often each is measured."""
-
-    units: Sequence[tuple[WorkItem, int]]
-    total: int
-    done: int
-    failed: int
-
-
-class _Again(NamedTuple):
-    """How often answers are measured.
-
-    Attributes:
-        warmup: How often the first one of a cell before anything is measured.
-        repeats: How often each.
-    """
-
-    warmup: int
-    repeats: int
-
-    def asked(self, planned: Sequence[Planned], units: Sequence[tuple[WorkItem, int]]) -> dict[str, Asked]:
-        """What models are asked, by their names."""
-        attempts = {(unit.cell_key, unit.question_key): number for unit, number in units}
-        warm: set[str] = set()
-        found: dict[str, Asked] = {}
-        for unit, asked, failure in planned:
-            number = attempts[unit.cell_key, unit.question_key]
-            if failure is not None:
-                number = 1  # which ends it, and warms nothing up
-            elif unit.cell_key not in warm:
-                number += self.warmup
-                warm.add(unit.cell_key)
-            if asked.calls:
-                name = unit.cell.model or ""
-                found[name] = found.get(name, Asked()).plus(asked.times(number))
-        return found
+def _measured_calls(
+    planned: Sequence[PlannedItem], measured: MeasuredSoFar, warmup: int, repeats: int
+) -> dict[str, PlannedCalls]:
+    """What models are asked, by their names, where each missing attempt asks for itself."""
+    warm: set[str] = set()
+    found: dict[str, PlannedCalls] = {}
+    for item, asked, failure in planned:
+        number = len(measured.missing(item.place, repeats))
+        if failure is not None:
+            number = 1  # which ends it, and warms nothing up
+        elif item.cell_key not in warm:
+            number += warmup  # of the first answer of a cell, before anything is measured
+            warm.add(item.cell_key)
+        if asked.calls:
+            name = item.cell.model or ""
+            found[name] = found.get(name, PlannedCalls()).plus(asked.times(number))
+    return found
 
 
-def _waiting(
-    opened: ResolvedExperiment, file: ResultsFile | None, again: _Again | None, *, retry_failed: bool
-) -> _Waiting:
-    name = opened.experiment.name
-    units = [*opened.units()]
-    if again is not None:
-        known = set() if file is None else file.measured().attempts
-        numbers = range(1, again.repeats + 1)
-        lacking = [sum((unit.cell_key, unit.question_key, one) not in known for one in numbers) for unit in units]
-        left = [(unit, number) for unit, number in zip(units, lacking, strict=True) if number]
-        return _Waiting(left, len(units), len(units) - len(left), 0)
-    found = Done(set(), {}, 0) if file is None else file.done(name)
-    places = {(unit.cell_key, unit.question_key): unit for unit in units}
-    failed = places.keys() & found.failed
-    skipped = found.answered if retry_failed else found.answered | failed
-    left = [(unit, 1) for place, unit in places.items() if place not in skipped]
-    return _Waiting(left, len(units), len(places.keys() & found.answered), len(failed))
-
-
-def _model_plan(asked: Asked, price: Price | None, address: str | None) -> ModelPlan:
+def _model_plan(asked: PlannedCalls, price: Price | None, address: str | None) -> ModelPlan:
     usage = asked.usage
     return ModelPlan(
         calls=asked.calls,

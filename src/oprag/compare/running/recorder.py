@@ -7,17 +7,20 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from oprag.chunk import Chunk
-from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.data.data_set import Question
+from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import key_of
 from oprag.compare.db.records import AnswerRecord, ContextRecord
-from oprag.compare.db.text import error_message
+from oprag.compare.db.text import error_message, error_name
 from oprag.compare.metrics.contexts import touching
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.running.library import Library
 from oprag.compare.running.recent import Recent
+from oprag.compare.running.vectors import VectorSource
 from oprag.compare.running.work_item import Outcome
 from oprag.compare.spec.grid import Cell
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.context import Context
 from oprag.methods.answer import Answer
 
@@ -43,15 +46,16 @@ class Recorder:
     """Makes records of answers, with their scores.
 
     Args:
-        data: The data sets by their names.
+        resolved: The experiment.
         library: What the answers were made from.
-        scorer: Scores them.
+        cache: Keeps the vectors of answers.
     """
 
-    def __init__(self, data: Mapping[str, DataSet], library: Library, scorer: Scorer) -> None:
-        self._data = data
+    def __init__(self, resolved: ResolvedExperiment, library: Library, cache: WorkCache) -> None:
+        experiment, embedder = resolved.experiment, resolved.score_embedder
+        self._data = experiment.data
         self._library = library
-        self._scorer = scorer
+        self._scorer = Scorer(resolved.metrics, None if embedder is None else VectorSource(embedder, cache))
         self._about: Recent[_About] = Recent(
             _CHUNKS, lambda about: 1 + len(about.context.kept) + len(about.context.dropped)
         )
@@ -70,12 +74,12 @@ class Recorder:
     def _answered(
         self, outcome: Outcome, answer: Answer, scores: Mapping[str, float], notes: Sequence[str]
     ) -> AnswerRecord:
-        cell = outcome.unit.cell
+        cell = outcome.item.cell
         context = answer.context
-        about = None if context is None else self._about_context(cell, outcome.unit.question, context)
+        about = None if context is None else self._about_context(cell, outcome.item.question, context)
         return AnswerRecord(
-            cell=outcome.unit.cell_key,
-            question=outcome.unit.question_key,
+            cell=outcome.item.cell_key,
+            question=outcome.item.question_key,
             status="answered",
             text=answer.text,
             notes=(*answer.notes, *notes),
@@ -95,16 +99,16 @@ class Recorder:
         # The error of the model's client says more than that of the method which it ended.
         cause = error.__cause__ or error if error is not None else None
         return AnswerRecord(
-            cell=outcome.unit.cell_key,
-            question=outcome.unit.question_key,
+            cell=outcome.item.cell_key,
+            question=outcome.item.question_key,
             status="failed",
-            error=type(cause).__name__,
+            error=error_name(cause),
             message=error_message(error, _LONGEST),
             calls=outcome.calls,
         )
 
     def _scored(self, outcome: Outcome, answer: Answer) -> ScoredAnswer:
-        cell, question = outcome.unit.cell, outcome.unit.question
+        cell, question = outcome.item.cell, outcome.item.question
         about = None
         if answer.context is not None:
             about = self._about_context(cell, question, answer.context)

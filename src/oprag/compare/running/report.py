@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from oprag.compare.db.records import AnswerRecord, Done, Spent
 from oprag.compare.measure.usage import describe_cores
 from oprag.compare.running.work_item import WorkItem
-from oprag.compare.spec.resolved import ResolvedExperiment
 
 __all__ = ["Progress", "RunReport", "RunState", "Watch", "versions"]
 
@@ -79,56 +78,44 @@ class RunReport:
         return self.answered == self.total
 
 
-def versions() -> dict[str, str]:
-    """What a run runs on."""
-    found = {
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "cores": describe_cores(),
-    }
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
 class RunState:
-    """What is done and what is waiting."""
+    """Which items of an experiment are done, have failed, or wait.
 
-    def __init__(self, opened: ResolvedExperiment, found: Done, *, retry_failed: bool) -> None:
-        self.failed = {} if retry_failed else dict(found.failed)
-        self.waiting: list[WorkItem] = []
-        self.left: Counter[str] = Counter()
-        self.total = 0
-        self.broken = found.broken
-        for unit in opened.units():
-            self.total += 1
-            place = unit.cell_key, unit.question_key
-            if place not in found.answered and place not in self.failed:
-                self.waiting.append(unit)
-                self.left[unit.cell_key] += 1
+    Args:
+        items: All items of the experiment.
+        found: What of them is done.
+        retry_failed: Whether those that failed before wait again.
+    """
+
+    def __init__(self, items: Sequence[WorkItem], found: Done, *, retry_failed: bool = False) -> None:
+        places = {item.place for item in items}
+        failed = {place: error for place, error in found.failed.items() if place in places}
+        self.failed_before = len(failed)
+        self.failed = {} if retry_failed else failed
+        self.waiting = [item for item in items if item.place not in found.answered and item.place not in self.failed]
+        self.total = len(items)
         self.answered = self.total - len(self.waiting) - len(self.failed)
-        self.all_cells = len(opened.cells.cells)
+        self.broken = found.broken
+        self._cells = len({item.cell_key for item in items})
+        self._left = Counter(item.cell_key for item in self.waiting)
 
-    def add_all(self, records: Iterable[AnswerRecord]) -> None:
+    def add(self, records: Iterable[AnswerRecord]) -> None:
         """Count what was done."""
         for record in records:
             if record.status == "failed":
                 self.failed[record.cell, record.question] = record.error or ""
             else:
                 self.answered += 1
-            self.left[record.cell] -= 1
+            self._left[record.cell] -= 1
 
-    def progress(self, spent: Spent, running: int, stopping: str | None) -> Progress:
+    def progress(self, spent: Spent, running: int = 0, stopping: str | None = None) -> Progress:
         """How far it is."""
         return Progress(
             done=self.answered + len(self.failed),
             total=self.total,
             failed=len(self.failed),
-            cells=self.all_cells - sum(1 for left in self.left.values() if left),
-            all_cells=self.all_cells,
+            cells=self._cells - sum(1 for left in self._left.values() if left),
+            all_cells=self._cells,
             spent=spent,
             running=running,
             stopping=stopping,
@@ -146,3 +133,18 @@ class RunState:
             spent=spent,
             seconds=seconds,
         )
+
+
+def versions() -> dict[str, str]:
+    """What a run runs on."""
+    found = {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": describe_cores(),
+    }
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -18,72 +18,52 @@ __all__ = ["Outcome", "WorkInProgress", "WorkItem"]
 
 
 class WorkItem(NamedTuple):
-    """A question in a cell.
-
-    Attributes:
-        cell: The cell.
-        question: The question.
-        cell_key: The content address of the cell.
-        question_key: The content address of the question and its documents.
-    """
+    """A question in a cell."""
 
     cell: Cell
     question: Question
     cell_key: str
     question_key: str
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """The keys of the cell and of the question."""
+        return self.cell_key, self.question_key
+
 
 class Outcome(NamedTuple):
-    """What came of a unit.
+    """What came of an item: an answer, or the error that it failed with."""
 
-    Attributes:
-        unit: The unit.
-        answer: The answer; None where it failed.
-        error: Why it failed; None where it did not.
-        calls: The step and the content address of each reply that it was made of, in the sequence of the method.
-        embedded: Texts that were embedded for it.
-    """
-
-    unit: WorkItem
+    item: WorkItem
     answer: Answer | None
     error: Exception | None
-    calls: Sequence[tuple[str, str]]
-    embedded: Sequence[str]
+    calls: Sequence[tuple[str, str]]  # the step and the key of each reply, in the sequence of the method
+    embedded: Sequence[str]  # texts that were embedded for it
 
 
 @dataclass(eq=False)
 class WorkInProgress:
-    """A unit at work.
+    """An item that is worked on."""
 
-    Attributes:
-        unit: The unit.
-        body: The method, which says what it wants next.
-        calls: The replies so far.
-        embedded: The texts that were embedded so far.
-        replies: Those of the request that it waits for, by their content address; None where one has not come.
-        wanted: The step and the content address of each of them, in the sequence of the prompts.
-        characters: The length of the prompts that it waits with.
-    """
-
-    unit: WorkItem
-    body: Answering
+    item: WorkItem
+    body: Answering  # the method, which says what it wants next
     calls: list[tuple[str, str]] = field(default_factory=list)
     embedded: list[str] = field(default_factory=list)
-    replies: dict[str, Completion | None] = field(default_factory=dict)
-    wanted: list[tuple[str, str]] = field(default_factory=list)
-    characters: int = 0
+    replies: dict[str, Completion | None] = field(default_factory=dict)  # that it waits for; None until they are there
+    wanted: list[tuple[str, str]] = field(default_factory=list)  # their steps and keys, in the sequence of the prompts
+    characters: int = 0  # of the prompts that it waits with
 
     @classmethod
-    def begun(cls, unit: WorkItem) -> WorkInProgress:
-        """The unit, ready to say what it wants first."""
-        cell, question = unit.cell, unit.question
+    def begun(cls, item: WorkItem) -> WorkInProgress:
+        """The item, ready to say what it wants first."""
+        cell, question = item.cell, item.question
         inputs: dict[str, Any] = {}
         if cell.method in CONTROLS:
             inputs[GOLD] = question.answers
         task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
-        return cls(unit, answering(task, CONTROLS.get(cell.method)))
+        return cls(item, answering(task, CONTROLS.get(cell.method)))
 
     def outcome(self, answer: Answer | None, error: Exception | None = None) -> Outcome:
         """What came of it."""
         self.body.close()
-        return Outcome(self.unit, answer, error, tuple(self.calls), tuple(self.embedded))
+        return Outcome(self.item, answer, error, tuple(self.calls), tuple(self.embedded))

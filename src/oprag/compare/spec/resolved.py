@@ -1,9 +1,8 @@
-"""An experiment with its models and embedders at hand, and the content addresses of all that it will do."""
+"""An experiment with its models and embedders at hand, and the keys of all its work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import Event
 from typing import Any
@@ -16,38 +15,49 @@ from oprag.compare.metrics.registry import COSINE, Metric, Scorable, scorable
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, required_function
+from oprag.compare.running.index import Splitting
 from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
-from oprag.compare.stores.named import STORE_NAMES
+from oprag.compare.stores.named import STORE_NAMES, open_store
+from oprag.compare.stores.store import Store
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import STEPS, Prompts
 
-__all__ = ["ResolvedExperiment", "UnopenedExperiment", "as_opened"]
+__all__ = ["ResolvedExperiment"]
 
 
-@dataclass
 class ResolvedExperiment:
-    """An experiment that can be run.
+    """An experiment that can be run, planned or measured: all of them share this object.
 
-    Attributes:
+    Args:
         experiment: The experiment.
         stop: Set when the run is to end; models then wait for no further try.
+        identities: Given for a plan, for which nothing is opened that would be loaded, or may need a key: the identity
+            that a model or an embedder had when a run opened it, by what is said about it. Another one is told from
+            others by what is said: nothing of it is in the results file.
 
     Raises:
         OptionError: It is no experiment.
     """
 
-    experiment: Experiment
-    stop: Event = field(default_factory=Event)
-
-    def __post_init__(self) -> None:
-        given: Any = self.experiment
+    def __init__(
+        self, experiment: Experiment, *, stop: Event | None = None, identities: Mapping[str, str] | None = None
+    ) -> None:
+        given: Any = experiment
         if not isinstance(given, Experiment):
             raise OptionError(
                 f"experiment must be an Experiment, as Experiment.from_file() reads it, got {describe(given)}", given
             )
+        self.experiment = experiment
+        self.stop = stop or Event()
+        self._known = identities
+
+    @classmethod
+    def of(cls, given: Experiment | ResolvedExperiment) -> ResolvedExperiment:
+        """The experiment with its models at hand, unless they are already."""
+        return given if isinstance(given, ResolvedExperiment) else cls(given)
 
     @cached_property
     def cells(self) -> Cells:
@@ -62,12 +72,20 @@ class ResolvedExperiment:
     @cached_property
     def embedders(self) -> dict[str, ExperimentEmbedder]:
         """The embedders that a cell uses, by their names in the experiment."""
-        return {name: _opened("embedder", name, self.experiment.embedders[name].open) for name in self._used}
+        return {name: self._open_embedder("embedder", name, self.experiment.embedders[name]) for name in self._used}
 
     @cached_property
-    def score_embedder(self) -> Any:
+    def score_embedder(self) -> ExperimentEmbedder | None:
         """What embeds answers for their cosine; None where no cosine is wanted, or nothing can have one."""
-        return _opened("score_embedder", "", self.experiment.score_embedder.open) if self._has_cosines else None
+        return self._open_embedder("score_embedder", "", self.experiment.score_embedder) if self._has_cosines else None
+
+    def splitting(self, cell: Cell, embedder: ExperimentEmbedder) -> Splitting:
+        """How the documents of a cell become chunks that its embedder reads."""
+        return Splitting(cell.split, embedder.tokenizer, embedder.named_tokenizer.identity)
+
+    def open_store(self, name: str, embedder: ExperimentEmbedder) -> Store:
+        """An empty store for the vectors of an embedder."""
+        return open_store(self.experiment.stores.get(name, name), name, embedder.name)
 
     @property
     def _asked(self) -> list[str]:
@@ -83,8 +101,17 @@ class ResolvedExperiment:
         return COSINE in self.experiment.metrics and any(question.answers for question in asked)
 
     def _open_model(self, name: str) -> Model:
-        model: Model = _opened("model", name, self.experiment.models[name].open, self.stop)
+        spec: ModelSpec = self.experiment.models[name]
+        if self._known is not None and (spec_hash := _opened("model", name, lambda: spec.spec_hash)):
+            return spec.unopened(self._known.get(spec_hash, spec_hash))
+        model: Model = _opened("model", name, spec.open, self.stop)
         return model
+
+    def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
+        if self._known is not None and _opened(what, name, lambda: spec.may_need_key):
+            return spec.unopened(self._known.get(spec.spec_hash, spec.spec_hash))
+        embedder: ExperimentEmbedder = _opened(what, name, spec.open)
+        return embedder
 
     @cached_property
     def metrics(self) -> list[Metric]:
@@ -134,36 +161,32 @@ class ResolvedExperiment:
 
     @cached_property
     def keys(self) -> dict[Cell, str]:
-        """The content address of each cell."""
-        return dict(zip(self.cells.cells, (row.key for row in self.cell_rows), strict=True))
+        """The key of each cell."""
+        return dict(zip(self.cells.cells, (record.key for record in self.cell_records), strict=True))
 
     @cached_property
-    def cell_rows(self) -> list[CellRecord]:
+    def cell_records(self) -> list[CellRecord]:
         """The cells as they are written."""
-        return [self._cell_row(cell) for cell in self.cells.cells]
+        return [self._cell_record(cell) for cell in self.cells.cells]
 
     @cached_property
-    def question_rows(self) -> list[QuestionRecord]:
+    def question_records(self) -> list[QuestionRecord]:
         """The questions as they are written, by data set."""
         used = {cell.data for cell in self.cells.cells}
-        rows: list[QuestionRecord] = []
+        records: list[QuestionRecord] = []
         for name, data_set in self.experiment.data.items():
             if name not in used:
                 continue
             contents = {document: document_key(text) for document, text in data_set.documents.items()}
-            rows += [_question_row(name, question, contents) for question in data_set.questions]
-        return rows
+            records += [_question_record(name, question, contents) for question in data_set.questions]
+        return records
 
-    def units(self, only: Collection[str] | None = None) -> Iterator[WorkItem]:
-        """Every question in every cell: question by question, so that all cells are equally far at any time.
-
-        Args:
-            only: The keys of the questions that are wanted; all by default.
-        """
+    def items(self) -> Iterator[WorkItem]:
+        """Every question in every cell: question by question, so that all cells are equally far at any time."""
         by_data: dict[str, list[tuple[Cell, str]]] = {}
-        for cell, row in zip(self.cells.cells, self.cell_rows, strict=True):
-            by_data.setdefault(cell.data, []).append((cell, row.key))
-        keys = {(row.data, row.name): row.key for row in self.question_rows}
+        for cell, record in zip(self.cells.cells, self.cell_records, strict=True):
+            by_data.setdefault(cell.data, []).append((cell, record.key))
+        keys = {(record.data, record.name): record.key for record in self.question_records}
         for name, cells in by_data.items():
             # Questions about the same documents follow each other, so that each index is held for a while only.
             groups: dict[tuple[str, ...], list[Question]] = {}
@@ -172,8 +195,7 @@ class ResolvedExperiment:
             for questions in groups.values():
                 for question in questions:
                     question_key = keys[name, question.id]
-                    if only is None or question_key in only:
-                        yield from (WorkItem(cell, question, key, question_key) for cell, key in cells)
+                    yield from (WorkItem(cell, question, key, question_key) for cell, key in cells)
 
     def described(self) -> dict[str, Any]:
         """What the results file says about the experiment."""
@@ -220,7 +242,7 @@ class ResolvedExperiment:
                 _opened("store", name, required_function, given)
         return self.experiment.store_identities
 
-    def _cell_row(self, cell: Cell) -> CellRecord:
+    def _cell_record(self, cell: Cell) -> CellRecord:
         values = cell.values()
         embedder = self.embedders.get(cell.embedder)
         identity = dict(self._common)
@@ -235,50 +257,6 @@ class ResolvedExperiment:
         return CellRecord(key, values, identity)
 
 
-@dataclass
-class UnopenedExperiment(ResolvedExperiment):
-    """An experiment for a plan: nothing is opened that would be loaded, or may need a key.
-
-    Attributes:
-        identities: The identity that a model or an embedder had when a run opened it, by what is said about it. Another
-            one is told from others by what is said: nothing of it is in the results file.
-    """
-
-    identities: Mapping[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def models(self) -> dict[str, Model]:
-        """The models, in whose place others stand that cannot be called."""
-        return {name: self._model(name) for name in self._asked}
-
-    @cached_property
-    def embedders(self) -> dict[str, ExperimentEmbedder]:
-        """The embedders; in place of those that may need a key others that embed nothing."""
-        return {name: self._embedder("embedder", name, self.experiment.embedders[name]) for name in self._used}
-
-    @cached_property
-    def score_embedder(self) -> Any:
-        """What would embed answers; None where it is not needed."""
-        return self._embedder("score_embedder", "", self.experiment.score_embedder) if self._has_cosines else None
-
-    def _model(self, name: str) -> Model:
-        spec: ModelSpec = self.experiment.models[name]
-        if spec_hash := _opened("model", name, lambda: spec.spec_hash):
-            return spec.unopened(self.identities.get(spec_hash, spec_hash))
-        return self._open_model(name)
-
-    def _embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
-        if _opened(what, name, lambda: spec.may_need_key):
-            return spec.unopened(self.identities.get(spec.spec_hash, spec.spec_hash))
-        opened: ExperimentEmbedder = _opened(what, name, spec.open)
-        return opened
-
-
-def as_opened(given: Experiment | ResolvedExperiment) -> ResolvedExperiment:
-    """An experiment, opened now unless it is already."""
-    return given if isinstance(given, ResolvedExperiment) else ResolvedExperiment(given)
-
-
 def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) -> Any:
     """What a model, an embedder or a store opens as.
 
@@ -291,7 +269,7 @@ def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) 
         raise ExperimentError(f"{what}{name and f' {name!r}'}: {error}", error.value) from error
 
 
-def _question_row(data: str, question: Question, contents: Mapping[str, str]) -> QuestionRecord:
+def _question_record(data: str, question: Question, contents: Mapping[str, str]) -> QuestionRecord:
     evidence: Sequence[Any] = [list(span) for span in question.evidence]
     about = dict(question.about)
     what = (question.text, question.answers, question.choices, question.right_choice, evidence)

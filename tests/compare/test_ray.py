@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from oprag.compare.on_ray import run_on_ray
-from oprag.compare.on_ray.connecting import check_address
+from oprag.compare.ray import check_address, run_on_ray
 from oprag.errors import ExperimentError, MissingExtraError
 from tests.compare.helpers import RecordingModel, experiment
 
@@ -20,7 +19,7 @@ def test_without_ray_nothing_is_begun(tmp_path, monkeypatch):
 
 
 def test_it_is_imported_without_ray():
-    code = "import sys, oprag.compare.on_ray; print('ray' in sys.modules)"
+    code = "import sys, oprag.compare.ray; print('ray' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "False\n"
 

@@ -1,0 +1,491 @@
+"""Running an experiment on a Ray cluster: its models and embedders are elsewhere, and all the rest is the usual run."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+from oprag.compare.db.keys import key_of
+from oprag.compare.db.records import Piece
+from oprag.compare.db.text import error_message, error_name, named_error
+from oprag.compare.providers.embedder import ExperimentEmbedder
+from oprag.compare.providers.model import Model
+from oprag.compare.running.index import Splitting
+from oprag.compare.running.library import Library
+from oprag.compare.running.model_caller import ask
+from oprag.compare.running.report import RunReport, RunState, Watch
+from oprag.compare.running.run import Prepare, execute
+from oprag.compare.running.sendable import check_sendable
+from oprag.compare.running.threads import ModelThreads
+from oprag.compare.spec.experiment import Experiment
+from oprag.compare.spec.grid import Cell
+from oprag.compare.spec.resolved import ResolvedExperiment
+from oprag.errors import ExperimentError, MissingExtraError, ModelError, OpragError
+from oprag.index.splitting import Split
+from oprag.masking import describe
+from oprag.methods.model_calls import Completion, Prompt
+
+__all__ = ["check_address", "run_on_ray"]
+
+_NAMES = ("local", "auto")
+_PATIENCE = 5.0  # seconds; Ray itself tries for minutes, and then ends the process
+_START = 60.0  # seconds that workers have to open the experiment, where another one has done so
+_TRIES = 5  # of a call whose worker died
+
+
+def run_on_ray(
+    experiment: Experiment | ResolvedExperiment,
+    path: str | os.PathLike[str],
+    *,
+    address: str | None = None,
+    retry_failed: bool = False,
+    watch: Watch | None = None,
+) -> RunReport:
+    """As `oprag.compare.run`, with models and embedders that run on the workers of a Ray cluster.
+
+    Calls of models, embedding and splitting are spread over the cluster; contexts are put together, and answers scored
+    and written, by the process of the caller, which alone reads and writes the results file. So a reply is in the file
+    before anything is done with it, limits hold for all workers together, and a worker that dies loses the calls that
+    were on their way alone: each of them is made again by itself, and is a failed call when the process of the worker
+    dies over it six times.
+
+    Every machine needs this package in the same version, with the extras and model files that the experiment uses.
+    Ctrl-C waits for the calls that are on their way, a second one does not.
+
+    Args:
+        experiment: The experiment; its functions must be importable on all machines, and models reachable from there.
+            Where it is opened already, nothing of it is opened again in this process.
+        path: The results file, on the machine of the caller.
+        address: The address of the cluster, as `ray.init` takes it: HOST:PORT, "auto" for the one of this machine,
+            "local" for one that is started here and ends with the run. None looks for one, and starts one if there is
+            none. A cluster that this process is connected to already is used, and left alone.
+        retry_failed: Whether questions that failed before are tried again.
+        watch: Told how far it is.
+
+    Raises:
+        ExperimentError: The experiment cannot be run as it is described, or cannot be sent to other processes; or there
+            is no such cluster, or it sees another experiment.
+        ResultsFileError: The file is damaged, is another one, or cannot be written; what was written stays.
+        MissingExtraError: The extra `ray`, or something that the experiment needs, is not installed.
+    """
+    ray = _load_ray()
+    local = ResolvedExperiment.of(experiment)
+    check_sendable(local.experiment, ray.cloudpickle.dumps)
+    resolved = _OnRay(local)
+    around = _pool(ray, resolved, address)
+    return execute(resolved, path, retry_failed=retry_failed, watch=watch, around=around)
+
+
+class _OnRay(ResolvedExperiment):
+    """An experiment whose models and embedders are asked on the workers of a cluster."""
+
+    pool: _Pool  # while something is asked
+
+    def __init__(self, local: ResolvedExperiment) -> None:
+        super().__init__(local.experiment, stop=local.stop)
+        self._local = local
+
+    @cached_property
+    def models(self) -> dict[str, Model]:
+        return {name: _RemoteModel(self, name, model) for name, model in self._local.models.items()}
+
+    @cached_property
+    def embedders(self) -> dict[str, ExperimentEmbedder]:
+        return {name: self._remote(name, embedder) for name, embedder in self._local.embedders.items()}
+
+    @cached_property
+    def score_embedder(self) -> ExperimentEmbedder | None:
+        local = self._local.score_embedder
+        return None if local is None else self._remote(None, local)
+
+    def splitting(self, cell: Cell, embedder: ExperimentEmbedder) -> Splitting:
+        local = super().splitting(cell, embedder)
+        return _RemoteSplitting(local.split, local.tokenizer, local.name, self, cell.embedder)
+
+    def _remote(self, name: str | None, local: ExperimentEmbedder) -> ExperimentEmbedder:
+        """The embedder with this process's tokenizer; prefixes are put before texts where they are embedded."""
+        return replace(local, _embedder=_RemoteEmbedder(self, name), _prefixes=("", ""))
+
+
+class _RemoteModel:
+    """A model on the workers; each call waits for its own reply, in a thread of the `ModelCaller`."""
+
+    def __init__(self, resolved: _OnRay, key: str, local: Model) -> None:
+        self._resolved = resolved
+        self._key = key
+        self.name, self.identity, self.window = local.name, local.identity, local.window
+
+    def complete(self, prompt: Prompt) -> Completion:
+        return self._resolved.pool.complete(self._key, prompt)
+
+
+@dataclass
+class _RemoteEmbedder:
+    """What an `ExperimentEmbedder` asks; the score embedder has no name."""
+
+    resolved: _OnRay
+    key: str | None
+
+    def embed_questions(self, texts: Sequence[str]) -> Any:
+        return self.resolved.pool.call("embed", self.key, "embed_questions", list(texts))
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        return self.resolved.pool.call("embed", self.key, "embed_documents", list(texts))
+
+
+@dataclass(frozen=True)
+class _RemoteSplitting(Splitting):
+    """A splitting that a worker does."""
+
+    resolved: _OnRay
+    embedder: str
+
+    def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[Piece]:
+        pieces: list[Piece] = self.resolved.pool.call("split", self.embedder, self.split, documents)
+        return pieces
+
+
+# What runs on the workers. The experiment travels as a reference in a list, so that it is fetched where it is needed.
+
+
+class _Worker:
+    """An actor of Ray, called from several threads; it opens the experiment when it is first asked for something."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._resolved: ResolvedExperiment | None = None
+
+    def seen(self, refs: Sequence[Any]) -> tuple[str, str]:
+        """The name of the machine, and what tells the experiment that it sees from others."""
+        return socket.gethostname(), _seen(self._opened(refs))
+
+    def complete(self, refs: Sequence[Any], model: str, prompt: Prompt) -> tuple[Completion, tuple[str, str] | None]:
+        """A reply, and apart from it the class and the message of its error, which often cannot be sent itself."""
+        resolved = self._opened(refs)
+        started = time.perf_counter()
+        completion = ask(resolved.models[model], prompt, resolved.experiment.token_counter)
+        completion = replace(completion, seconds=completion.seconds or time.perf_counter() - started)
+        error = completion.error
+        if error is None or isinstance(error, OpragError):
+            return completion, None
+        return replace(completion, error=None), (error_name(error), error_message(error))
+
+    def embed(self, refs: Sequence[Any], embedder: str | None, kind: str, texts: Sequence[str]) -> Any:
+        """The vectors of texts."""
+        resolved = self._opened(refs)
+        return getattr(resolved.score_embedder if embedder is None else resolved.embedders[embedder], kind)(texts)
+
+    def split(self, refs: Sequence[Any], embedder: str, split: Split, documents: Mapping[str, Any]) -> list[Piece]:
+        """The chunks of documents."""
+        tokenizer = self._opened(refs).embedders[embedder].named_tokenizer
+        return Splitting(split, tokenizer.tokenizer, tokenizer.identity).pieces(documents)
+
+    def stop(self) -> None:
+        """Wait for no further try of a call."""
+        if self._resolved is not None:
+            self._resolved.stop.set()
+
+    def _opened(self, refs: Sequence[Any]) -> ResolvedExperiment:
+        import ray
+
+        with self._lock:
+            if self._resolved is None:
+                self._resolved = ResolvedExperiment(ray.get(refs[0]))
+            return self._resolved
+
+
+def _complete_alone(refs: Sequence[Any], model: str, prompt: Prompt) -> Any:
+    """A call in a process of its own, which takes no other one with it when it dies."""
+    return _Worker().complete(refs, model, prompt)
+
+
+def _seen(resolved: ResolvedExperiment) -> str:
+    return key_of("experiment", [record.key for record in resolved.cell_records])
+
+
+class _WorkerError(ModelError):
+    """What went wrong on a worker, under the name that it had there."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.remote_class = name
+
+
+class _Slot:
+    """A worker, what it has to do, and what it says of the experiment that it sees until it is heard."""
+
+    def __init__(self, actor: Any, refs: Sequence[Any]) -> None:
+        self.actor = actor
+        self.busy = 0
+        self.seen = actor.seen.remote(refs)
+
+
+class _Pool:
+    """The workers of a run; whoever asks gets the least busy one."""
+
+    def __init__(self, ray: Any, resolved: _OnRay) -> None:
+        experiment = resolved.experiment
+        self._ray = ray
+        self._expected = _seen(resolved)
+        self._refs = [ray.put(experiment)]
+        # Threads enough for all calls, whichever workers are left, and for what is split and embedded meanwhile.
+        self._actor = ray.remote(_Worker).options(num_cpus=1, max_concurrency=experiment.max_concurrency + 4)
+        self._alone = ray.remote(_complete_alone).options(num_cpus=0, max_retries=_TRIES, retry_exceptions=False)
+        self._alone_calls: set[Any] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+        self.number = max(1, min(int(ray.cluster_resources().get("CPU", 1)), experiment.max_concurrency))
+        self._slots = [self._new_slot() for _ in range(self.number)]
+
+    def start(self) -> None:
+        """Wait for the workers, and leave out those for which there is no room.
+
+        Raises:
+            ExperimentError: One of them sees another experiment.
+        """
+        waiting = [slot.seen for slot in self._slots]
+        self._ray.wait(waiting, num_returns=1)
+        started, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=_START)
+        lost: list[Exception] = []
+        for slot in self._slots:
+            try:
+                if slot.seen in started:
+                    self._check(slot)
+                else:
+                    self._ray.kill(slot.actor)
+            except self._ray.exceptions.RayActorError as error:
+                lost.append(error)
+        self._slots = [slot for slot in self._slots if slot.seen is None]
+        if not self._slots:
+            raise ExperimentError(f"all workers died when they opened the experiment: {named_error(lost[-1])}", None)
+
+    def complete(self, model: str, prompt: Prompt) -> Completion:
+        """The reply of a model; when a worker dies, each of its calls is made again by itself."""
+        completion: Completion
+        try:
+            completion, error = self.call("complete", model, prompt, tries=1)
+        except self._ray.exceptions.RayActorError:
+            try:
+                completion, error = self._complete_alone(model, prompt)
+            except self._ray.exceptions.WorkerCrashedError as crash:
+                return Completion(error=_WorkerError(type(crash).__name__, error_message(crash)))
+        return completion if error is None else replace(completion, error=_WorkerError(*error))
+
+    def call(self, name: str, *arguments: Any, tries: int = _TRIES) -> Any:
+        """What a method of a worker gives; of another one when it dies."""
+        for left in reversed(range(tries)):
+            slot = self._least_busy()
+            try:
+                return self._result(getattr(slot.actor, name).remote(self._refs, *arguments))
+            except self._ray.exceptions.RayActorError:
+                self._replace(slot)
+                if not left:
+                    raise
+            finally:
+                with self._lock:
+                    slot.busy -= 1
+        raise AssertionError("tries must be at least 1")
+
+    def pass_on_stop(self, stop: threading.Event) -> None:
+        """Tell workers that retries are to end, as soon as the run is to; a signal handler must not."""
+        stop.wait()
+        for slot in self._slots:
+            slot.actor.stop.remote()
+
+    def close(self) -> None:
+        """Leave nothing running in a cluster that goes on."""
+        with self._lock, suppress(self._ray.exceptions.RayError):
+            self._closed = True
+            for call in self._alone_calls:
+                self._ray.cancel(call, force=True)
+            for slot in self._slots:
+                self._ray.kill(slot.actor)
+
+    def _complete_alone(self, model: str, prompt: Prompt) -> Any:
+        with self._lock:
+            if self._closed:
+                raise ModelError("the run has ended", prompt)
+            call = self._alone.remote(self._refs, model, prompt)
+            self._alone_calls.add(call)
+        try:
+            return self._result(call)
+        finally:
+            with self._lock:
+                self._alone_calls.discard(call)
+
+    def _result(self, call: Any) -> Any:
+        """What a call to a worker gives, or raises there: our own errors themselves."""
+        try:
+            return self._ray.get(call)
+        except self._ray.exceptions.RayTaskError as error:
+            cause = error.cause
+            raise (cause if isinstance(cause, OpragError) else error.as_instanceof_cause()) from None
+
+    def _new_slot(self) -> _Slot:
+        return _Slot(self._actor.remote(), self._refs)
+
+    def _least_busy(self) -> _Slot:
+        with self._lock:
+            # One that begins anew is asked when it is there, unless none is.
+            slots = [slot for slot in self._slots if self._is_there(slot)] or self._slots
+            slot = min(slots, key=lambda slot: slot.busy)
+            slot.busy += 1
+            return slot
+
+    def _is_there(self, slot: _Slot) -> bool:
+        if slot.seen is not None and self._ray.wait([slot.seen], timeout=0)[0]:
+            with suppress(self._ray.exceptions.RayError, OpragError):
+                self._check(slot)
+        return slot.seen is None
+
+    def _check(self, slot: _Slot) -> None:
+        host, seen = self._result(slot.seen)
+        if seen != self._expected:
+            raise ExperimentError(
+                f"the worker on {host} sees another experiment: something that answers depend on, such as the version "
+                "of a package or a model's file, differs from that of the machine that began the run; make them equal",
+                host,
+            )
+        slot.seen = None
+
+    def _replace(self, dead: _Slot) -> None:
+        """Begin another worker in the place of one that died, once for all of its calls."""
+        with self._lock:
+            if dead in self._slots and not self._closed:
+                self._slots[self._slots.index(dead)] = self._new_slot()
+
+
+@contextmanager
+def _pool(ray: Any, resolved: _OnRay, address: str | None) -> Iterator[Prepare]:
+    """Workers for the time of a run; gives what is done on them before its engine begins."""
+    with _connected(ray, address):
+        resolved.pool = pool = _Pool(ray, resolved)
+        telling = threading.Thread(target=pool.pass_on_stop, args=[resolved.stop], daemon=True)
+        try:
+            pool.start()
+            telling.start()
+            yield partial(_warm, resolved)
+        finally:
+            resolved.stop.set()
+            if telling.is_alive():
+                telling.join(_PATIENCE)
+            pool.close()
+
+
+def _warm(resolved: _OnRay, library: Library, state: RunState) -> None:
+    """Split and embed all documents that are asked about, several at a time; the engine finds it in the file."""
+
+    def warm(cell: Cell, documents: tuple[str, ...]) -> None:
+        if not resolved.stop.is_set():
+            # The questions that need it meet what goes wrong again.
+            with suppress(Exception):
+                library.warm(cell, documents)
+
+    wanted = {
+        (item.cell.data, item.question.documents, item.cell.split, item.cell.embedder): (
+            item.cell,
+            item.question.documents,
+        )
+        for item in state.waiting
+        if item.cell.embedder
+    }
+    threads: ModelThreads[None, None] = ModelThreads(2 * resolved.pool.number, list)
+    for cell, documents in wanted.values():
+        threads.submit(partial(warm, cell, documents))
+    while threads.running and not resolved.stop.is_set():
+        threads.take()
+    threads.close()
+
+
+def _load_ray() -> Any:
+    """The library.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("Running on a Ray cluster", "ray") from error
+    return ray
+
+
+def check_address(address: str | None) -> None:
+    """Refuse an address where nothing answers, or from where the results file would not be this machine's.
+
+    Raises:
+        ExperimentError: It is such an address.
+    """
+    if address is None or address in _NAMES:
+        return
+    if "://" in address:
+        raise ExperimentError(
+            f"cannot run at {address!r}: a Ray client runs elsewhere, where the results file is not; begin the run on "
+            "a machine of the cluster, with the address HOST:PORT or auto",
+            address,
+        )
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal():
+        raise ExperimentError(
+            f"the address of a Ray cluster must be local, auto or HOST:PORT, got {describe(address)}", address
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise ExperimentError(f"no Ray cluster answers at {address!r}: {error}", address) from error
+
+
+@contextmanager
+def _connected(ray: Any, address: str | None) -> Iterator[None]:
+    """Connect to a cluster, or start one; one that this process is connected to is used, and left alone.
+
+    Args:
+        ray: The library.
+        address: HOST:PORT, "auto" for the cluster of this machine, "local" for one that is started here and ends with
+            the block, None for what `ray.init` takes it for.
+
+    Raises:
+        ExperimentError: There is no such cluster, or the process is connected to another one.
+    """
+    if ray.is_initialized():
+        _check_same(ray, address)
+        yield
+        return
+    check_address(address)
+    logger = logging.getLogger("ray")
+    level = logger.level
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
+    logger.setLevel(logging.ERROR)
+    try:
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        except (OSError, RuntimeError, ValueError) as error:
+            where = "this machine" if address is None or address in _NAMES else repr(address)
+            raise ExperimentError(f"cannot use a Ray cluster at {where}: {error}", address) from error
+        yield
+    finally:
+        ray.shutdown()
+        logger.setLevel(level)
+        if main and handler is not None:
+            signal.signal(signal.SIGTERM, handler)
+
+
+def _check_same(ray: Any, address: str | None) -> None:
+    there = str(ray.get_runtime_context().gcs_address)
+    # The same machine has several names.
+    if address is not None and address not in _NAMES and address.rpartition(":")[2] != there.rpartition(":")[2]:
+        raise ExperimentError(
+            f"this process is connected to the Ray cluster at {there!r}, got the address {address!r}; leave it out, or "
+            "disconnect with ray.shutdown() before",
+            address,
+        )
